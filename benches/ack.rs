@@ -17,7 +17,7 @@
 
 mod support;
 
-use drydock::emulator::model::{AnswerFault, ModelEmulator, ModelRequest, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelEmulator, ModelRequest, says};
 use jiff::Timestamp;
 use std::time::{Duration, Instant};
 use support::server::Settings;

@@ -15,16 +15,16 @@
 mod support;
 
 use bytes::Bytes;
-use drydock::compare::{CompareRequest, Comparer, Comparison, Sides};
-use drydock::jsonnet::{
+use drydock::base::model::{CheckState, RepoPath};
+use drydock::base::redact::Redactor;
+use drydock::rendering::compare::{CompareRequest, Comparer, Comparison, Sides};
+use drydock::rendering::jsonnet::{
     CrossCheckMode, CrossCheckResult, EntryPoint, EvalLimits, EvalRequest, Evaluation, Evaluator,
 };
-use drydock::model::{CheckState, RepoPath};
-use drydock::redact::Redactor;
-use drydock::review::{Impact, Proof};
-use drydock::sandbox::{LayerName, ProgramPath};
-use drydock::tanka::{Evaluate, Filter, Renderer, Target};
-use drydock::workspace::{Base, Overlay, Repository, SecretGuard, Tree, Workspace, WorkspaceEdits};
+use drydock::rendering::review::{Impact, Proof};
+use drydock::rendering::sandbox::{LayerName, ProgramPath};
+use drydock::rendering::tanka::{Evaluate, Filter, Renderer, Target};
+use drydock::state::workspace::{Base, Overlay, Repository, SecretGuard, Tree, Workspace, WorkspaceEdits};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -16,13 +16,13 @@
 mod support;
 
 use bytes::Bytes;
-use drydock::channel::webhook as channel_webhook;
-use drydock::config::{
+use drydock::base::config::{
     ChannelSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, SlackSettings, TelegramMode,
     TelegramSettings,
 };
-use drydock::model::{Account, Installation, Platform, Role, Secret};
-use drydock::webhook::{Rejected, Webhook, hook_webhook};
+use drydock::base::model::{Account, Installation, Platform, Role, Secret};
+use drydock::base::webhook::{Rejected, Webhook, hook_webhook};
+use drydock::interfaces::channel::webhook as channel_webhook;
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;
 use jiff::Timestamp;

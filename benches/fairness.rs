@@ -16,13 +16,13 @@
 
 mod support;
 
-use drydock::access::Role;
-use drydock::admin::{AdminReply as AdminAnswer, AdminRequest};
-use drydock::app::Host;
-use drydock::demo::environment::DemoEnvironment;
-use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
-use drydock::emulator::slack::SlackState;
-use drydock::sandbox::ProgramPath;
+use drydock::engine::admin::{AdminReply as AdminAnswer, AdminRequest};
+use drydock::rendering::sandbox::ProgramPath;
+use drydock::server::app::Host;
+use drydock::simulation::demo::environment::DemoEnvironment;
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::slack::SlackState;
+use drydock::state::access::Role;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;

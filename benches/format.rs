@@ -15,9 +15,9 @@
 
 mod support;
 
-use drydock::jsonnet::format::{FormatChange, format, reformat};
-use drydock::model::RepoPath;
-use drydock::workspace::Directory;
+use drydock::base::model::RepoPath;
+use drydock::rendering::jsonnet::format::{FormatChange, format, reformat};
+use drydock::state::workspace::Directory;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

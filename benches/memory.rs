@@ -15,9 +15,9 @@
 
 mod support;
 
-use drydock::emulator::model::{ModelEmulator, ModelRequest, ScriptedAnswer, calls, says};
-use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackOptions, SlackState};
-use drydock::http_client::api_client;
+use drydock::base::http_client::api_client;
+use drydock::simulation::emulator::model::{ModelEmulator, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::slack::{RateLimits, SlackEmulator, SlackOptions, SlackState};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde_json::json;
@@ -85,7 +85,7 @@ async fn run() {
 
 async fn measure(what: &str, program: &'static str, rounds: usize) {
     let directory = tempfile::tempdir().unwrap();
-    drydock::demo::repository::create(&directory.path().join("infra.git")).unwrap();
+    drydock::simulation::demo::repository::create(&directory.path().join("infra.git")).unwrap();
     let model = ModelEmulator::start(move |asked: &ModelRequest| answer(asked, program)).unwrap();
     let slack = workspace().await;
     let address = slack

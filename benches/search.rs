@@ -15,11 +15,11 @@
 mod support;
 
 use bytes::Bytes;
-use drydock::access::Access;
-use drydock::download::DownloadObserver;
-use drydock::model::RepoPath;
-use drydock::tool::{self, Context, Toolbox};
-use drydock::workspace::{Overlay, Repository, SecretGuard, Tree, Workspace, WorkspaceEdits};
+use drydock::base::model::RepoPath;
+use drydock::interfaces::tool::{self, Context, Toolbox};
+use drydock::state::access::Access;
+use drydock::state::download::DownloadObserver;
+use drydock::state::workspace::{Overlay, Repository, SecretGuard, Tree, Workspace, WorkspaceEdits};
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::path::Path;

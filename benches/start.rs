@@ -13,9 +13,9 @@
 
 mod support;
 
-use drydock::emulator::model::{ModelEmulator, ModelRequest, says};
-use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackOptions};
-use drydock::http_client::api_client;
+use drydock::base::http_client::api_client;
+use drydock::simulation::emulator::model::{ModelEmulator, ModelRequest, says};
+use drydock::simulation::emulator::slack::{RateLimits, SlackEmulator, SlackOptions};
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -14,12 +14,12 @@
 
 mod support;
 
-use drydock::access::Role;
-use drydock::admin::{AdminReply, AdminRequest};
-use drydock::app::Host;
-use drydock::demo::environment::DemoEnvironment;
-use drydock::emulator::model::{AnswerFault, ModelRequest, says};
-use drydock::sandbox::ProgramPath;
+use drydock::engine::admin::{AdminReply, AdminRequest};
+use drydock::rendering::sandbox::ProgramPath;
+use drydock::server::app::Host;
+use drydock::simulation::demo::environment::DemoEnvironment;
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, says};
+use drydock::state::access::Role;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};

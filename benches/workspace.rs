@@ -14,8 +14,8 @@
 mod support;
 
 use bytes::Bytes;
-use drydock::model::RepoPath;
-use drydock::workspace::{Base, Overlay, Repository, Tree, WorkspaceEdits, patch};
+use drydock::base::model::RepoPath;
+use drydock::state::workspace::{Base, Overlay, Repository, Tree, WorkspaceEdits, patch};
 use std::hint::black_box;
 use std::path::Path;
 use std::process::{Command, Stdio};

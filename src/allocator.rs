@@ -90,7 +90,7 @@ pub(super) fn release_at_once() {
             mi_option_set(PURGE_DELAY, 0);
         }
     }
-    drydock::system::map_large_blocks(LARGE_BYTES);
+    drydock::base::system::map_large_blocks(LARGE_BYTES);
 }
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_store_takes_its_memory_from_the_allocator_of_the_program() {
         let directory = tempfile::tempdir().unwrap();
-        let store = drydock::store::Store::open(directory.path()).unwrap();
+        let store = drydock::state::store::Store::open(directory.path()).unwrap();
         // SAFETY: the block is freed once, where it came from.
         unsafe {
             let block = rusqlite::ffi::sqlite3_malloc(1_000);

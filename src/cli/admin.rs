@@ -4,13 +4,13 @@
 use super::output::Output;
 use super::serve::{host, is_unusable};
 use super::{CliError, Global};
-use crate::access::{self, Access, AccessError, Grant, NewPerson, Role, User};
-use crate::admin::{self, Admin, AdminReply, AdminRequest, NoInstallations};
-use crate::config::{Config, OperatorSettings};
-use crate::gateway::Retention;
-use crate::model::Sender;
-use crate::recording;
-use crate::store::{self, GroupAccess, Prune, Store};
+use crate::base::config::{Config, OperatorSettings};
+use crate::base::model::Sender;
+use crate::engine::admin::{self, Admin, AdminReply, AdminRequest, NoInstallations};
+use crate::engine::gateway::Retention;
+use crate::state::access::{self, Access, AccessError, Grant, NewPerson, Role, User};
+use crate::state::recording;
+use crate::state::store::{self, GroupAccess, Prune, Store};
 use clap::{Args, Subcommand, ValueEnum};
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 use super::output::{Output, OutputStyle};
 use super::terminal::{ChangeCheck, Terminal, TerminalOptions, succeeded};
 use super::{CliError, Global};
-use crate::model::{pluralize, totals};
+use crate::base::model::{pluralize, totals};
 use clap::Args;
 
 pub(super) const EXAMPLES: &str = "\

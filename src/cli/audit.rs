@@ -3,9 +3,9 @@
 use super::admin::{print_json, send_request};
 use super::output::Output;
 use super::{CliError, Global, serve};
-use crate::admin::{AUDIT_LINES_MAX, AdminReply, AdminRequest};
-use crate::model::edit_distance;
-use crate::store::{AUDIT_KINDS, AuditLine};
+use crate::base::model::edit_distance;
+use crate::engine::admin::{AUDIT_LINES_MAX, AdminReply, AdminRequest};
+use crate::state::store::{AUDIT_KINDS, AuditLine};
 use clap::{Args, Subcommand};
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, civil};

@@ -4,10 +4,10 @@ use super::input::{InputLine, InputReader};
 use super::output::{Output, OutputStyle};
 use super::terminal::{Terminal, TerminalOptions};
 use super::{CliError, Global};
-use crate::agent::TurnOutcome;
-use crate::command;
-use crate::inspect::Question;
-use crate::model::{RepoPath, pluralize, totals};
+use crate::base::model::{RepoPath, pluralize, totals};
+use crate::engine::agent::TurnOutcome;
+use crate::engine::command;
+use crate::rendering::inspect::Question;
 use clap::Args;
 use std::io::IsTerminal;
 use tokio::io::{BufReader, Stdin};
@@ -336,7 +336,7 @@ fn context(terminal: &Terminal, output: &Output) {
 #[cfg(test)]
 mod tests {
     use super::{ChatInput, ChatVerb, parse_line};
-    use crate::command;
+    use crate::engine::command;
 
     #[test]
     fn a_path_is_no_command_and_a_mistyped_command_is_no_request() {

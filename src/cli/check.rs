@@ -2,16 +2,16 @@
 
 use super::output::Output;
 use super::{CliError, Global, comparer, evaluator, sandbox_layers};
-use crate::app;
-use crate::bundler::OfflineFetcher;
-use crate::config::{ChannelSettings, Config, DataSettings};
-use crate::helm::Helm;
-use crate::model::{RepoPath, pluralize};
-use crate::redact::Redactor;
-use crate::sandbox::{self, ProgramPath, SandboxError};
-use crate::store::{self, GroupAccess, OpenError};
-use crate::tool::{self, ToolServices, Toolbox};
-use crate::workspace::{Repository, RepositoryError};
+use crate::base::config::{ChannelSettings, Config, DataSettings};
+use crate::base::model::{RepoPath, pluralize};
+use crate::base::redact::Redactor;
+use crate::interfaces::tool::{self, ToolServices, Toolbox};
+use crate::rendering::bundler::OfflineFetcher;
+use crate::rendering::helm::Helm;
+use crate::rendering::sandbox::{self, ProgramPath, SandboxError};
+use crate::server::app;
+use crate::state::store::{self, GroupAccess, OpenError};
+use crate::state::workspace::{Repository, RepositoryError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

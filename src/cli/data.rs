@@ -3,10 +3,10 @@
 use super::admin::{AdminClient, print_json, send_request};
 use super::output::Output;
 use super::{CliError, Global};
-use crate::admin::{AdminReply, AdminRequest};
-use crate::gateway::{PrunedAmount, RetentionPeriod, RoundStart};
-use crate::model::pluralize;
-use crate::store::Prune;
+use crate::base::model::pluralize;
+use crate::engine::admin::{AdminReply, AdminRequest};
+use crate::engine::gateway::{PrunedAmount, RetentionPeriod, RoundStart};
+use crate::state::store::Prune;
 use clap::{Args, Subcommand};
 
 pub(super) const EXAMPLES: &str = "\

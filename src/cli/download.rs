@@ -2,7 +2,7 @@
 
 use super::CliError;
 use super::output::{Output, OutputStyle};
-use crate::download::DownloadObserver;
+use crate::state::download::DownloadObserver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 

@@ -2,12 +2,12 @@
 //! stack trace.
 
 use super::CliError;
-use crate::compare::BrokenEnvironment;
-use crate::jsonnet::TraceFrame;
-use crate::model::{RepoPath, one_line, quoted};
-use crate::redact::Redactor;
-use crate::tanka::TankaError;
-use crate::workspace::Tree;
+use crate::base::model::{RepoPath, one_line, quoted};
+use crate::base::redact::Redactor;
+use crate::rendering::compare::BrokenEnvironment;
+use crate::rendering::jsonnet::TraceFrame;
+use crate::rendering::tanka::TankaError;
+use crate::state::workspace::Tree;
 
 /// The maximum number of different failures that are shown, and of environments that are named with each.
 const FAILURES_MAX: usize = 10;

@@ -1,7 +1,7 @@
 //! Protects the data of this process: no other process of the same user can read its memory or environment, it writes
 //! no core dump, and panic messages are not printed unredacted.
 
-use crate::system;
+use crate::base::system;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::io::Write;
 

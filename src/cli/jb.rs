@@ -2,15 +2,15 @@
 
 use super::output::{Output, OutputStyle};
 use super::{CliError, Global, download};
-use crate::bundler::{
+use crate::base::config::Config;
+use crate::base::http_client;
+use crate::base::model::pluralize;
+use crate::rendering::bundler::{
     self, BundlerError, Fetch, NetworkFetcher, OfflineFetcher, PackageChange, PackageChangeKind,
     PreparedOperation, Project,
 };
-use crate::config::Config;
-use crate::download::DownloadObserver;
-use crate::http_client;
-use crate::model::pluralize;
-use crate::workspace::Directory;
+use crate::state::download::DownloadObserver;
+use crate::state::workspace::Directory;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

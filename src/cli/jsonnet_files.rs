@@ -1,8 +1,8 @@
 //! Finds the Jsonnet files of a command's arguments: named files, and files in directories.
 
 use super::CliError;
-use crate::model::RepoPath;
-use crate::workspace::{Directory, Tree, TreeEntry};
+use crate::base::model::RepoPath;
+use crate::state::workspace::{Directory, Tree, TreeEntry};
 use clap::Args;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;

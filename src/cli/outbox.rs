@@ -3,9 +3,9 @@
 use super::admin::{print_json, send_request};
 use super::output::Output;
 use super::{CliError, Global};
-use crate::admin::{AdminReply, AdminRequest};
-use crate::model::pluralize;
-use crate::store::{DeadLetter, DeadLetterFilter};
+use crate::base::model::pluralize;
+use crate::engine::admin::{AdminReply, AdminRequest};
+use crate::state::store::{DeadLetter, DeadLetterFilter};
 use clap::{Args, Subcommand};
 
 pub(super) const EXAMPLES: &str = "\

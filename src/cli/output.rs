@@ -1,7 +1,7 @@
 //! Prints the output of commands. It also prints texts of models and repositories, so on a terminal their escape
 //! sequences are made visible: they cannot move the cursor, hide text or change the title.
 
-use crate::model::{is_invisible, one_line};
+use crate::base::model::{is_invisible, one_line};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 

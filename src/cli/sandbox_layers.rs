@@ -2,7 +2,7 @@
 //! the consequence and the possible remedies.
 
 use super::CliError;
-use crate::sandbox::{self, LayerName, LayerStatus, ProgramPath, SandboxError};
+use crate::rendering::sandbox::{self, LayerName, LayerStatus, ProgramPath, SandboxError};
 
 /// Returns the layers of this system. Fails with exit code 78 if a layer that is not in `may_lack` is missing.
 pub(super) fn check_layers(may_lack: &[String]) -> Result<LayerStatus, CliError> {
@@ -69,7 +69,7 @@ fn missing_layers_message(missing: &[LayerName], may_lack: &[String]) -> String 
 #[cfg(test)]
 mod tests {
     use super::{absent_layers_note, missing_layers_message};
-    use crate::sandbox::{LayerName, LayerStatus};
+    use crate::rendering::sandbox::{LayerName, LayerStatus};
 
     #[test]
     fn a_missing_layer_is_named_with_what_it_means_and_both_ways_out() {

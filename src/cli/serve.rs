@@ -1,12 +1,12 @@
 //! `drydock serve`: runs the gateway until it is stopped.
 
 use super::{CliError, Global, descriptors, ignored, sandbox_layers};
-use crate::app::{App, Host, ServerFailure, StartError};
-use crate::config::Config;
-use crate::redact::Redactor;
-use crate::store::OpenError;
-use crate::system;
-use crate::telemetry::{self, LogFormat};
+use crate::base::config::Config;
+use crate::base::redact::Redactor;
+use crate::base::system;
+use crate::base::telemetry::{self, LogFormat};
+use crate::server::app::{App, Host, ServerFailure, StartError};
+use crate::state::store::OpenError;
 use jiff::Timestamp;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ pub(super) fn host() -> Host {
     Host {
         now,
         random,
-        program: crate::sandbox::ProgramPath::current,
+        program: crate::rendering::sandbox::ProgramPath::current,
         host_overrides: &[],
     }
 }
@@ -158,7 +158,7 @@ pub(super) fn random() -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::server_error;
-    use crate::app::ServerFailure;
+    use crate::server::app::ServerFailure;
 
     #[test]
     fn the_exit_code_says_why_a_server_ended() {

@@ -4,14 +4,16 @@
 use super::failure_format::FailureFormatter;
 use super::output::Output;
 use super::{CliError, Global, evaluator, tanka_charts, tanka_diff, tanka_fmt, tanka_lint};
-use crate::config::{Config, SandboxSettings};
-use crate::inspect::{CrossCheck, CrossCheckState};
-use crate::jsonnet::{CrossCheckMode, CrossCheckResult, yaml};
-use crate::model::{RepoPath, one_line};
-use crate::redact::Redactor;
-use crate::tanka::importers::{self, DependencyRole, ImportGraph, Importer};
-use crate::tanka::{self, EnvironmentList, Filter, RenderedEnvironment, Renderer, Selector, Target};
-use crate::workspace::{Directory, Tree};
+use crate::base::config::{Config, SandboxSettings};
+use crate::base::model::{RepoPath, one_line};
+use crate::base::redact::Redactor;
+use crate::rendering::inspect::{CrossCheck, CrossCheckState};
+use crate::rendering::jsonnet::{CrossCheckMode, CrossCheckResult, yaml};
+use crate::rendering::tanka::importers::{self, DependencyRole, ImportGraph, Importer};
+use crate::rendering::tanka::{
+    self, EnvironmentList, Filter, RenderedEnvironment, Renderer, Selector, Target,
+};
+use crate::state::workspace::{Directory, Tree};
 use clap::{Args, Subcommand, ValueEnum};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

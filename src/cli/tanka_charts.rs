@@ -3,13 +3,13 @@
 
 use super::output::{Output, OutputStyle};
 use super::{CliError, Global, download, helm};
-use crate::config::Config;
-use crate::download::DownloadObserver;
-use crate::helm::{Chartfile, Drift, Helm, PackMode, PackResult, VendoredChart, compare_vendored};
-use crate::http_client;
-use crate::jsonnet::path::clean;
-use crate::model::{FileMode, FileVersion, RepoPath};
-use crate::workspace::{Directory, Tree};
+use crate::base::config::Config;
+use crate::base::http_client;
+use crate::base::model::{FileMode, FileVersion, RepoPath};
+use crate::rendering::helm::{Chartfile, Drift, Helm, PackMode, PackResult, VendoredChart, compare_vendored};
+use crate::rendering::jsonnet::path::clean;
+use crate::state::download::DownloadObserver;
+use crate::state::workspace::{Directory, Tree};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::Path;

@@ -4,14 +4,14 @@
 use super::failure_format::FailureFormatter;
 use super::output::Output;
 use super::{CliError, comparer, evaluator};
-use crate::compare::{
+use crate::base::config::SandboxSettings;
+use crate::base::model::{Check, CheckState};
+use crate::base::redact::Redactor;
+use crate::rendering::compare::{
     BrokenEnvironment, CompareError, CompareRequest, Comparison, CrossCheckWanted, EnvironmentSelection,
     Sides,
 };
-use crate::config::SandboxSettings;
-use crate::model::{Check, CheckState};
-use crate::redact::Redactor;
-use crate::workspace::{Directory, Repository, Tree};
+use crate::state::workspace::{Directory, Repository, Tree};
 use clap::Args;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

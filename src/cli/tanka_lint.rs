@@ -5,13 +5,13 @@ use super::failure_format::FailureFormatter;
 use super::jsonnet_files::JsonnetFiles;
 use super::output::{Output, OutputStyle};
 use super::{CliError, comparer, evaluator};
-use crate::compare::{
+use crate::base::config::SandboxSettings;
+use crate::base::model::{RepoPath, pluralize, quoted};
+use crate::base::redact::Redactor;
+use crate::rendering::compare::{
     CompareError, DependentEnvironment, FileValidation, Sides, Validation, ValidationStage,
 };
-use crate::config::SandboxSettings;
-use crate::model::{RepoPath, pluralize, quoted};
-use crate::redact::Redactor;
-use crate::workspace::{Directory, Tree};
+use crate::state::workspace::{Directory, Tree};
 use clap::Args;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

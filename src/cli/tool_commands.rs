@@ -3,12 +3,12 @@
 //! tools, each of which names its command.
 
 use super::{CommandLine, comparer, evaluator};
-use crate::bundler::OfflineFetcher;
-use crate::config::SandboxSettings;
-use crate::helm::Helm;
-use crate::redact::Redactor;
-use crate::sandbox::ProgramPath;
-use crate::tool::{self, Tool, ToolServices};
+use crate::base::config::SandboxSettings;
+use crate::base::redact::Redactor;
+use crate::interfaces::tool::{self, Tool, ToolServices};
+use crate::rendering::bundler::OfflineFetcher;
+use crate::rendering::helm::Helm;
+use crate::rendering::sandbox::ProgramPath;
 use clap::CommandFactory;
 use std::collections::BTreeMap;
 use std::sync::Arc;

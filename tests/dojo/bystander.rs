@@ -3,7 +3,7 @@
 use super::fixture::AttackFixture;
 use super::script::{case_mark, final_line};
 use super::table::Persona;
-use drydock::emulator::model::{ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{ScriptedAnswer, calls, says};
 use futures_util::future::{Either, select};
 use serde_json::json;
 use std::pin::pin;

@@ -2,13 +2,13 @@
 
 use super::secrets::TELEGRAM_HOOK_SECRET;
 use super::table::WireFormat;
-use drydock::config::{ChannelSettings, Config, ConfigSources, SourceFile, TelegramMode};
-use drydock::demo::environment::{
+use drydock::base::config::{ChannelSettings, Config, ConfigSources, SourceFile, TelegramMode};
+use drydock::simulation::demo::environment::{
     HOOK_SECRET, MODEL_KEY, SLACK_BOT_TOKEN, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN,
 };
-use drydock::emulator::model::ModelEmulator;
-use drydock::emulator::slack::SlackEmulator;
-use drydock::emulator::telegram::TelegramEmulator;
+use drydock::simulation::emulator::model::ModelEmulator;
+use drydock::simulation::emulator::slack::SlackEmulator;
+use drydock::simulation::emulator::telegram::TelegramEmulator;
 use std::collections::BTreeMap;
 use tempfile::TempDir;
 

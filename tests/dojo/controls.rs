@@ -21,9 +21,9 @@ use super::watch::visible_messages::{
     telegram_message,
 };
 use super::watch::{LeakWatch, VICTIM};
-use drydock::demo::environment::{SLACK_BOT_TOKEN, SLACK_CHANNEL, TELEGRAM_BOT_TOKEN};
-use drydock::emulator::slack::SlackMessage;
-use drydock::emulator::telegram::PostedMessage;
+use drydock::simulation::demo::environment::{SLACK_BOT_TOKEN, SLACK_CHANNEL, TELEGRAM_BOT_TOKEN};
+use drydock::simulation::emulator::slack::SlackMessage;
+use drydock::simulation::emulator::telegram::PostedMessage;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -92,7 +92,7 @@ async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
         .lock()
         .unwrap()
         .push("nothing ends here".to_owned());
-    let client = drydock::http_client::api_client().unwrap();
+    let client = drydock::base::http_client::api_client().unwrap();
     for url in [
         format!("{}/chat.postMessage", fixture.slack.api_base_url()),
         format!(
@@ -285,7 +285,7 @@ async fn a_secret_removed_by_a_later_edit_is_still_reported() {
     let (fixture, _) =
         AttackFixture::new(WireFormat::Anthropic, &FixtureOptions::default(), |_| Vec::new()).await;
     let secret = super::placeholders::expand("«base64 prod-password»", &PlaceholderValues::default());
-    let client = drydock::http_client::api_client().unwrap();
+    let client = drydock::base::http_client::api_client().unwrap();
     let said = fixture.slack.write("U0DEV", SLACK_CHANNEL, None, "hello");
     for text in [secret.as_str(), "nothing"] {
         let mut body = json!({ "channel": SLACK_CHANNEL, "text": text, "parse": "none", "link_names": false,

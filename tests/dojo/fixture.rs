@@ -14,14 +14,16 @@ use super::watch::files::{OutsideFiles, digests};
 use super::watch::log::LogWatch;
 use super::watch::{LeakWatch, VICTIM};
 use super::world::world;
-use drydock::access::Role;
-use drydock::admin::{AdminReply, AdminRequest};
-use drydock::app::App;
-use drydock::demo::environment::{SLACK_BOT_TOKEN, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN};
-use drydock::emulator::model::ModelEmulator;
-use drydock::emulator::slack::{RateLimits, Retry, SlackEmulator, SlackOptions};
-use drydock::emulator::telegram::{PushedUpdate, TelegramEmulator};
-use drydock::http_client::api_client;
+use drydock::base::http_client::api_client;
+use drydock::engine::admin::{AdminReply, AdminRequest};
+use drydock::server::app::App;
+use drydock::simulation::demo::environment::{
+    SLACK_BOT_TOKEN, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN,
+};
+use drydock::simulation::emulator::model::ModelEmulator;
+use drydock::simulation::emulator::slack::{RateLimits, Retry, SlackEmulator, SlackOptions};
+use drydock::simulation::emulator::telegram::{PushedUpdate, TelegramEmulator};
+use drydock::state::access::Role;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -6,9 +6,9 @@ use super::table::{CasePlatform, DojoCase, Persona};
 use super::watch::visible_messages::{
     VisibleMessage, ephemeral_messages, slack_messages, telegram_call_messages, telegram_message,
 };
-use drydock::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
-use drydock::emulator::slack::SlackState;
-use drydock::emulator::telegram::BOT_NAME;
+use drydock::simulation::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
+use drydock::simulation::emulator::slack::SlackState;
+use drydock::simulation::emulator::telegram::BOT_NAME;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::Sha256;
@@ -273,7 +273,10 @@ async fn run_by_hook(fixture: &AttackFixture, case: &DojoCase, words: &str) -> (
         .collect();
     let url = format!("http://{}/in/release", fixture.app.as_ref().unwrap().address);
     let id = format!("72d3162e-cc78-11e3-81ab-{:012}", case.number);
-    let request = drydock::http_client::api_client().unwrap().post(url).body(body);
+    let request = drydock::base::http_client::api_client()
+        .unwrap()
+        .post(url)
+        .body(body);
     let request = request
         .header("content-type", "application/json")
         .header("x-github-event", "release")

@@ -4,7 +4,7 @@
 use super::bystander;
 use super::table::{DojoCase, ScriptedCall, ScriptedFault};
 use super::watch::LeakWatch;
-use drydock::emulator::model::{AnswerFault, AnswerScript, ModelRequest, ScriptedAnswer, says};
+use drydock::simulation::emulator::model::{AnswerFault, AnswerScript, ModelRequest, ScriptedAnswer, says};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 

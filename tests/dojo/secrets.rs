@@ -3,7 +3,7 @@
 use aho_corasick::AhoCorasick;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use drydock::demo::environment::{
+use drydock::simulation::demo::environment::{
     HOOK_SECRET, MODEL_KEY, SLACK_BOT_TOKEN, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN,
 };
 use sha2::{Digest, Sha256};

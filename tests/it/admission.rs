@@ -1,8 +1,8 @@
 //! The ID in the notice to an unknown sender: an operator or an administrator admits the sender by it.
 
 use crate::support::app::TestApp;
-use drydock::access::Role;
-use drydock::emulator::model::{ModelRequest, says};
+use drydock::simulation::emulator::model::{ModelRequest, says};
+use drydock::state::access::Role;
 
 const ADA: &str = "U0ADA";
 const BOB: &str = "U0BOB";
@@ -144,7 +144,7 @@ async fn a_former_administrator_admits_nobody() {
         .slack
         .slash(
             ADA,
-            drydock::demo::environment::SLACK_CHANNEL,
+            drydock::simulation::demo::environment::SLACK_CHANNEL,
             "user add slack:T0ACME:U0EVE eve --role viewer",
         )
         .await

@@ -3,9 +3,9 @@
 
 use crate::support::app::TestApp;
 use crate::support::world;
-use drydock::access::Role;
-use drydock::demo::environment::SLACK_CHANNEL;
-use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
+use drydock::state::access::Role;
 use serde_json::json;
 use std::time::Duration;
 

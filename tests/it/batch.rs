@@ -1,10 +1,10 @@
 //! Programs evaluated together have the same values as alone, whatever they share.
 
 use crate::support::evaluation::{TestTree, evaluate, evaluator, file_request, path, snippet_request};
-use drydock::jsonnet::{
+use drydock::rendering::jsonnet::{
     CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Evaluation, Evaluator, Import,
 };
-use drydock::workspace::Tree;
+use drydock::state::workspace::Tree;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
 //! The card of a turn, which exists while there is something to wait for.
 
 use crate::support::app::{TestApp, visible_text};
-use drydock::demo::environment::SLACK_CHANNEL;
-use drydock::emulator::model::{AnswerFault, ModelRequest, says};
-use drydock::emulator::slack::SlackState;
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, says};
+use drydock::simulation::emulator::slack::SlackState;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 
 use crate::support::app::{TestApp, visible_text};
 use crate::support::log::LogCapture;
-use drydock::demo::environment::SLACK_CHANNEL;
-use drydock::emulator::model::{AnswerQueue, ModelRequest, queue, says};
-use drydock::emulator::slack::SlackFault;
-use drydock::store::DeadLetterFilter;
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
+use drydock::simulation::emulator::model::{AnswerQueue, ModelRequest, queue, says};
+use drydock::simulation::emulator::slack::SlackFault;
+use drydock::state::store::DeadLetterFilter;
 
 const ALICE: &str = "U0ALICE";
 const EVE: &str = "U0EVE";
@@ -66,7 +66,9 @@ async fn unknown_senders_and_invites_are_answered_in_channels_without_the_app() 
     let app = app().await;
     app.demo.slack.slash(EVE, "C0PRIVATE", "status").await.unwrap();
     wait_for_ephemeral(&app, EVE, "C0PRIVATE", "Not authorised").await;
-    let token = app.invite("bob", drydock::access::Role::Editor, &["**"]).await;
+    let token = app
+        .invite("bob", drydock::state::access::Role::Editor, &["**"])
+        .await;
     app.add_slack_account("U0BOB");
     app.demo.slack.add_channel_without_bot("D0BOB", &["U0BOB", ALICE]);
     app.demo
@@ -127,7 +129,7 @@ async fn a_status_reports_undelivered_messages_once_where_it_is_asked() {
     let again = app.run_command_in(ALICE, &thread, "!status").await;
     assert!(again.contains("everything is sent"), "{again}");
     let which = DeadLetterFilter::Channel("slack".to_owned());
-    app.send_admin_request(drydock::admin::AdminRequest::OutboxRetry { which })
+    app.send_admin_request(drydock::engine::admin::AdminRequest::OutboxRetry { which })
         .await;
     app.wait_for_slack_message(SLACK_CHANNEL, "what is running").await;
     app.wait_until_idle().await;

@@ -6,9 +6,11 @@ use crate::support::evaluation::{
 };
 use crate::support::hostile::hostile_helm;
 use crate::support::require::component;
-use drydock::config::{ProgramSettings, SandboxSettings};
-use drydock::jsonnet::{CrossCheckMode, CrossCheckResult, EvalLimits, EvalRequest, Evaluator, Import};
-use drydock::workspace::Tree;
+use drydock::base::config::{ProgramSettings, SandboxSettings};
+use drydock::rendering::jsonnet::{
+    CrossCheckMode, CrossCheckResult, EvalLimits, EvalRequest, Evaluator, Import,
+};
+use drydock::state::workspace::Tree;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};

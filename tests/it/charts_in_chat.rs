@@ -5,7 +5,7 @@ use crate::support::app::TestApp;
 use crate::support::file_host::FileHost;
 use crate::support::packed_chart::{packed_chart, sha256};
 use crate::support::world::{Host, world};
-use drydock::emulator::model::{calls, queue, says};
+use drydock::simulation::emulator::model::{calls, queue, says};
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";

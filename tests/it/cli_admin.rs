@@ -3,10 +3,10 @@
 use crate::cli_serve::{TOML, serve, shell};
 use crate::support::shell::{ProgramOutput, Shell};
 use crate::support::source::rust_files;
-use drydock::app::Host;
-use drydock::demo::environment::{self, DemoEnvironment};
-use drydock::demo::{demo_script, scripted_model};
-use drydock::emulator::model::ModelRequest;
+use drydock::server::app::Host;
+use drydock::simulation::demo::environment::{self, DemoEnvironment};
+use drydock::simulation::demo::{demo_script, scripted_model};
+use drydock::simulation::emulator::model::ModelRequest;
 use serde_json::json;
 use std::time::Duration;
 
@@ -199,7 +199,10 @@ fn every_kind_of_audit_entry_can_be_searched_for() {
     }
     assert!(written.len() >= 15, "{written:?}");
     for kind in written {
-        assert!(drydock::store::AUDIT_KINDS.contains(&kind.as_str()), "{kind}");
+        assert!(
+            drydock::state::store::AUDIT_KINDS.contains(&kind.as_str()),
+            "{kind}"
+        );
     }
 }
 

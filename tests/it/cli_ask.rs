@@ -1,7 +1,7 @@
 //! `drydock ask`, as a person uses it: the real program, a real repository, an emulated model.
 
 use crate::support::shell::{BlockingModel, Shell};
-use drydock::emulator::model::{AnswerFault, RequestRole, calls, queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, RequestRole, calls, queue, says};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

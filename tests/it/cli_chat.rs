@@ -1,7 +1,7 @@
 //! `drydock chat` over a pipe: turns, commands, stopping and leaving.
 
 use crate::support::shell::{BlockingModel, Shell};
-use drydock::emulator::model::{AnswerFault, calls, queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, calls, queue, says};
 use serde_json::json;
 
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");

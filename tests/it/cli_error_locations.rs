@@ -2,7 +2,7 @@
 //! that reports it.
 
 use crate::support::shell::{BlockingModel, Shell};
-use drydock::emulator::model::{ModelRequest, calls, says};
+use drydock::simulation::emulator::model::{ModelRequest, calls, says};
 use serde_json::json;
 
 /// A library whose function fails in its second line.

@@ -2,8 +2,8 @@
 
 use crate::cli_serve::{TOML, serve, shell};
 use crate::support::shell::Shell;
-use drydock::model::{Account, Action, ChatPlace, Op, Platform, Reply};
-use drydock::store::Store;
+use drydock::base::model::{Account, Action, ChatPlace, Op, Platform, Reply};
+use drydock::state::store::Store;
 use jiff::Timestamp;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use crate::support::built::built;
 use crate::support::require::component;
 use crate::support::shell::{BlockingModel, ProgramOutput, Shell, run_to_end_with_input};
-use drydock::emulator::model::{calls, queue, says};
+use drydock::simulation::emulator::model::{calls, queue, says};
 use serde_json::json;
 use std::process::Command;
 

@@ -2,7 +2,7 @@
 
 use crate::secrets::commit;
 use crate::support::app::{TestApp, step_number};
-use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
 use gix::objs::tree::EntryKind;
 use serde_json::json;
 use std::time::{Duration, Instant};

@@ -2,12 +2,12 @@
 
 use crate::support::app::TestApp;
 use crate::support::log::LogCapture;
-use drydock::admin::{AdminReply, AdminRequest};
-use drydock::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
-use drydock::emulator::slack::SlackFault;
-use drydock::emulator::telegram::TelegramFault;
-use drydock::gateway::ChannelState;
-use drydock::store::DeadLetterFilter;
+use drydock::engine::admin::{AdminReply, AdminRequest};
+use drydock::engine::gateway::ChannelState;
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
+use drydock::simulation::emulator::slack::SlackFault;
+use drydock::simulation::emulator::telegram::TelegramFault;
+use drydock::state::store::DeadLetterFilter;
 use serde_json::json;
 use std::time::{Duration, Instant};
 

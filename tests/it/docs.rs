@@ -3,8 +3,8 @@
 
 use crate::support::built::built;
 use crate::support::source::{self, root, rust_files};
-use drydock::command;
-use drydock::config::{Config, ConfigSources, KEYS, SourceFile, UnsetRule};
+use drydock::base::config::{Config, ConfigSources, KEYS, SourceFile, UnsetRule};
+use drydock::engine::command;
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::fs;
@@ -378,9 +378,9 @@ fn the_slack_manifest_asks_for_what_is_used_and_for_nothing_else() {
     let events = texts(&manifest["settings"]["event_subscriptions"]["bot_events"]);
     let method = pattern(r#""([a-z]+\.[a-zA-Z]+)""#);
     let mut used: BTreeSet<String> = events.iter().map(|event| (*event).to_owned()).collect();
-    for (path, text) in rust_files("src/channel/slack") {
+    for (path, text) in rust_files("src/interfaces/channel/slack") {
         // The webhook is called by Slack and calls nothing.
-        if !path.ends_with("tests.rs") && !path.starts_with("src/channel/slack/webhook/") {
+        if !path.ends_with("tests.rs") && !path.starts_with("src/interfaces/channel/slack/webhook/") {
             used.extend(method.captures_iter(&text).map(|found| found[1].to_owned()));
         }
     }

@@ -2,8 +2,8 @@
 //! for all affected environments, whichever way it is made.
 
 use crate::support::app::TestApp;
-use drydock::access::Role;
-use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, queue, says};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, queue, says};
+use drydock::state::access::Role;
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";

@@ -1,7 +1,7 @@
 //! Commands about environments, through the real gateway, with real evaluations and no model.
 
 use crate::support::app::{TestApp, step_number};
-use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 use crate::support::evaluation::{
     TestTree, evaluate, evaluate_to_json, evaluator, file_request, path, snippet_request,
 };
-use drydock::jsonnet::{
+use drydock::rendering::jsonnet::{
     CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalLimits, EvalRequest, Import, TraceFrame,
 };
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 
 use crate::batch::{environment, evaluate_batch, file_sets, one_process, value_text};
 use crate::support::evaluation::{TestTree, evaluate, evaluator, path};
-use drydock::jsonnet::{EvalLimits, EvalRequest, Evaluator};
-use drydock::workspace::Tree;
+use drydock::rendering::jsonnet::{EvalLimits, EvalRequest, Evaluator};
+use drydock::state::workspace::Tree;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::BTreeMap;

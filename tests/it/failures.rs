@@ -2,9 +2,9 @@
 //! message works.
 
 use crate::support::app::{TestApp, step_number};
-use drydock::access::Role;
-use drydock::demo::environment::SLACK_CHANNEL;
-use drydock::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
+use drydock::state::access::Role;
 use serde_json::json;
 use std::time::Duration;
 
@@ -110,8 +110,8 @@ async fn a_message_that_did_not_reach_the_disk_is_not_acknowledged_and_shows_not
 }
 
 /// Returns a fault with which Slack asks to wait for this number of seconds.
-fn busy(seconds: u64) -> drydock::emulator::slack::SlackFault {
-    drydock::emulator::slack::SlackFault::Status {
+fn busy(seconds: u64) -> drydock::simulation::emulator::slack::SlackFault {
+    drydock::simulation::emulator::slack::SlackFault::Status {
         status: 429,
         retry_after_seconds: Some(seconds),
     }
@@ -158,8 +158,8 @@ async fn a_repository_that_is_gone_is_named_without_its_path() {
     let said = app.say(ALICE, "hello").await;
     let told = app
         .wait_for_slack("an answer", |state| {
-            let mut replies = state.replies(drydock::demo::environment::SLACK_CHANNEL, &said.ts);
-            let told = |message: &&drydock::emulator::slack::SlackMessage| {
+            let mut replies = state.replies(drydock::simulation::demo::environment::SLACK_CHANNEL, &said.ts);
+            let told = |message: &&drydock::simulation::emulator::slack::SlackMessage| {
                 !message.request.is_null() && !crate::support::app::visible_text(message).contains("Working")
             };
             replies.find(told).map(crate::support::app::visible_text)

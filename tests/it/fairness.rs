@@ -3,9 +3,9 @@
 
 use crate::support::app::{TestApp, step_number};
 use crate::support::evaluation::{evaluator, snippet_request};
-use drydock::emulator::model::{AnswerFault, ModelRequest, calls, says};
-use drydock::jsonnet::{Budget, CrossCheckMode, EvalError, EvalLimits, EvalRequest, Evaluator};
-use drydock::model::UserId;
+use drydock::base::model::UserId;
+use drydock::rendering::jsonnet::{Budget, CrossCheckMode, EvalError, EvalLimits, EvalRequest, Evaluator};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, says};
 use futures_util::future::join_all;
 use serde_json::json;
 use std::time::Duration;

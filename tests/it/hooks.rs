@@ -3,8 +3,8 @@
 use crate::support::app::{TestApp, step_number, visible_text};
 use crate::support::log::LogCapture;
 use crate::support::sign;
-use drydock::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
-use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
+use drydock::simulation::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
 use serde_json::{Value, json};
 
 fn release(notes: &str) -> Value {

@@ -3,10 +3,12 @@
 use crate::support::app::TestApp;
 use crate::support::log::LogCapture;
 use crate::support::{sign, world};
-use drydock::config::{ChannelSettings, TelegramMode};
-use drydock::demo::environment::{HOOK_SECRET, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN};
-use drydock::emulator::model::{AnswerQueue, ModelRequest, queue, says};
-use drydock::model::Secret;
+use drydock::base::config::{ChannelSettings, TelegramMode};
+use drydock::base::model::Secret;
+use drydock::simulation::demo::environment::{
+    HOOK_SECRET, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN,
+};
+use drydock::simulation::emulator::model::{AnswerQueue, ModelRequest, queue, says};
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";

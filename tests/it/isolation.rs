@@ -1,9 +1,9 @@
 //! One person's words, files and secrets never reach another person's model request, chat or recording.
 
 use crate::support::app::{TestApp, step_number, visible_text};
-use drydock::access::Role;
-use drydock::demo::environment::{MODEL_KEY, SLACK_BOT_TOKEN};
-use drydock::emulator::model::{ModelRequest, calls, queue, says};
+use drydock::simulation::demo::environment::{MODEL_KEY, SLACK_BOT_TOKEN};
+use drydock::simulation::emulator::model::{ModelRequest, calls, queue, says};
+use drydock::state::access::Role;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
@@ -113,7 +113,7 @@ async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
     }
     for (thread, foreign) in [(&alice, "CANARY-B"), (&bob, "CANARY-A")] {
         app.demo.slack.with_state(|state| {
-            for message in state.replies(drydock::demo::environment::SLACK_CHANNEL, thread) {
+            for message in state.replies(drydock::simulation::demo::environment::SLACK_CHANNEL, thread) {
                 assert!(
                     !message.request.to_string().contains(foreign),
                     "{}",

@@ -5,7 +5,7 @@
 use crate::secrets::commit;
 use crate::support::app::{TestApp, step_number};
 use crate::support::require::component;
-use drydock::emulator::model::{ModelRequest, RequestResult, calls, says};
+use drydock::simulation::emulator::model::{ModelRequest, RequestResult, calls, says};
 use gix::objs::tree::EntryKind::{Blob, Link};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Answers of any length take a few messages. Long words of a model become a file, and our facts stay in the messages.
 
 use crate::support::app::{TestApp, step_number, visible_text};
-use drydock::demo::environment::SLACK_CHANNEL;
-use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";

@@ -1,33 +1,59 @@
-//! The map in `lib.rs` is true: a module uses only modules above it, and every test file is run.
+//! The map of `lib.rs` and its layers is true: a module uses only modules above it, and every test file is run.
 
 use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 
-/// Returns the modules of `lib.rs` in reading order, which is dependency order.
-fn map() -> Vec<String> {
-    let text = std::fs::read_to_string(root().join("src/lib.rs")).expect("the map");
+/// Returns the modules that a file declares, in order.
+fn declared_in(path: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(root().join(path)).expect("a file of the project");
     let names = text.lines().filter_map(|line| {
-        let declared = line
-            .strip_prefix("pub mod ")
-            .or_else(|| line.strip_prefix("mod "))?;
+        let declared = ["pub mod ", "pub(crate) mod ", "mod "];
+        let declared = declared.iter().find_map(|start| line.strip_prefix(start))?;
         declared.strip_suffix(';').map(str::to_owned)
     });
     names.collect()
 }
 
+/// Returns the layers in reading order, which is dependency order, with the modules of each. A layer is a folder whose
+/// `mod.rs` only lists modules. Another module of `lib.rs` is alone in a layer of its own name.
+fn layers() -> Vec<(String, Vec<String>)> {
+    let of_layer = |name: &String| {
+        let file = format!("src/{name}/mod.rs");
+        let text = std::fs::read_to_string(root().join(&file)).unwrap_or_default();
+        let lists = |line: &str| line.is_empty() || line.starts_with("//") || line.contains("mod ");
+        match !text.is_empty() && text.lines().all(lists) {
+            true => declared_in(&file),
+            false => vec![name.clone()],
+        }
+    };
+    let names = declared_in("src/lib.rs");
+    names.iter().map(|name| (name.clone(), of_layer(name))).collect()
+}
+
+/// Returns the names of the layers that are folders of modules.
+fn folders() -> Vec<String> {
+    let layers = layers().into_iter();
+    let folders = layers.filter(|(layer, modules)| *modules != [layer.clone()]);
+    folders.map(|(layer, _)| layer).collect()
+}
+
 /// The files of the program itself, which uses the library.
 const OF_THE_PROGRAM: [&str; 2] = ["main", "allocator"];
 
-/// Returns the module of a file: `http` for `src/http/mod.rs` and `src/http.rs`.
-fn module_of(path: &str) -> Option<&str> {
-    let inside = path.strip_prefix("src/")?;
-    let first = inside.split('/').next()?;
-    let module = first.strip_suffix(".rs").unwrap_or(first);
-    (!OF_THE_PROGRAM.contains(&module) && module != "lib").then_some(module)
+/// Returns the module of a file: `http` for `src/server/http/mod.rs`, `telemetry` for `src/base/telemetry.rs`; `None` for
+/// a file that only lists modules.
+fn module_of<'a>(path: &'a str, folders: &[String]) -> Option<&'a str> {
+    let mut parts = path.strip_prefix("src/")?.split('/');
+    let first = parts.next()?;
+    let is_folder = folders.iter().any(|folder| folder == first);
+    let part = if is_folder { parts.next()? } else { first };
+    let module = part.strip_suffix(".rs").unwrap_or(part);
+    let lists = module == "lib" || (is_folder && module == "mod");
+    (!OF_THE_PROGRAM.contains(&module) && !lists).then_some(module)
 }
 
-/// Returns the modules a line names as `crate::module`, alone or as a group `crate::{a::B, c::D}`.
-fn used_in(text: &str) -> BTreeSet<String> {
+/// Returns the modules a text names as `crate::module` or `crate::layer::module`, alone or in groups.
+fn used_in(text: &str, folders: &[String]) -> BTreeSet<String> {
     let code: String = text.lines().map(without_comment).collect::<Vec<_>>().join("\n");
     let mut used = BTreeSet::new();
     for (position, found) in code.match_indices("crate::") {
@@ -36,32 +62,46 @@ fn used_in(text: &str) -> BTreeSet<String> {
         if before.is_some_and(|before| before.is_alphanumeric() || before == '_') {
             continue;
         }
-        let rest = &code[position + found.len()..];
-        match rest.strip_prefix('{') {
-            Some(group) => used.extend(heads_of_group(group)),
-            None => used.extend(leading_word(rest)),
-        }
+        used.extend(modules_at(&code[position + found.len()..], folders));
     }
     used
 }
 
-/// Returns the first words of the entries of a `use` group. Its opening brace is already consumed.
-fn heads_of_group(group: &str) -> Vec<String> {
-    let mut heads = Vec::new();
+/// Returns the modules that a path or a group begins with.
+fn modules_at(text: &str, folders: &[String]) -> Vec<String> {
+    if let Some(group) = text.strip_prefix('{') {
+        let entries = entries_of_group(group).into_iter();
+        return entries
+            .flat_map(|entry| modules_at(entry.trim(), folders))
+            .collect();
+    }
+    let Some(word) = leading_word(text) else {
+        return Vec::new();
+    };
+    if !folders.contains(&word) {
+        return vec![word];
+    }
+    let rest = text[word.len()..].strip_prefix("::");
+    rest.map(|rest| modules_at(rest, folders)).unwrap_or_default()
+}
+
+/// Returns the entries of a `use` group. Its opening brace is already consumed.
+fn entries_of_group(group: &str) -> Vec<String> {
+    let mut entries = Vec::new();
     let mut depth = 0;
     let mut entry = String::new();
     for character in group.chars() {
         match character {
-            '{' => depth += 1,
             '}' if depth == 0 => break,
-            '}' => depth -= 1,
-            ',' if depth == 0 => heads.extend(leading_word(std::mem::take(&mut entry).trim())),
-            _ if depth == 0 => entry.push(character),
-            _ => {}
+            ',' if depth == 0 => entries.push(std::mem::take(&mut entry)),
+            _ => {
+                depth += i32::from(character == '{') - i32::from(character == '}');
+                entry.push(character);
+            }
         }
     }
-    heads.extend(leading_word(entry.trim()));
-    heads
+    entries.push(entry);
+    entries
 }
 
 fn leading_word(text: &str) -> Option<String> {
@@ -75,21 +115,25 @@ fn leading_word(text: &str) -> Option<String> {
 /// SDK-1
 #[test]
 fn a_module_uses_only_modules_above_it() {
-    let map = map();
-    assert!(map.len() > 10, "the map was read: {map:?}");
+    let (map, folders) = (layers(), folders());
+    let map: Vec<String> = map.into_iter().flat_map(|(_, modules)| modules).collect();
+    assert!(
+        map.len() > 30 && folders.len() > 5,
+        "the map was read: {map:?} {folders:?}"
+    );
     let position = |module: &str| map.iter().position(|listed| listed == module);
     let mut offences = Vec::new();
     for (path, text) in rust_files("src") {
-        let Some(module) = module_of(&path) else { continue };
-        let Some(own) = position(module) else {
-            offences.push(format!("{path} belongs to no module of lib.rs"));
+        let Some(module) = module_of(&path, &folders) else {
             continue;
         };
-        for used in used_in(&text) {
+        let Some(own) = position(module) else {
+            offences.push(format!("{path} belongs to no module of a layer"));
+            continue;
+        };
+        for used in used_in(&text, &folders) {
             if position(&used).is_some_and(|used| used > own) {
-                offences.push(format!(
-                    "{path} uses `{used}`, which lib.rs lists below `{module}`"
-                ));
+                offences.push(format!("{path} uses `{used}`, which is listed below `{module}`"));
             }
         }
     }
@@ -100,14 +144,14 @@ fn a_module_uses_only_modules_above_it() {
 #[test]
 fn the_engine_names_no_platform() {
     const ENGINE: [&str; 6] = [
-        "src/access/",
-        "src/admin.rs",
-        "src/agent/",
-        "src/command.rs",
-        "src/gateway/",
-        "src/store/",
+        "src/state/access/",
+        "src/engine/admin.rs",
+        "src/engine/agent/",
+        "src/engine/command.rs",
+        "src/engine/gateway/",
+        "src/state/store/",
     ];
-    let platforms = drydock::model::Platform::ALL;
+    let platforms = drydock::base::model::Platform::ALL;
     let variants: Vec<String> = platforms.iter().map(|platform| format!("{platform:?}")).collect();
     let names = variants
         .iter()
@@ -140,26 +184,36 @@ fn diagram_of_the_architecture_lists_every_module_in_order() {
     let (_, section) = document.split_once("\n## Modules\n").expect("the section");
     let (_, diagram) = section.split_once("```text\n").expect("the diagram");
     let (diagram, _) = diagram.split_once("```").expect("the end of the diagram");
-    // Each line is a layer's name and its modules.
-    let drawn = diagram.lines().flat_map(|line| {
-        let (_, modules) = line.split_once(' ').expect("a layer and its modules");
-        modules.split('·').map(str::trim).collect::<Vec<_>>()
+    // Each line is a layer and its modules. The diagram is read from below.
+    let drawn = diagram.lines().rev().map(|line| {
+        let (layer, modules) = line.split_once(' ').expect("a layer and its modules");
+        let mut modules: Vec<String> = modules
+            .split('·')
+            .map(|module| module.trim().to_owned())
+            .collect();
+        modules.reverse();
+        (layer.to_owned(), modules)
     });
-    let mut drawn: Vec<String> = drawn.map(str::to_owned).collect();
-    // The diagram is read from below.
-    drawn.reverse();
-    let mut listed = map();
-    listed.retain(|module| !OF_TEST_BUILDS.contains(&module.as_str()));
-    assert_eq!(drawn, listed);
+    let mut listed = layers();
+    listed.retain(|(layer, _)| !OF_TEST_BUILDS.contains(&layer.as_str()));
+    assert_eq!(drawn.collect::<Vec<_>>(), listed);
 }
 
 #[test]
 fn the_check_sees_uses_in_every_form_and_none_in_comments() {
-    let text = "use crate::model::Inbound;\nuse crate::{config::{A, B}, store, webhook::Webhook as W};\n\
-                /// See [`crate::gateway`].\n//! crate::app\nlet x = crate::http::serve(); // crate::cli\n\
-                macro_rules! m { () => { $crate::agent::run() } }\nuse mycrate::session;\n";
-    let expected = ["agent", "config", "http", "model", "store", "webhook"];
-    assert_eq!(used_in(text), expected.map(str::to_owned).into());
+    let text = "use crate::base::model::Inbound;\nuse crate::{base::config::{A, B}, store, webhook::Webhook as W};\n\
+                /// See [`crate::gateway`].\n//! crate::app\nlet x = crate::server::http::serve(); // crate::cli\n\
+                macro_rules! m { () => { $crate::agent::run() } }\nuse mycrate::session;\n\
+                use crate::base::{redact, system::x};\n";
+    let folders = ["base", "server"].map(str::to_owned);
+    let expected = [
+        "agent", "config", "http", "model", "redact", "store", "system", "webhook",
+    ];
+    assert_eq!(used_in(text, &folders), expected.map(str::to_owned).into());
+    assert_eq!(module_of("src/server/http/mod.rs", &folders), Some("http"));
+    assert_eq!(module_of("src/base/telemetry.rs", &folders), Some("telemetry"));
+    assert_eq!(module_of("src/base/mod.rs", &folders), None);
+    assert_eq!(module_of("src/cli/mod.rs", &folders), Some("cli"));
 }
 
 #[test]
@@ -199,7 +253,7 @@ fn no_test_file_is_forgotten() {
 }
 
 /// The files that contain `cfg` choices: one of the program, and one of each test program.
-const CHOICES: [&str; 3] = ["src/system/mod.rs", "tests/dojo/main.rs", "tests/it/main.rs"];
+const CHOICES: [&str; 3] = ["src/base/system/mod.rs", "tests/dojo/main.rs", "tests/it/main.rs"];
 
 #[test]
 fn what_differs_by_system_is_chosen_in_one_place() {
@@ -255,12 +309,12 @@ fn every_system_offers_the_same_and_what_is_only_linux_stays_with_it() {
         });
         names.filter(|name| !name.is_empty()).collect()
     };
-    let linux = offered("src/system/linux/mod.rs");
+    let linux = offered("src/base/system/linux/mod.rs");
     assert!(
         linux.contains("open_beneath") && linux.contains("LayerName"),
         "{linux:?}"
     );
-    assert_eq!(linux, offered("src/system/macos/mod.rs"));
+    assert_eq!(linux, offered("src/base/system/macos/mod.rs"));
     // Words that only Linux knows.
     let only_linux = [
         "landlock::",
@@ -274,9 +328,10 @@ fn every_system_offers_the_same_and_what_is_only_linux_stays_with_it() {
     let mut strays = Vec::new();
     for (path, text) in rust_files("src") {
         let code = text.split("\nmod tests {").next().unwrap_or_default();
-        let is_test =
-            path.contains("/tests/") || path.ends_with("/tests.rs") || path == "src/tool/testing.rs";
-        let is_linux = path.starts_with("src/system/linux/");
+        let is_test = path.contains("/tests/")
+            || path.ends_with("/tests.rs")
+            || path == "src/interfaces/tool/testing.rs";
+        let is_linux = path.starts_with("src/base/system/linux/");
         let code = code.lines().map(without_comment);
         if !is_test
             && !is_linux
@@ -305,7 +360,7 @@ fn what_only_linux_can_run_is_tested_apart() {
         "127.0.0.{",
     ];
     let only_linux = [
-        "src/system/linux/",
+        "src/base/system/linux/",
         "tests/it/linux/",
         "tests/dojo/memory/linux.rs",
     ];

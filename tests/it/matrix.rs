@@ -4,16 +4,16 @@
 
 use crate::support::app::{TestApp, step_number};
 use crate::support::world::program;
-use drydock::access::Role;
-use drydock::agent::REMARK_PREFIX;
-use drydock::bundler::OfflineFetcher;
-use drydock::command;
-use drydock::compare::Comparer;
-use drydock::config::SandboxSettings;
-use drydock::emulator::model::{ModelRequest, calls, says};
-use drydock::redact::Redactor;
-use drydock::tanka::LazyEvaluator;
-use drydock::tool::{self, Tool, ToolServices};
+use drydock::base::config::SandboxSettings;
+use drydock::base::redact::Redactor;
+use drydock::engine::agent::REMARK_PREFIX;
+use drydock::engine::command;
+use drydock::interfaces::tool::{self, Tool, ToolServices};
+use drydock::rendering::bundler::OfflineFetcher;
+use drydock::rendering::compare::Comparer;
+use drydock::rendering::tanka::LazyEvaluator;
+use drydock::simulation::emulator::model::{ModelRequest, calls, says};
+use drydock::state::access::Role;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -182,7 +182,7 @@ async fn unanswered(app: &TestApp, actor: &str, thread: &str, words: &str) -> St
     let replies = |app: &TestApp| {
         app.demo.slack.with_state(|state| {
             state
-                .replies(drydock::demo::environment::SLACK_CHANNEL, thread)
+                .replies(drydock::simulation::demo::environment::SLACK_CHANNEL, thread)
                 .count()
         })
     };

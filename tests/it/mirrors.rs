@@ -5,11 +5,11 @@ use crate::support::app::TestApp;
 use crate::support::git_server::GitServer;
 use crate::support::require::component;
 use crate::support::world::world;
-use drydock::app::App;
-use drydock::config::{Config, RepositorySettings};
-use drydock::demo::environment::SLACK_CHANNEL;
-use drydock::demo::repository;
-use drydock::emulator::model::{ModelRequest, says};
+use drydock::base::config::{Config, RepositorySettings};
+use drydock::server::app::App;
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
+use drydock::simulation::demo::repository;
+use drydock::simulation::emulator::model::{ModelRequest, says};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -99,7 +99,7 @@ impl RemoteMirrorFixture {
     }
 
     async fn readiness(&self) -> (u16, String) {
-        let client = drydock::http_client::api_client().unwrap();
+        let client = drydock::base::http_client::api_client().unwrap();
         let url = format!("{}/readyz", self.app.demo.url());
         let mut answer = client.get(url).send().await.unwrap();
         let mut text = Vec::new();

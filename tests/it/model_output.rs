@@ -2,7 +2,7 @@
 //! text.
 
 use crate::support::app::{TestApp, step_number};
-use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
 use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";
@@ -212,7 +212,7 @@ async fn no_path_a_model_can_write_leaves_the_repository_or_reaches_git() {
         &settings,
     )
     .await;
-    app.admit_slack_user(ALICE, drydock::access::Role::Admin, &["**"])
+    app.admit_slack_user(ALICE, drydock::state::access::Role::Admin, &["**"])
         .await;
     let before = snapshot(&app.demo.repository());
     for (number, path) in all.iter().enumerate() {
@@ -259,7 +259,7 @@ async fn no_project_is_begun_where_git_reads_its_settings() {
     let second =
         calls("jb_init", begin("lib/.gitattributes")).with_call("jb_init", begin("lib/.GITMODULES "));
     let app = TestApp::new(queue([first, second, says("Tried.")])).await;
-    app.admit_slack_user(ALICE, drydock::access::Role::Admin, &["**"])
+    app.admit_slack_user(ALICE, drydock::state::access::Role::Admin, &["**"])
         .await;
     app.ask(ALICE, "begin projects").await;
     let asked = app.model_requests();
@@ -506,7 +506,7 @@ async fn a_long_answer_arrives_whole_on_both_platforms() {
     let said = app.say(ALICE, "at length").await;
     app.wait_for_result(&said.ts, 1).await;
     let shown = app.demo.slack.with_state(|state| {
-        let replies = state.replies(drydock::demo::environment::SLACK_CHANNEL, &said.ts);
+        let replies = state.replies(drydock::simulation::demo::environment::SLACK_CHANNEL, &said.ts);
         replies
             .map(crate::support::app::visible_text)
             .collect::<Vec<_>>()

@@ -86,11 +86,11 @@ fn only_the_sandbox_starts_a_process_and_only_this_program() {
     found.sort();
     // The run of an external program waits for a child process that the sandbox worker's file has started. A launch
     // becomes the operator's program after it is confined.
-    let sandbox = ["command", "launch", "worker"].map(|file| format!("src/sandbox/{file}.rs"));
+    let sandbox = ["command", "launch", "worker"].map(|file| format!("src/rendering/sandbox/{file}.rs"));
     // macOS does not end a process with its parent. A copy of the launching process watches the program, and starts
     // nothing.
-    let watched = "src/system/macos/external_program.rs".to_owned();
-    assert_eq!(found, [sandbox.as_slice(), &[watched]].concat());
+    let watched = "src/base/system/macos/external_program.rs".to_owned();
+    assert_eq!(found, [&[watched], sandbox.as_slice()].concat());
     let [command, launch, worker] =
         sandbox.map(|file| std::fs::read_to_string(root().join(file)).expect("the sandbox"));
     assert_eq!(command.matches("Command::new(").count(), 0);
@@ -159,7 +159,7 @@ fn count(bytes: &[u8], text: &str) -> usize {
     memchr::memmem::find_iter(bytes, text).count()
 }
 
-/// T14: secrets have no `==` (see [`drydock::model::Secret`]). The value inside a secret must not be compared that way
+/// T14: secrets have no `==` (see [`drydock::base::model::Secret`]). The value inside a secret must not be compared that way
 /// either.
 #[test]
 fn no_secret_is_compared_with_an_operator() {

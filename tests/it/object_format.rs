@@ -3,7 +3,7 @@
 use crate::cli_serve::{TOML, serve};
 use crate::support::require::component;
 use crate::support::shell::{BlockingModel, Shell, run_to_end};
-use drydock::emulator::model::{calls, queue, says};
+use drydock::simulation::emulator::model::{calls, queue, says};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -34,6 +34,6 @@ fn a_build_for_an_unsupported_system_fails_with_one_sentence_and_advice_for_wind
         assert_eq!(said(system), Vec::<String>::new(), "{system}");
     }
     // The error of the compiler if the build script did not run.
-    let seams = std::fs::read_to_string(root().join("src/system/mod.rs")).unwrap();
+    let seams = std::fs::read_to_string(root().join("src/base/system/mod.rs")).unwrap();
     assert!(seams.contains(&format!("compile_error!(\"{sentence}\")")));
 }

@@ -1,12 +1,12 @@
 //! Two thousand replies to platforms that limit, disconnect and lose answers. Time is virtual: the test advances it.
 
-use drydock::channel::{self, Channel};
-use drydock::config::{ChannelSettings, ServerSettings, SlackSettings, TelegramMode, TelegramSettings};
-use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackFault, SlackOptions};
-use drydock::emulator::telegram::{TelegramEmulator, TelegramFault};
-use drydock::gateway::{ChannelDelivery, Pacing};
-use drydock::model::{Account, Action, ChatPlace, Op, Platform, Reply, Secret};
-use drydock::store::{DeadLetterFilter, Store};
+use drydock::base::config::{ChannelSettings, ServerSettings, SlackSettings, TelegramMode, TelegramSettings};
+use drydock::base::model::{Account, Action, ChatPlace, Op, Platform, Reply, Secret};
+use drydock::engine::gateway::{ChannelDelivery, Pacing};
+use drydock::interfaces::channel::{self, Channel};
+use drydock::simulation::emulator::slack::{RateLimits, SlackEmulator, SlackFault, SlackOptions};
+use drydock::simulation::emulator::telegram::{TelegramEmulator, TelegramFault};
+use drydock::state::store::{DeadLetterFilter, Store};
 use jiff::{SignedDuration, Timestamp};
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -3,8 +3,10 @@
 
 use crate::support::git_server::GitServer;
 use crate::support::shell::Shell;
-use drydock::bundler::{ArchiveLimits, Fetch, FetchMethod, Git, NetworkFetcher, PackageSource, parse_uri};
-use drydock::download::DownloadObserver;
+use drydock::rendering::bundler::{
+    ArchiveLimits, Fetch, FetchMethod, Git, NetworkFetcher, PackageSource, parse_uri,
+};
+use drydock::state::download::DownloadObserver;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use gix::ObjectId;
@@ -72,7 +74,7 @@ impl RemotePackageFixture {
 
     /// Returns the network fetcher, with the server at an address in place of GitHub.
     fn network(&self, address: &str) -> NetworkFetcher {
-        let client = drydock::http_client::api_client().unwrap();
+        let client = drydock::base::http_client::api_client().unwrap();
         let scratch = self.room.path().join("scratch");
         NetworkFetcher::new(
             &[GITHUB.to_owned()],
@@ -365,7 +367,7 @@ fn what_was_fetched_before_a_restart_is_not_fetched_again() {
         Ok("changed".to_owned())
     );
     // A host that is no longer allowed provides nothing, not even cached packages.
-    let client = drydock::http_client::api_client().unwrap();
+    let client = drydock::base::http_client::api_client().unwrap();
     let other = ["example.com".to_owned()];
     let scratch = world.room.path().join("scratch");
     let refused = NetworkFetcher::new(&other, client, world.runtime.handle().clone(), scratch)
@@ -487,7 +489,7 @@ fn only_a_loopback_address_can_override_a_host() {
         "http://10.0.0.1/",
         "nonsense",
     ] {
-        let client = drydock::http_client::api_client().unwrap();
+        let client = drydock::base::http_client::api_client().unwrap();
         let network = NetworkFetcher::new(&[], client, world.runtime.handle().clone(), world.remotes());
         let why = network
             .with_host_override(GITHUB, address)

@@ -3,7 +3,7 @@
 use crate::support::app::TestApp;
 use crate::support::file_host::{FileHost, FileResponse};
 use crate::support::world::{Host, world};
-use drydock::emulator::model::{ScriptedAnswer, calls, queue, says};
+use drydock::simulation::emulator::model::{ScriptedAnswer, calls, queue, says};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;

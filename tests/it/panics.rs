@@ -1,8 +1,8 @@
 //! Tests of the report of a panic. A process has one panic hook, so the test starts itself again as a child process.
 
-use drydock::model::Secret;
-use drydock::redact::Redactor;
-use drydock::telemetry::{self, LogFormat};
+use drydock::base::model::Secret;
+use drydock::base::redact::Redactor;
+use drydock::base::telemetry::{self, LogFormat};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 

@@ -285,7 +285,7 @@ fn the_first_screen_says_where_it_runs_and_what_it_needs() {
     let told = paragraphs
         .find(|one| one.starts_with("Runs on "))
         .expect("a paragraph");
-    let layer = file("src/system/linux/layer.rs");
+    let layer = file("src/base/system/linux/layer.rs");
     let kernel = Regex::new(r"Linux (\d+\.\d+) or newer").expect("a pattern");
     let kernel = &kernel.captures(&layer).expect("the kernel that has all layers")[1];
     for said in [

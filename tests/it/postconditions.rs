@@ -2,8 +2,8 @@
 //! and reports to the person what could not be fixed.
 
 use crate::support::app::{TestApp, visible_text};
-use drydock::demo::environment::SLACK_CHANNEL;
-use drydock::emulator::model::{ScriptedAnswer, calls, queue, says};
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
+use drydock::simulation::emulator::model::{ScriptedAnswer, calls, queue, says};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

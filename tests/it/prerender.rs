@@ -3,8 +3,8 @@
 use crate::support::app::TestApp;
 use crate::support::evaluation::{TestTree, evaluator, file_request};
 use crate::support::log::LogCapture;
-use drydock::emulator::model::{ScriptedAnswer, calls, queue, says};
-use drydock::jsonnet::{EvalError, EvalLimits, EvalRequest};
+use drydock::rendering::jsonnet::{EvalError, EvalLimits, EvalRequest};
+use drydock::simulation::emulator::model::{ScriptedAnswer, calls, queue, says};
 use serde_json::json;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -2,13 +2,13 @@
 //! order.
 
 use crate::support::app::TestApp;
-use drydock::emulator::model::{AnswerFault, ModelRequest, says};
-use drydock::emulator::slack::{EventOrder, SlackFault};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, says};
+use drydock::simulation::emulator::slack::{EventOrder, SlackFault};
 use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
 
-fn echo(asked: &ModelRequest) -> drydock::emulator::model::ScriptedAnswer {
+fn echo(asked: &ModelRequest) -> drydock::simulation::emulator::model::ScriptedAnswer {
     says(format!("heard: {}.", asked.last_user_text()))
 }
 

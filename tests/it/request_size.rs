@@ -1,7 +1,7 @@
 //! `limits.history_bytes_max` limits the whole request, whatever a turn has written and read so far.
 
 use crate::support::app::TestApp;
-use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";

@@ -2,10 +2,10 @@
 //! tests change the database to the state that such a process leaves.
 
 use crate::support::app::{TestApp, step_number, visible_text};
-use drydock::access::{Grant, Role};
-use drydock::admin::AdminRequest;
-use drydock::demo::environment::SLACK_CHANNEL;
-use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::engine::admin::AdminRequest;
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::state::access::{Grant, Role};
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";

@@ -2,8 +2,8 @@
 //! is made for a revoked person, and no change is prepared that a reduced grant does not cover.
 
 use crate::support::app::TestApp;
-use drydock::access::Role;
-use drydock::emulator::model::{AnswerFault, ScriptedAnswer, calls, queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, ScriptedAnswer, calls, queue, says};
+use drydock::state::access::Role;
 use serde_json::json;
 use std::time::Duration;
 
@@ -173,12 +173,12 @@ async fn a_turn_ends_when_its_person_loses_the_repository() {
     app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "what is in prod?").await;
     app.wait_for_model_requests(1).await;
-    let grant = drydock::access::Grant {
+    let grant = drydock::state::access::Grant {
         role: Role::Editor,
         repositories: "elsewhere".to_owned(),
         environments: vec!["**".to_owned()],
     };
-    let request = drydock::admin::AdminRequest::Grant {
+    let request = drydock::engine::admin::AdminRequest::Grant {
         which: ALICE.to_owned(),
         grant,
     };

@@ -5,14 +5,14 @@ use crate::memory::resident_bytes;
 use crate::support::evaluation::{
     TestTree, evaluate, evaluate_to_json, evaluator, file_request, path, program, snippet_request,
 };
-use drydock::config::{Config, ConfigSources, SandboxSettings, SourceFile};
-use drydock::jsonnet::{
+use drydock::base::config::{Config, ConfigSources, SandboxSettings, SourceFile};
+use drydock::rendering::jsonnet::{
     CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalLimits, EvalRequest, Evaluator,
 };
-use drydock::sandbox::{
+use drydock::rendering::sandbox::{
     Confinement, ExitReport, LayerName, ProgramPath, SandboxLayer, SandboxWorker, layers,
 };
-use drydock::workspace::{Directory, Tree};
+use drydock::state::workspace::{Directory, Tree};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;

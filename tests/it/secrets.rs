@@ -5,8 +5,8 @@ use crate::support::app::{TestApp, step_number};
 use crate::support::sign;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use drydock::demo::environment::HOOK_SECRET;
-use drydock::emulator::model::{AnswerScript, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::demo::environment::HOOK_SECRET;
+use drydock::simulation::emulator::model::{AnswerScript, ModelRequest, ScriptedAnswer, calls, says};
 use gix::objs::tree::EntryKind;
 use serde_json::json;
 

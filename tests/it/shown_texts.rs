@@ -3,8 +3,8 @@
 
 use crate::support::app::{TestApp, step_number};
 use crate::support::shell::Shell;
-use drydock::access::Role;
-use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::state::access::Role;
 use serde_json::json;
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! Slow clients, beside a normal one: they are disconnected at their deadlines, and delay no other client.
 
 use crate::support::app::TestApp;
-use drydock::emulator::model::{ModelRequest, says};
+use drydock::simulation::emulator::model::{ModelRequest, says};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -4,9 +4,9 @@ use crate::support::app::TestApp;
 use crate::support::log::LogCapture;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
-use drydock::access::Role;
-use drydock::demo::environment::{MODEL_KEY, SLACK_BOT_TOKEN};
-use drydock::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
+use drydock::simulation::demo::environment::{MODEL_KEY, SLACK_BOT_TOKEN};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
+use drydock::state::access::Role;
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";

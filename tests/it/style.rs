@@ -184,12 +184,12 @@ fn a_visible_type_name_is_defined_once() {
     });
     for (path, text) in files {
         let path = path
-            .replace("src/system/linux/", "src/system/*/")
-            .replace("src/system/macos/", "src/system/*/");
+            .replace("src/base/system/linux/", "src/base/system/*/")
+            .replace("src/base/system/macos/", "src/base/system/*/");
         for name in text.lines().filter_map(|line| definition.captures(line)) {
             let is_new = places.entry(name[1].to_owned()).or_default().insert(path.clone());
             assert!(
-                is_new || path.starts_with("src/system/*/"),
+                is_new || path.starts_with("src/base/system/*/"),
                 "{path} defines {} twice",
                 &name[1]
             );
@@ -207,39 +207,55 @@ fn the_configuration_gets_its_secrets_from_one_place() {
         let code = text.split("\nmod tests {").next().unwrap_or_default();
         code.contains("Secret::new(")
     };
-    let files = rust_files("src/config").into_iter();
+    let files = rust_files("src/base/config").into_iter();
     let files = files.filter(|(path, text)| !path.contains("/tests/") && makes(text));
     let paths: Vec<String> = files.map(|(path, _)| path).collect();
     // `value.rs` converts a variable, which `secrets.rs` then fetches and checks.
-    assert_eq!(paths, ["src/config/secrets.rs", "src/config/value.rs"]);
+    assert_eq!(paths, ["src/base/config/secrets.rs", "src/base/config/value.rs"]);
 }
 
 /// Functions of `src` with a boolean parameter, and the reason. Elsewhere the caller passes an enum, which can be read
 /// at the call, or calls one of two functions.
 const BOOLEAN_PARAMETERS: [(&str, &str, &str); 11] = [
-    ("src/bundler/file.rs", "is_false", "serde calls it"),
-    ("src/demo/transcript.rs", "expect", "the fact that must hold"),
-    ("src/demo/transcript.rs", "push", "the fact that must hold"),
+    ("src/rendering/bundler/file.rs", "is_false", "serde calls it"),
     (
-        "src/gateway/delivery/rate_limit.rs",
+        "src/simulation/demo/transcript.rs",
+        "expect",
+        "the fact that must hold",
+    ),
+    (
+        "src/simulation/demo/transcript.rs",
+        "push",
+        "the fact that must hold",
+    ),
+    (
+        "src/engine/gateway/delivery/rate_limit.rs",
         "from_setting",
         "makes the enum",
     ),
-    ("src/jsonnet/canonical.rs", "boolean", "writes the boolean"),
-    ("src/jsonnet/engine/library.rs", "layout", "makes the enums"),
     (
-        "src/jsonnet/engine/library.rs",
+        "src/rendering/jsonnet/canonical.rs",
+        "boolean",
+        "writes the boolean",
+    ),
+    (
+        "src/rendering/jsonnet/engine/library.rs",
+        "layout",
+        "makes the enums",
+    ),
+    (
+        "src/rendering/jsonnet/engine/library.rs",
         "manifest_yaml_doc",
         "the language's",
     ),
     (
-        "src/jsonnet/engine/library.rs",
+        "src/rendering/jsonnet/engine/library.rs",
         "manifest_yaml_stream",
         "the language's",
     ),
-    ("src/store/privacy.rs", "from_setting", "makes the enum"),
-    ("src/tanka/settings.rs", "visit_bool", "serde calls it"),
-    ("src/tanka/spec.rs", "boolean", "reads the boolean"),
+    ("src/state/store/privacy.rs", "from_setting", "makes the enum"),
+    ("src/rendering/tanka/settings.rs", "visit_bool", "serde calls it"),
+    ("src/rendering/tanka/spec.rs", "boolean", "reads the boolean"),
 ];
 
 /// Returns the names of functions with a boolean parameter.

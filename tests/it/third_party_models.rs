@@ -3,8 +3,8 @@
 
 use crate::support::app::TestApp;
 use crate::support::third_party_emulator::ThirdPartyEmulator;
-use drydock::demo::environment::MODEL_KEY;
-use drydock::emulator::model::queue;
+use drydock::simulation::demo::environment::MODEL_KEY;
+use drydock::simulation::emulator::model::queue;
 use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";
@@ -55,7 +55,7 @@ fn fixtures() -> Value {
 
 /// Returns the requests that aimock received, oldest first.
 async fn journal(aimock: &ThirdPartyEmulator) -> Vec<Value> {
-    let http = drydock::http_client::api_client().unwrap();
+    let http = drydock::base::http_client::api_client().unwrap();
     let asked = http.get(format!("{}/__aimock/journal?method=POST", aimock.address));
     let entries: Value = asked
         .header("x-api-key", MODEL_KEY)
@@ -72,7 +72,7 @@ async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
     let Some(aimock) = ThirdPartyEmulator::start("aimock", MODEL_KEY) else {
         return;
     };
-    let http = drydock::http_client::api_client().unwrap();
+    let http = drydock::base::http_client::api_client().unwrap();
     let told = http.post(format!("{}/__aimock/fixtures", aimock.address));
     let told = told
         .header("x-api-key", MODEL_KEY)

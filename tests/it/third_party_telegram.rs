@@ -2,8 +2,8 @@
 
 use crate::support::app::TestApp;
 use crate::support::telegram_proxy::{BotMessage, ProxyFailure, TelegramProxy};
-use drydock::access::Role;
-use drydock::emulator::model::{AnswerFault, AnswerQueue, calls, queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, AnswerQueue, calls, queue, says};
+use drydock::state::access::Role;
 use serde_json::json;
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use crate::support::{sign, world};
-use drydock::access::Role;
-use drydock::demo::environment::{SLACK_CHANNEL, SLACK_SIGNING_SECRET};
-use drydock::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
-use drydock::emulator::slack::SlackMessage;
+use drydock::simulation::demo::environment::{SLACK_CHANNEL, SLACK_SIGNING_SECRET};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::slack::SlackMessage;
+use drydock::state::access::Role;
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";

@@ -1,9 +1,9 @@
 //! Tests of people who were not invited: they cost nothing, learn nothing, and cannot impersonate another person.
 
 use crate::support::app::TestApp;
-use drydock::access::Role;
-use drydock::demo::environment::SLACK_CHANNEL;
-use drydock::emulator::model::{AnswerQueue, ModelRequest, queue, says};
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
+use drydock::simulation::emulator::model::{AnswerQueue, ModelRequest, queue, says};
+use drydock::state::access::Role;
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
@@ -203,7 +203,7 @@ async fn an_invite_that_others_could_read_is_worthless_from_then_on() {
         .await
         .unwrap();
     app.wait_for_slack("a refusal", |state| {
-        let refused = |message: &&drydock::emulator::slack::SlackMessage| {
+        let refused = |message: &&drydock::simulation::emulator::slack::SlackMessage| {
             message.user == "U0EVE" || message.channel == "DU0EVE"
         };
         let all = state.ephemerals.iter().chain(&state.messages).filter(refused);

@@ -3,10 +3,10 @@
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use crate::support::sign;
-use drydock::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
-use drydock::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
-use drydock::emulator::slack::{SlackEmulator, SlackState};
-use drydock::emulator::telegram::TelegramEmulator;
+use drydock::simulation::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::slack::{SlackEmulator, SlackState};
+use drydock::simulation::emulator::telegram::TelegramEmulator;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

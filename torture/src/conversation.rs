@@ -5,7 +5,7 @@ use crate::explain::CommandKind;
 use crate::slack_thread::{Thread, transcript};
 use crate::task::Task;
 use crate::testbed::{CHANNEL, Testbed};
-use drydock::emulator::slack::{SlackMessage, SlackState};
+use drydock::simulation::emulator::slack::{SlackMessage, SlackState};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

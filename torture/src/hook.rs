@@ -19,7 +19,7 @@ pub(crate) enum HookSender {
 /// Sends an event that requests a task, once. Returns the status, if there was an answer.
 pub(crate) async fn send(world: &Testbed, sender: HookSender, task: &Task) -> Option<u16> {
     let body = serde_json::json!({"what": task.word(), "action": "published"}).to_string();
-    let client = drydock::http_client::api_client().ok()?;
+    let client = drydock::base::http_client::api_client().ok()?;
     let address = world.launch().address;
     let id = format!("00000000-0000-0000-0000-{:012}", task.id);
     let request = match sender {

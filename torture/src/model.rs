@@ -1,7 +1,9 @@
 //! The emulated model. It carries out tasks slowly enough to be interrupted, and can be held at a step.
 
 use crate::task::Task;
-use drydock::emulator::model::{AnswerFault, ModelEmulator, ModelRequest, RequestRole, ScriptedAnswer, says};
+use drydock::simulation::emulator::model::{
+    AnswerFault, ModelEmulator, ModelRequest, RequestRole, ScriptedAnswer, says,
+};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! metadata. It identifies the message, and reveals one that was sent twice.
 
 use crate::testbed::BOT;
-use drydock::emulator::slack::{SlackMessage, SlackState};
+use drydock::simulation::emulator::slack::{SlackMessage, SlackState};
 use std::collections::BTreeSet;
 
 /// The texts for a message that is given up or refused without a turn.

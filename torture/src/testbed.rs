@@ -5,7 +5,9 @@ use crate::git_server::GitServer;
 use crate::model::HoldableModel;
 use crate::program::{BOT_TOKEN, SIGNING_SECRET, START_MAX, ServerLaunch, ServerProcess, free_address};
 use anyhow::{Context, bail};
-use drydock::emulator::slack::{GatewayResponse, RateLimits, Retry, SayError, SlackEmulator, SlackOptions};
+use drydock::simulation::emulator::slack::{
+    GatewayResponse, RateLimits, Retry, SayError, SlackEmulator, SlackOptions,
+};
 use jiff::Timestamp;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -98,7 +100,7 @@ impl Testbed {
     /// Builds Slack, the model and a configuration. The program does not run yet, and no person is admitted.
     pub(crate) async fn build(plan: TestbedOptions) -> anyhow::Result<Self> {
         let directory = TempDir::with_prefix("drydock-torture-")?;
-        drydock::demo::repository::create(&directory.path().join("infra.git"))?;
+        drydock::simulation::demo::repository::create(&directory.path().join("infra.git"))?;
         let slack = SlackEmulator::start(SlackOptions {
             team: "T0ACME".to_owned(),
             bot_user: BOT.to_owned(),
@@ -107,7 +109,7 @@ impl Testbed {
             signing_secret: SIGNING_SECRET.to_owned(),
             rate_limits: plan.rate_limits,
             at: slack_clock,
-            http: drydock::http_client::api_client()?,
+            http: drydock::base::http_client::api_client()?,
         })
         .await?;
         let people: Vec<String> = (0..plan.people).map(person).collect();
@@ -217,7 +219,7 @@ impl Testbed {
         let launch = self.launch();
         *self.program.lock().await = Some(launch.start(number)?);
         self.note(&format!("start {number}"));
-        let client = drydock::http_client::api_client()?;
+        let client = drydock::base::http_client::api_client()?;
         let url = format!("http://{}/readyz", launch.address);
         loop {
             if client

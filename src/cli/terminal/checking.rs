@@ -1,13 +1,13 @@
 //! Drydock's own checks of a session's changes, made before a turn ends as done and on request.
 
-use crate::agent::Postconditions;
-use crate::change_checks::{self, BranchState, CheckOutcome};
-use crate::compare::{
+use crate::base::model::{Check, FileChange};
+use crate::base::redact::Redactor;
+use crate::engine::agent::Postconditions;
+use crate::rendering::change_checks::{self, BranchState, CheckOutcome};
+use crate::rendering::compare::{
     BrokenEnvironment, ChangeReport, CompareError, CompareProgress, CompareRequest, Comparer, Sides,
 };
-use crate::model::{Check, FileChange};
-use crate::redact::Redactor;
-use crate::workspace::Workspace;
+use crate::state::workspace::Workspace;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;

@@ -1,10 +1,10 @@
 //! The display of a running turn: the model's text before its calls, the calls, and failures. All of it goes to
 //! standard error; the answer is data and is printed at the end.
 
-use crate::agent::TurnEvent;
+use crate::base::model::cut_to;
+use crate::base::redact::Redactor;
 use crate::cli::output::{Output, OutputStyle};
-use crate::model::cut_to;
-use crate::redact::Redactor;
+use crate::engine::agent::TurnEvent;
 use std::sync::Arc;
 
 /// The maximum number of characters of a tool's arguments or answer that are shown.

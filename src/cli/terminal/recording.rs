@@ -1,11 +1,11 @@
 //! The optional recording of a terminal conversation.
 
-use crate::agent::Journal;
+use crate::base::model::{Step, Usage};
+use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::serve::host;
-use crate::model::{Step, Usage};
-use crate::recording::{self, RecordedEvent, Recorder, SessionRecord};
-use crate::redact::Redactor;
+use crate::engine::agent::Journal;
+use crate::state::recording::{self, RecordedEvent, Recorder, SessionRecord};
 use async_trait::async_trait;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The edits of each turn, stored so that they can be undone.
 
+use crate::base::model::{FileChange, RepoPath};
 use crate::cli::CliError;
-use crate::model::{FileChange, RepoPath};
-use crate::workspace::Directory;
+use crate::state::workspace::Directory;
 use std::collections::VecDeque;
 
 /// The number of turns that can be undone.
@@ -89,7 +89,7 @@ fn edits(before: &[FileChange], after: &[FileChange]) -> Vec<FileChange> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::edits;
-    use crate::model::{FileChange, FileMode, FileVersion, RepoPath};
+    use crate::base::model::{FileChange, FileMode, FileVersion, RepoPath};
 
     fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
         let version = |text: &str| FileVersion {

@@ -2,9 +2,9 @@
 //! level, and log collectors read it.
 
 use super::LeakWatch;
-use drydock::config::Config;
-use drydock::redact::Redactor;
-use drydock::telemetry::{self, LogFormat};
+use drydock::base::config::Config;
+use drydock::base::redact::Redactor;
+use drydock::base::telemetry::{self, LogFormat};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};

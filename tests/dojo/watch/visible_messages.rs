@@ -1,7 +1,7 @@
 //! The output to people: every message and file, with the people it would ping and the addresses it would link.
 
-use drydock::emulator::slack::{Mention, SlackMessage, SlackState};
-use drydock::emulator::telegram::PostedMessage;
+use drydock::simulation::emulator::slack::{Mention, SlackMessage, SlackState};
+use drydock::simulation::emulator::telegram::PostedMessage;
 use serde_json::Value;
 
 /// One message or file of the bot.

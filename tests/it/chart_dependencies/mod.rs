@@ -5,11 +5,11 @@ mod real_helm;
 use crate::support::evaluation::program;
 use crate::support::file_host::{FileHost, FileResponse};
 use crate::support::packed_chart::{packed_chart, sha256};
-use drydock::config::{ProgramSettings, SandboxSettings};
-use drydock::download::DownloadObserver;
-use drydock::helm::{ChartRepositories, Helm, PackMode, PackResult};
-use drydock::model::{FileMode, FileVersion, RepoPath};
-use drydock::workspace::{Directory, Tree};
+use drydock::base::config::{ProgramSettings, SandboxSettings};
+use drydock::base::model::{FileMode, FileVersion, RepoPath};
+use drydock::rendering::helm::{ChartRepositories, Helm, PackMode, PackResult};
+use drydock::state::download::DownloadObserver;
+use drydock::state::workspace::{Directory, Tree};
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
@@ -88,7 +88,7 @@ impl ChartFixture {
             ..SandboxSettings::default().programs
         };
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let client = drydock::http_client::download_client().unwrap();
+        let client = drydock::base::http_client::download_client().unwrap();
         let now = || "2026-01-02T03:04:05Z".parse().unwrap();
         let repositories = ChartRepositories::new(&hosts, client, self.runtime.handle().clone(), now)
             .with_host_override(HOST, &self.host.address)
@@ -488,7 +488,7 @@ fn a_download_is_stopped_in_the_middle() {
     let stop = turn.clone();
     let told = Arc::new(OnceLock::new());
     let seen = Arc::clone(&told);
-    let progress = move |step: drydock::workspace::FetchProgress| {
+    let progress = move |step: drydock::state::workspace::FetchProgress| {
         if step.what == "chart" {
             seen.get_or_init(|| (step.done, step.total));
             stop.cancel();

@@ -2,7 +2,7 @@
 
 use super::{ChartFixture, REDIS};
 use crate::support::require::component;
-use drydock::helm::PackMode;
+use drydock::rendering::helm::PackMode;
 use std::path::Path;
 use std::process::Command;
 

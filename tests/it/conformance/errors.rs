@@ -4,8 +4,8 @@
 
 use super::pack::read_own_file;
 use crate::support::evaluation::{TestTree, evaluate, evaluator, path, snippet_request};
-use drydock::jsonnet::{EvalError, EvalLimits, EvalRequest};
-use drydock::workspace::Tree;
+use drydock::rendering::jsonnet::{EvalError, EvalLimits, EvalRequest};
+use drydock::state::workspace::Tree;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;

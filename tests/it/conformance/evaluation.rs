@@ -2,10 +2,10 @@
 
 use super::pack::{read_own_file, read_pack};
 use crate::support::evaluation::{TestTree, evaluate, evaluator, path, snippet_request};
-use drydock::jsonnet::{
+use drydock::rendering::jsonnet::{
     CrossCheckMode, CrossCheckResult, EntryPoint, EvalError, EvalLimits, EvalRequest, Evaluation,
 };
-use drydock::workspace::Tree;
+use drydock::state::workspace::Tree;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -5,7 +5,9 @@ use super::evaluation::values_equal;
 use super::programs::generate_program;
 use crate::support::evaluation::{evaluator, snippet_request};
 use crate::support::require::{Component, component};
-use drydock::jsonnet::{CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Evaluation};
+use drydock::rendering::jsonnet::{
+    CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Evaluation,
+};
 use serde_json::Value;
 use std::process::Stdio;
 use tokio_util::sync::CancellationToken;

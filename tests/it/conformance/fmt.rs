@@ -2,7 +2,7 @@
 
 use super::sources::{generate_broken_source, generate_source};
 use crate::support::require::component;
-use drydock::jsonnet::format::format;
+use drydock::rendering::jsonnet::format::format;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write as _;

@@ -8,9 +8,9 @@
 //! own program. Those cases are listed.
 
 use crate::support::git_server::GitServer;
-use drydock::bundler::{self, InstallRequest, NetworkFetcher, PreparedOperation, Project};
-use drydock::download::DownloadObserver;
-use drydock::workspace::Directory;
+use drydock::rendering::bundler::{self, InstallRequest, NetworkFetcher, PreparedOperation, Project};
+use drydock::state::download::DownloadObserver;
+use drydock::state::workspace::Directory;
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
 use serde_json::Value;
@@ -55,7 +55,7 @@ fn package_commands_match_recorded_jsonnet_bundler_runs() {
         return;
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let client = drydock::http_client::api_client().expect("a client");
+    let client = drydock::base::http_client::api_client().expect("a client");
     let hosts = ["github.com", "example.com"];
     let mut network = NetworkFetcher::new(
         &hosts.map(str::to_owned),

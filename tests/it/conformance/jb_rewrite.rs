@@ -2,8 +2,8 @@
 //! compared with those that jsonnet-bundler left. The recording is ours and is beside this file.
 
 use super::jb::{ADVICE, in_their_words, tree};
-use drydock::bundler::{self, Project};
-use drydock::workspace::Directory;
+use drydock::rendering::bundler::{self, Project};
+use drydock::state::workspace::Directory;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;

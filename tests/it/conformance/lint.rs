@@ -1,7 +1,7 @@
 //! The linter: a program that evaluates has no error, and our messages equal those of go-jsonnet's linter if both find
 //! something.
 
-use drydock::jsonnet::lint::{ImportCache, ImportLookup, LintSeverity, lint, lint_with_imports};
+use drydock::rendering::jsonnet::lint::{ImportCache, ImportLookup, LintSeverity, lint, lint_with_imports};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;

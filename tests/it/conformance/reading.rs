@@ -8,8 +8,10 @@ use super::pack::read_own_file;
 use super::written::{FILES, generate_program};
 use crate::support::evaluation::{TestTree, evaluator, path, snippet_request};
 use crate::support::require::{Component, component};
-use drydock::jsonnet::{CrossCheckMode, CrossCheckResult, EvalLimits, EvalRequest, Evaluation, syntax};
-use drydock::workspace::Tree;
+use drydock::rendering::jsonnet::{
+    CrossCheckMode, CrossCheckResult, EvalLimits, EvalRequest, Evaluation, syntax,
+};
+use drydock::state::workspace::Tree;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -125,7 +127,7 @@ fn programs_wanted() -> usize {
 fn difference(
     source: &str,
     theirs: &GoAnswer,
-    ours: &Result<Evaluation, drydock::jsonnet::EvalError>,
+    ours: &Result<Evaluation, drydock::rendering::jsonnet::EvalError>,
 ) -> Result<Option<String>, String> {
     let is_refused = syntax::parse(source).is_err();
     match (theirs, ours) {

@@ -2,12 +2,14 @@
 
 use super::pack::{read_own_file, read_pack};
 use crate::support::evaluation::evaluator;
-use drydock::jsonnet::yaml;
-use drydock::jsonnet::{EvalLimits, Import};
-use drydock::model::RepoPath;
-use drydock::tanka::importers::{self, ImportGraph, PathState};
-use drydock::tanka::{self, Evaluate, Filter, Layout, Listing, Renderer, Selector, TankaError, Target};
-use drydock::workspace::{Directory, Tree};
+use drydock::base::model::RepoPath;
+use drydock::rendering::jsonnet::yaml;
+use drydock::rendering::jsonnet::{EvalLimits, Import};
+use drydock::rendering::tanka::importers::{self, ImportGraph, PathState};
+use drydock::rendering::tanka::{
+    self, Evaluate, Filter, Layout, Listing, Renderer, Selector, TankaError, Target,
+};
+use drydock::state::workspace::{Directory, Tree};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,7 +3,9 @@
 
 use super::pack::read_own_file;
 use crate::support::evaluation::{evaluator, snippet_request};
-use drydock::jsonnet::{CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Evaluation};
+use drydock::rendering::jsonnet::{
+    CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Evaluation,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! YAML of the two Go libraries, for generated difficult values.
 
-use drydock::jsonnet::yaml::{GoYamlVersion, document, stream};
+use drydock::rendering::jsonnet::yaml::{GoYamlVersion, document, stream};
 use serde_json::Value;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Commands and buttons whose program ends between the acknowledgement and the answer.
 
 use super::fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, bounded, poll, results};
-use drydock::emulator::slack::SlackState;
+use drydock::simulation::emulator::slack::SlackState;
 use rusqlite::{Connection, OpenFlags};
 
 const AGAIN: &str = "add the third note";

@@ -1,8 +1,12 @@
 //! Slack, the model, a repository, and the program between them, which is ended and started again.
 
-use drydock::admin::{self, AdminReply, AdminRequest};
-use drydock::emulator::model::{AnswerFault, ModelEmulator, ModelRequest, RequestRole, calls, says};
-use drydock::emulator::slack::{RateLimits, SlackEmulator, SlackMessage, SlackOptions, SlackState};
+use drydock::engine::admin::{self, AdminReply, AdminRequest};
+use drydock::simulation::emulator::model::{
+    AnswerFault, ModelEmulator, ModelRequest, RequestRole, calls, says,
+};
+use drydock::simulation::emulator::slack::{
+    RateLimits, SlackEmulator, SlackMessage, SlackOptions, SlackState,
+};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -52,7 +56,8 @@ impl Drop for GatewayProcess {
 impl CrashFixture {
     pub(crate) async fn build() -> Self {
         let directory = TempDir::new().expect("a directory");
-        drydock::demo::repository::create(&directory.path().join("infra.git")).expect("a repository");
+        drydock::simulation::demo::repository::create(&directory.path().join("infra.git"))
+            .expect("a repository");
         let slack = SlackEmulator::start(SlackOptions {
             team: "T0ACME".to_owned(),
             bot_user: "U0DRYDOCK".to_owned(),
@@ -61,7 +66,7 @@ impl CrashFixture {
             signing_secret: "7e1d1c9a7be24c6f8a1b3d5e7f904321".to_owned(),
             rate_limits: RateLimits::Off,
             at: jiff::Timestamp::now,
-            http: drydock::http_client::api_client().expect("a client"),
+            http: drydock::base::http_client::api_client().expect("a client"),
         });
         let slack = slack.await.expect("an emulator");
         slack.add_channel(CHANNEL, &[ALICE]);
@@ -147,7 +152,7 @@ impl CrashFixture {
     }
 
     pub(crate) async fn wait_until_ready(&self, address: &str) {
-        let client = drydock::http_client::api_client().expect("a client");
+        let client = drydock::base::http_client::api_client().expect("a client");
         let ready = async {
             let url = format!("http://{address}/readyz");
             while !client
@@ -236,7 +241,7 @@ impl CrashFixture {
     async fn invite(&self) {
         let invite = AdminRequest::Invite {
             name: "alice".to_owned(),
-            role: drydock::access::Role::Editor,
+            role: drydock::state::access::Role::Editor,
             repositories: "*".to_owned(),
             environments: vec!["**".to_owned()],
             hours: 1,

@@ -5,7 +5,7 @@ mod commands;
 mod storage;
 pub(crate) mod fixture;
 
-use drydock::emulator::slack::SlackFault;
+use drydock::simulation::emulator::slack::SlackFault;
 use fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, is_result, results, texts};
 
 /// R1: the message was acknowledged, and nothing else happened.

@@ -3,7 +3,7 @@
 
 use super::fixture::{ALICE, CHANNEL, CrashFixture, REQUEST, bot_messages, bounded, poll, texts};
 use crate::support::require::component;
-use drydock::emulator::slack::SlackState;
+use drydock::simulation::emulator::slack::SlackState;
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const REFUSED_WITHIN: Duration = Duration::from_millis(2_500);
 impl CrashFixture {
     /// Returns the answer to a probe: status and body.
     pub(crate) async fn probe(&self, address: &str, path: &str) -> (u16, String) {
-        let client = drydock::http_client::api_client().expect("a client");
+        let client = drydock::base::http_client::api_client().expect("a client");
         let url = format!("http://{address}/{path}");
         let mut answer = client.get(&url).send().await.expect("an answer");
         let status = answer.status().as_u16();

@@ -3,8 +3,8 @@
 use crate::charts::{asks, settings, tried, with};
 use crate::support::evaluation::{evaluate_to_json, snippet_request};
 use crate::support::hostile::{compiled, hostile_helm};
-use drydock::config::ProgramSettings;
-use drydock::jsonnet::EvalError;
+use drydock::base::config::ProgramSettings;
+use drydock::rendering::jsonnet::EvalError;
 use serde_json::json;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@
 use super::folding::FoldingMount;
 use crate::support::require;
 use crate::support::shell::{BlockingModel, Shell};
-use drydock::emulator::model::{calls, queue, says};
+use drydock::simulation::emulator::model::{calls, queue, says};
 use serde_json::{Value, json};
 
 const MAIN: &str = "environments/dev/main.jsonnet";

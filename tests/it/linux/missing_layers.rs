@@ -4,7 +4,7 @@
 use super::kernel::{FailingSyscall, LANDLOCK, LIMITS, PARENT_DEATH, SECCOMP, SINCE_4_18, without};
 use crate::cli_serve::TOML;
 use crate::support::shell::{BlockingModel, ProgramOutput, RunningProgram, Shell, run_to_end};
-use drydock::emulator::model::{calls, queue, says};
+use drydock::simulation::emulator::model::{calls, queue, says};
 use serde_json::json;
 
 const MAIN: &str = "environments/dev/main.jsonnet";

@@ -3,7 +3,7 @@
 use crate::charts::{settings, with};
 use crate::support::evaluation::{evaluate, snippet_request};
 use bytes::Bytes;
-use drydock::jsonnet::Evaluator;
+use drydock::rendering::jsonnet::Evaluator;
 use std::path::Path;
 
 /// Bytes from which a value goes to a file.

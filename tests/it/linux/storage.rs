@@ -2,7 +2,7 @@
 
 use crate::crash::fixture::{ALICE, CHANNEL, CrashFixture, REQUEST, bounded, results};
 use crate::support::require::component;
-use drydock::emulator::slack::SlackState;
+use drydock::simulation::emulator::slack::SlackState;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;

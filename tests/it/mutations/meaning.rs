@@ -1,7 +1,7 @@
 //! The meaning of a tree, without the whitespace between its tokens and without the choices of a formatter: quotes,
 //! doubled parentheses, the order of imports at the top, the spelling of a plain name.
 
-use drydock::jsonnet::syntax::{
+use drydock::rendering::jsonnet::syntax::{
     BinaryOperator, Field, FieldKind, FieldName, ForSpec, ImportKind, NodeId, NodeKind, Parameters,
     SyntaxTree, TextStyle, unescape, with_stack_for,
 };

@@ -6,9 +6,9 @@ mod meaning;
 mod mutant;
 
 use crate::conformance::sources::generate_source;
-use drydock::jsonnet::format::format;
-use drydock::jsonnet::lint::lint;
-use drydock::jsonnet::syntax::{
+use drydock::rendering::jsonnet::format::format;
+use drydock::rendering::jsonnet::lint::lint;
+use drydock::rendering::jsonnet::syntax::{
     DEPTH_MAX, Field, FieldKind, FieldName, LineColumn, NodeKind, SourceRange, SyntaxErrorKind, SyntaxTree,
     TextStyle, parse,
 };

@@ -3,15 +3,15 @@
 //! audit log is damaged.
 
 use super::world::Host;
-use drydock::access::{Grant, Role};
-use drydock::admin::{AdminReply, AdminRequest};
-use drydock::agent::REMARK_PREFIX;
-use drydock::app::App;
-use drydock::config::Config;
-use drydock::demo::environment::{DemoEnvironment, SLACK_CHANNEL};
-use drydock::emulator::model::{AnswerScript, ModelRequest, RequestRole};
-use drydock::emulator::slack::{SentMessage, SlackMessage, SlackState};
-use drydock::emulator::telegram::PostedMessage;
+use drydock::base::config::Config;
+use drydock::engine::admin::{AdminReply, AdminRequest};
+use drydock::engine::agent::REMARK_PREFIX;
+use drydock::server::app::App;
+use drydock::simulation::demo::environment::{DemoEnvironment, SLACK_CHANNEL};
+use drydock::simulation::emulator::model::{AnswerScript, ModelRequest, RequestRole};
+use drydock::simulation::emulator::slack::{SentMessage, SlackMessage, SlackState};
+use drydock::simulation::emulator::telegram::PostedMessage;
+use drydock::state::access::{Grant, Role};
 use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -596,7 +596,7 @@ fn results_of<'a>(state: &'a SlackState, thread: &'a str) -> impl Iterator<Item 
 }
 
 fn reqwest_client() -> reqwest::Client {
-    drydock::http_client::api_client().unwrap()
+    drydock::base::http_client::api_client().unwrap()
 }
 
 /// Returns the number of a request's step in its turn, from 0.

@@ -1,12 +1,12 @@
 //! Evaluations in the real sandbox: the program itself is the sandbox worker.
 
 use crate::support::built::built;
-use drydock::jsonnet::{
+use drydock::base::model::{FileChange, FileMode, FileVersion, RepoPath};
+use drydock::rendering::jsonnet::{
     CrossCheckMode, EntryPoint, EvalError, EvalLimits, EvalRequest, Evaluation, Evaluator,
 };
-use drydock::model::{FileChange, FileMode, FileVersion, RepoPath};
-use drydock::sandbox::{LayerName, ProgramPath};
-use drydock::workspace::{Match, Tree, TreeError};
+use drydock::rendering::sandbox::{LayerName, ProgramPath};
+use drydock::state::workspace::{Match, Tree, TreeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;

@@ -329,18 +329,18 @@ pub(crate) fn commit(work: &Path, files: &[(&str, &str)]) -> String {
 /// An emulated model with its own runtime, so that tests may block.
 pub(crate) struct BlockingModel {
     runtime: tokio::runtime::Runtime,
-    emulator: Option<drydock::emulator::model::ModelEmulator>,
+    emulator: Option<drydock::simulation::emulator::model::ModelEmulator>,
 }
 
 impl BlockingModel {
-    pub(crate) fn start(script: impl drydock::emulator::model::AnswerScript + 'static) -> Self {
+    pub(crate) fn start(script: impl drydock::simulation::emulator::model::AnswerScript + 'static) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
         let guard = runtime.enter();
-        let emulator = drydock::emulator::model::ModelEmulator::start(script).unwrap();
+        let emulator = drydock::simulation::emulator::model::ModelEmulator::start(script).unwrap();
         drop(guard);
         Self {
             runtime,
@@ -348,7 +348,7 @@ impl BlockingModel {
         }
     }
 
-    fn emulator(&self) -> &drydock::emulator::model::ModelEmulator {
+    fn emulator(&self) -> &drydock::simulation::emulator::model::ModelEmulator {
         self.emulator.as_ref().unwrap()
     }
 
@@ -356,7 +356,7 @@ impl BlockingModel {
         self.emulator().url().to_owned()
     }
 
-    pub(crate) fn asked(&self) -> Vec<drydock::emulator::model::ModelRequest> {
+    pub(crate) fn asked(&self) -> Vec<drydock::simulation::emulator::model::ModelRequest> {
         self.emulator().requests()
     }
 

@@ -2,8 +2,8 @@
 //! clock, because tests run concurrently.
 
 use super::built::built;
-pub(crate) use drydock::app::Host;
-use drydock::sandbox::ProgramPath;
+use drydock::rendering::sandbox::ProgramPath;
+pub(crate) use drydock::server::app::Host;
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;

@@ -5,7 +5,7 @@ use super::ScenarioContext;
 use super::outage::with_clock;
 use crate::tally::Tally;
 use crate::testbed::TestbedOptions;
-use drydock::emulator::slack::SlackFault;
+use drydock::simulation::emulator::slack::SlackFault;
 use std::time::Duration;
 
 const HOUR: i64 = 3_600;

@@ -6,7 +6,7 @@ use crate::hook::{self, HookSender};
 use crate::tally::Tally;
 use crate::task::Task;
 use crate::testbed::{HOOK_CHANNEL, Testbed, TestbedOptions};
-use drydock::emulator::slack::SlackState;
+use drydock::simulation::emulator::slack::SlackState;
 use fastrand::Rng;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ use crate::explain::CommandKind;
 use crate::tally::Tally;
 use crate::task::STEPS_MAX;
 use crate::testbed::{Testbed, TestbedOptions, person};
-use drydock::emulator::slack::SlackFault;
+use drydock::simulation::emulator::slack::SlackFault;
 use fastrand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

@@ -15,7 +15,7 @@ use crate::arguments::{Lane, TortureArguments};
 use crate::conversation::UserConversation;
 use crate::tally::Tally;
 use crate::testbed::{Testbed, TestbedOptions};
-use drydock::emulator::slack::RateLimits;
+use drydock::simulation::emulator::slack::RateLimits;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::conversation::{CommandInput, UserConversation};
 use crate::explain::CommandKind;
 use crate::tally::Tally;
 use crate::testbed::{Testbed, TestbedOptions, step_slack_clock};
-use drydock::emulator::slack::SlackFault;
+use drydock::simulation::emulator::slack::SlackFault;
 use fastrand::Rng;
 use std::sync::Arc;
 use std::time::Duration;

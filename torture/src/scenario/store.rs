@@ -253,7 +253,7 @@ async fn wait_until_recovered(world: &Testbed, talk: &mut UserConversation, when
 }
 
 async fn readiness(world: &Testbed) -> Option<u16> {
-    let client = drydock::http_client::api_client().ok()?;
+    let client = drydock::base::http_client::api_client().ok()?;
     let url = format!("http://{}/readyz", world.launch().address);
     let answer = tokio::time::timeout(REFUSED_MAX, client.get(url).send())
         .await

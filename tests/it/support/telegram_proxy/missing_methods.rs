@@ -2,7 +2,7 @@
 
 use super::{ProxyCall, ProxyShared, SentDocument, WRITTEN_AT, WebhookTarget};
 use bytes::Bytes;
-use drydock::demo::environment::TELEGRAM_BOT_TOKEN as TOKEN;
+use drydock::simulation::demo::environment::TELEGRAM_BOT_TOKEN as TOKEN;
 use serde_json::{Value, json};
 use std::io::Error;
 use std::time::Duration;

@@ -9,7 +9,7 @@ mod missing_methods;
 use super::app::BOUND;
 use super::third_party_emulator::ThirdPartyEmulator;
 use bytes::Bytes;
-use drydock::demo::environment::TELEGRAM_BOT_TOKEN as TOKEN;
+use drydock::simulation::demo::environment::TELEGRAM_BOT_TOKEN as TOKEN;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
@@ -111,7 +111,7 @@ impl TelegramProxy {
         let shared = Arc::new(ProxyShared {
             address: address.clone(),
             emulator: emulator.address.clone(),
-            http: drydock::http_client::api_client().unwrap(),
+            http: drydock::base::http_client::api_client().unwrap(),
             state: Mutex::default(),
             answered: watch::Sender::new(0),
             done: watch::Sender::new(0),

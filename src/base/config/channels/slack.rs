@@ -1,0 +1,105 @@
+//! Channels with `kind = "slack"`.
+
+use super::{BOT_TOKEN, ChannelKeys, ChannelSettings, CommonChannelSettings, api_base_url};
+use crate::base::config::keys::{ConfigKey, SIGNING, UnsetRule, key};
+use crate::base::config::reader::SettingsReader;
+use crate::base::model::{Platform, Secret};
+
+pub(super) const KEYS: ChannelKeys = ChannelKeys {
+    platform: Platform::Slack,
+    own: OWN_KEYS,
+    read,
+};
+
+#[rustfmt::skip]
+const OWN_KEYS: &[ConfigKey] = &[
+    BOT_TOKEN,
+    key("channels.*.signing_secret", SIGNING, UnsetRule::Absent, "Slack: verifies what Slack sends"),
+];
+
+/// The address of Slack's Web API.
+const API: &str = "https://slack.com/api";
+/// Prefixes of genuine Slack tokens of the wrong kind: app, user, refresh and legacy tokens.
+const OTHER_SLACK_TOKENS: [&str; 6] = ["xapp-", "xoxp-", "xoxe-", "xoxa-", "xoxr-", "xoxs-"];
+/// The number of characters of the signing secrets that Slack makes.
+const SIGNING_SECRET_CHARS: usize = 32;
+
+/// A Slack app in one workspace, reached over HTTP.
+#[derive(Clone)]
+pub struct SlackSettings {
+    /// `bot_token`: `xoxb-...`.
+    pub bot_token: Secret,
+    /// `signing_secret`.
+    pub signing_secret: Secret,
+    /// `api_base_url`, default `https://slack.com/api`.
+    pub api_base_url: String,
+    /// `paced`, default true: respects the platform's rate limits.
+    pub paced: bool,
+    /// `repository`: the default repository for users of this channel.
+    pub repository: Option<String>,
+}
+
+impl CommonChannelSettings for SlackSettings {
+    fn platform(&self) -> Platform {
+        Platform::Slack
+    }
+
+    fn repository(&self) -> Option<&str> {
+        self.repository.as_deref()
+    }
+
+    fn is_paced(&self) -> bool {
+        self.paced
+    }
+
+    fn webhook_secret_key(&self) -> &'static str {
+        "signing_secret"
+    }
+
+    /// Returns a hint if the secret is not 32 letters and digits. Only Slack knows whether it is the right one.
+    fn webhook_secret_hint(&self) -> Option<String> {
+        let secret = self.signing_secret.expose();
+        let is_usual =
+            secret.len() == SIGNING_SECRET_CHARS && secret.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        (!is_usual).then(|| {
+            format!("does not look like one of Slack's, which have {SIGNING_SECRET_CHARS} letters and digits")
+        })
+    }
+}
+
+fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSettings> {
+    let token_key = format!("{section}.bot_token");
+    let bot_token = reader.secret(&token_key);
+    if bot_token.as_ref().is_some_and(is_other_slack_token) {
+        reader.problem(
+            &token_key,
+            "this is not a bot token; Slack's bot tokens begin with xoxb-",
+        );
+    }
+    let secret_key = format!("{section}.signing_secret");
+    let signing_secret = reader.required_secret(&secret_key);
+    if signing_secret.as_ref().is_some_and(is_slack_token) {
+        let why = "this is a token; the signing secret is under Basic Information, App Credentials, of the Slack app";
+        reader.problem(&secret_key, why);
+    }
+    let api_base_url = api_base_url(reader, section, API);
+    let paced = reader.boolean(&format!("{section}.paced"));
+    let repository = reader.reference(&format!("{section}.repository"), "repositories");
+    Some(ChannelSettings::Slack(SlackSettings {
+        bot_token: bot_token?,
+        signing_secret: signing_secret?,
+        api_base_url,
+        paced,
+        repository,
+    }))
+}
+
+fn is_other_slack_token(token: &Secret) -> bool {
+    OTHER_SLACK_TOKENS
+        .iter()
+        .any(|prefix| token.expose().starts_with(prefix))
+}
+
+fn is_slack_token(secret: &Secret) -> bool {
+    secret.expose().starts_with("xoxb-") || is_other_slack_token(secret)
+}

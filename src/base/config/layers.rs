@@ -1,0 +1,279 @@
+//! Combines file, environment and flags into one flat list of typed values; later layers override earlier ones. All
+//! checks that need only the table of keys are made here.
+
+use crate::base::config::error::{Problems, SettingLocation};
+use crate::base::config::keys::{self, ConfigKey, KeyMatch, ValueKind};
+use crate::base::config::sources::{ConfigSources, SourceFile};
+use crate::base::config::value::{self, SecretSource, Value};
+use crate::base::config::variables::{self, NAMED_SECTIONS, VariableMeaning, variable_of_path};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use toml::de::{DeTable, DeValue};
+
+/// A key that was set.
+pub(super) struct LayerEntry {
+    /// The value, or `None` if it was refused; the problem is already recorded.
+    pub(super) value: Option<Value>,
+    pub(super) location: SettingLocation,
+}
+
+/// All keys that were set, by dotted path, and the sections that exist.
+#[derive(Default)]
+pub(super) struct Layers {
+    pub(super) entries: BTreeMap<String, LayerEntry>,
+    pub(super) sections: BTreeMap<String, SettingLocation>,
+    /// True if the file is not TOML, so the keys that it sets are unknown.
+    pub(super) is_file_unread: bool,
+}
+
+impl Layers {
+    /// Reads all layers, from the lowest priority to the highest.
+    pub(super) fn read(sources: &ConfigSources, problems: &mut Problems) -> Self {
+        let mut layers = Self::default();
+        if let Some(file) = &sources.file {
+            layers.read_file(file, problems);
+        }
+        layers.read_environment(&sources.environment, problems);
+        layers.read_flags(&sources.flags, problems);
+        layers
+    }
+
+    fn read_file(&mut self, file: &SourceFile, problems: &mut Problems) {
+        let lines = Lines::new(file);
+        let (document, errors) = DeTable::parse_recoverable(&file.text);
+        for error in &errors {
+            let message = error.message().replace('\n', " ");
+            let start = error.span().map_or(0, |span| span.start);
+            problems.add(&lines.location(start), "", format!("this is not TOML: {message}"));
+        }
+        // Values that were recovered after a syntax error would only cause misleading problems.
+        self.is_file_unread = !errors.is_empty();
+        if errors.is_empty() {
+            self.read_table(document.get_ref(), &[], &lines, problems);
+        }
+    }
+
+    fn read_table(&mut self, table: &DeTable<'_>, above: &[String], lines: &Lines, problems: &mut Problems) {
+        for (name, value) in table {
+            if problems.is_full() {
+                return;
+            }
+            let mut path = above.to_vec();
+            path.push(name.get_ref().to_string());
+            let place = lines.location(name.span().start);
+            match (keys::find(&path), value.get_ref()) {
+                (KeyMatch::Key(key), value) => {
+                    let value = value::from_toml(key.kind, value);
+                    self.set(key, &path, value, place, problems);
+                }
+                // Recursion is bounded by the table of keys: no path is longer than four names.
+                (KeyMatch::Section, DeValue::Table(table)) => {
+                    self.note_section(&path, &place, problems);
+                    self.read_table(table, &path, lines, problems);
+                }
+                (KeyMatch::Section, _) => problems.add(&place, &path.join("."), "expected a table"),
+                (KeyMatch::Nothing, _) => {
+                    problems.add(&place, &path.join("."), unknown(&path, &|path| path.join(".")))
+                }
+            }
+        }
+    }
+
+    fn read_environment(&mut self, environment: &BTreeMap<String, String>, problems: &mut Problems) {
+        for (name, text) in environment {
+            let place = SettingLocation::Variable(name.clone());
+            let path = match variables::classify_variable(name) {
+                VariableMeaning::Key(path) => path,
+                VariableMeaning::Misspelt(meant) => {
+                    problems.add(&place, "", format!("unknown key; did you mean {meant}?"));
+                    continue;
+                }
+                VariableMeaning::Unrelated | VariableMeaning::Unknown => continue,
+            };
+            match find_text(&path) {
+                Some((key, path, KeyPart::Whole)) => {
+                    let value = value::from_text(key.kind, text);
+                    self.set(key, &path, value, place, problems);
+                }
+                Some((key, path, part)) => self.set(key, &path, Ok(part.reference(text)), place, problems),
+                None => problems.add(&place, "", unknown(&path, &|path| variable_of_path(path))),
+            }
+        }
+    }
+
+    fn read_flags(&mut self, flags: &[(String, String)], problems: &mut Problems) {
+        for (name, text) in flags {
+            let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+            match find_text(&path) {
+                Some((
+                    ConfigKey {
+                        kind: ValueKind::Secret { .. },
+                        ..
+                    },
+                    path,
+                    KeyPart::Whole,
+                )) => {
+                    let variable = variable_of_path(&path);
+                    let why =
+                        format!("every user of this machine can read a command line; set {variable} instead");
+                    problems.add(&SettingLocation::Flag, name, why);
+                }
+                Some((key, path, KeyPart::Whole)) => {
+                    self.set(
+                        key,
+                        &path,
+                        value::from_text(key.kind, text),
+                        SettingLocation::Flag,
+                        problems,
+                    );
+                }
+                Some((key, path, part)) => self.set(
+                    key,
+                    &path,
+                    Ok(part.reference(text)),
+                    SettingLocation::Flag,
+                    problems,
+                ),
+                None => problems.add(
+                    &SettingLocation::Flag,
+                    name,
+                    unknown(&path, &|path| path.join(".")),
+                ),
+            }
+        }
+    }
+
+    fn set(
+        &mut self,
+        key: &ConfigKey,
+        path: &[String],
+        value: Result<Value, String>,
+        place: SettingLocation,
+        problems: &mut Problems,
+    ) {
+        debug_assert_eq!(key.path.split('.').count(), path.len());
+        for length in 1..path.len() {
+            self.note_section(path.get(..length).unwrap_or_default(), &place, problems);
+        }
+        if let [.., section, name] = path
+            && section == "fields"
+            && !is_field_name(name)
+        {
+            problems.add(
+                &place,
+                &path.join("."),
+                "a field's name is 1 to 64 of a-z, A-Z, 0-9, _ and -",
+            );
+        }
+        let name = path.join(".");
+        let value = value.map_err(|why| problems.add(&place, &name, why)).ok();
+        self.entries.insert(
+            name,
+            LayerEntry {
+                value,
+                location: place,
+            },
+        );
+    }
+
+    fn note_section(&mut self, path: &[String], place: &SettingLocation, problems: &mut Problems) {
+        let name = path.join(".");
+        if self.sections.contains_key(&name) {
+            return;
+        }
+        if let [first, second] = path
+            && NAMED_SECTIONS.contains(&first.as_str())
+            && !is_name(second)
+        {
+            problems.add(place, &name, "a name is 1 to 32 of a-z, 0-9 and -");
+        }
+        self.sections.insert(name, place.clone());
+    }
+}
+
+/// The start of each line of the file, used to convert offsets to lines.
+struct Lines {
+    shown: String,
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    fn new(file: &SourceFile) -> Self {
+        let breaks = file.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self {
+            shown: file.path.display().to_string(),
+            starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect(),
+        }
+    }
+
+    fn location(&self, offset: usize) -> SettingLocation {
+        SettingLocation::File {
+            shown: self.shown.clone(),
+            line: self.starts.partition_point(|start| *start <= offset),
+        }
+    }
+}
+
+/// The part of a key that a variable or flag sets: the whole value, or a reference to its secret.
+#[derive(Clone, Copy)]
+enum KeyPart {
+    Whole,
+    Variable,
+    File,
+}
+
+impl KeyPart {
+    fn reference(self, text: &str) -> Value {
+        Value::Secret(match self {
+            Self::Variable => SecretSource::Variable(text.to_owned()),
+            Self::File | Self::Whole => SecretSource::File(PathBuf::from(text)),
+        })
+    }
+}
+
+/// Returns the key of a variable or flag. `<secret>.env` and `<secret>.file` refer to a secret.
+fn find_text(path: &[String]) -> Option<(&'static ConfigKey, Vec<String>, KeyPart)> {
+    if let KeyMatch::Key(key) = keys::find(path) {
+        return Some((key, path.to_vec(), KeyPart::Whole));
+    }
+    let (last, above) = path.split_last()?;
+    let part = match last.as_str() {
+        "env" => KeyPart::Variable,
+        "file" => KeyPart::File,
+        _ => return None,
+    };
+    match keys::find(above) {
+        KeyMatch::Key(key) if matches!(key.kind, ValueKind::Secret { .. }) => {
+            Some((key, above.to_vec(), part))
+        }
+        KeyMatch::Key(_) | KeyMatch::Section | KeyMatch::Nothing => None,
+    }
+}
+
+fn unknown(path: &[String], written: &dyn Fn(&[String]) -> String) -> String {
+    let split = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
+    if let Some(key) = keys::first_in(path) {
+        return format!(
+            "is a section, not a key; set one of its keys, such as {}",
+            written(&split(&key))
+        );
+    }
+    let Some(known) = keys::nearest(path) else {
+        return "unknown key; `config/drydock.toml` lists all keys".to_owned();
+    };
+    let known = split(&known);
+    format!(
+        "unknown key; did you mean {}?",
+        crate::base::config::error::printable(&written(&known))
+    )
+}
+
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=32).contains(&text.len()) && text.chars().all(fits)
+}
+
+fn is_field_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    (1..=64).contains(&text.len()) && text.chars().all(fits)
+}

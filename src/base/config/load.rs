@@ -1,0 +1,241 @@
+//! Converts the layers to a [`Config`], and reads the sections that depend on no other: server, data, limits.
+
+use crate::base::config::error::ConfigError;
+use crate::base::config::reader::SettingsReader;
+use crate::base::config::sandbox::sandbox;
+use crate::base::config::settings::{
+    BundlerSettings, Config, DataSettings, LimitSettings, OperatorSettings, RetentionSettings,
+    SandboxSettings, ServerSettings,
+};
+use crate::base::config::sources::ConfigSources;
+use crate::base::config::{channels, hooks, model_choice, models, repositories};
+use crate::base::model::{Limits, Secret};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+impl Config {
+    /// Builds the configuration of a server. The error lists all problems.
+    pub fn load(sources: ConfigSources) -> Result<Self, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
+        let model = model_choice::for_server(&mut reader);
+        let mut used = reader.names("providers");
+        used.extend(model_choice::provider_of(&model.default).map(str::to_owned));
+        let mut config = Self {
+            server: server(&mut reader),
+            data: data(&mut reader),
+            retention: retention(&mut reader),
+            providers: models::providers(&mut reader, &used),
+            model,
+            repositories: repositories::repositories(&mut reader),
+            channels: channels::channels(&mut reader),
+            hooks: hooks::hooks(&mut reader),
+            bundler: bundler(&mut reader),
+            limits: limits(&mut reader),
+            sandbox: sandbox(&mut reader),
+            fetched_secrets: Vec::new(),
+        };
+        config.fetched_secrets = reader.finish()?;
+        Ok(config)
+    }
+
+    /// Builds the configuration of a terminal session from the same sources: a model, its provider and limits.
+    /// Channels, hooks and repositories stay empty and their secrets are not fetched, so a server's file works on a
+    /// laptop. If no model is set, the session uses the default model of the first provider whose key is present.
+    pub fn for_terminal(sources: ConfigSources) -> Result<Self, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
+        let model = model_choice::for_terminal(&mut reader);
+        let used: BTreeSet<String> = model_choice::provider_of(&model.default)
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+        let mut config = Self {
+            server: server(&mut reader),
+            data: data(&mut reader),
+            retention: retention(&mut reader),
+            providers: models::providers(&mut reader, &used),
+            model,
+            repositories: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            hooks: BTreeMap::new(),
+            bundler: bundler(&mut reader),
+            limits: limits(&mut reader),
+            sandbox: sandbox(&mut reader),
+            fetched_secrets: Vec::new(),
+        };
+        config.fetched_secrets = reader.finish()?;
+        Ok(config)
+    }
+
+    /// Reads the part of a server's configuration that operator commands need: the location of the data, retention,
+    /// and limits. No secret is fetched, so that the commands work in a shell without secrets; all checks that need
+    /// no secret are still made.
+    pub fn for_operator(sources: ConfigSources) -> Result<OperatorSettings, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
+        let settings = OperatorSettings {
+            data: data(&mut reader),
+            retention: retention(&mut reader),
+            limits: limits(&mut reader),
+            repositories: reader.names("repositories"),
+            channels: reader.names("channels"),
+        };
+        reader.finish()?;
+        Ok(settings)
+    }
+
+    /// Reads the allowed sources of Jsonnet packages, for use in a terminal. No secret is fetched.
+    pub fn for_packages(sources: ConfigSources) -> Result<BundlerSettings, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
+        let settings = bundler(&mut reader);
+        reader.finish()?;
+        Ok(settings)
+    }
+
+    /// Reads the limits of the sandbox, which evaluations need. No secret is fetched.
+    pub fn for_rendering(sources: ConfigSources) -> Result<SandboxSettings, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
+        let settings = sandbox(&mut reader);
+        reader.finish()?;
+        Ok(settings)
+    }
+
+    /// Returns every secret of this configuration, for the redactor.
+    pub fn secrets(&self) -> Vec<Secret> {
+        self.fetched_secrets.clone()
+    }
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        server(&mut SettingsReader::new(&ConfigSources::default()))
+    }
+}
+
+impl Default for DataSettings {
+    fn default() -> Self {
+        data(&mut SettingsReader::new(&ConfigSources::default()))
+    }
+}
+
+impl Default for RetentionSettings {
+    fn default() -> Self {
+        retention(&mut SettingsReader::new(&ConfigSources::default()))
+    }
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        limits(&mut SettingsReader::new(&ConfigSources::default()))
+    }
+}
+
+fn server(reader: &mut SettingsReader<'_>) -> ServerSettings {
+    let listen = reader.address("server.listen");
+    let behind_proxy = reader.boolean("server.behind_proxy");
+    if listen.is_some_and(|listen| !listen.ip().is_loopback()) && !behind_proxy {
+        let why = "others could reach this address without TLS; listen on 127.0.0.1, or put a TLS proxy in front and set server.behind_proxy = true";
+        reader.problem("server.listen", why);
+    }
+    let settings = ServerSettings {
+        // The address is missing only if it was refused, and then loading fails, so this default is never used.
+        listen: listen.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        behind_proxy,
+        public_url: reader
+            .url("server.public_url")
+            .map(|url| url.as_str().to_owned())
+            .unwrap_or_default(),
+        body_bytes_max: reader.integer("server.body_bytes_max"),
+        header_seconds_max: reader.integer("server.header_seconds_max"),
+        body_seconds_max: reader.integer("server.body_seconds_max"),
+        idle_seconds_max: reader.integer("server.idle_seconds_max"),
+        connections_max: reader.integer("server.connections_max"),
+        connections_per_ip_max: reader.integer("server.connections_per_ip_max"),
+        link_hosts: hosts(reader, "server.link_hosts", "grafana.example.com"),
+    };
+    if settings.connections_per_ip_max > settings.connections_max && settings.connections_max > 0 {
+        reader.problem(
+            "server.connections_per_ip_max",
+            "is more than server.connections_max",
+        );
+    }
+    settings
+}
+
+/// Reads a list of hosts; `example` is one.
+pub(super) fn hosts(reader: &mut SettingsReader<'_>, key: &str, example: &str) -> Vec<String> {
+    let hosts = reader.list(key);
+    if !hosts.iter().all(|host| is_host(host)) {
+        let why = format!("expected host names such as {example}, without scheme or path");
+        reader.problem(key, &why);
+    }
+    hosts
+}
+
+fn is_host(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let part = |part: &str| !part.is_empty() && part.chars().all(fits);
+    text.len() <= 253 && text.split('.').all(part)
+}
+
+fn bundler(reader: &mut SettingsReader<'_>) -> BundlerSettings {
+    BundlerSettings {
+        hosts_allowed: hosts(reader, "bundler.hosts_allowed", "github.com"),
+        kept_bytes_max: reader.integer("bundler.kept_bytes_max"),
+    }
+}
+
+fn data(reader: &mut SettingsReader<'_>) -> DataSettings {
+    DataSettings {
+        directory: reader.path("data.directory").unwrap_or_default(),
+        group_access: reader.boolean("data.group_access"),
+        delivery_hours_kept: reader.integer("data.delivery_hours_kept"),
+    }
+}
+
+fn retention(reader: &mut SettingsReader<'_>) -> RetentionSettings {
+    let mut days = |kind: &str| {
+        let days = reader.integer(&format!("retention.{kind}_days_kept"));
+        (days > 0).then_some(days)
+    };
+    RetentionSettings {
+        message_days: days("message"),
+        usage_days: days("usage"),
+        change_days: days("change"),
+        recording_days: days("recording"),
+        dead_letter_days: days("dead_letter"),
+        invite_days: days("invite"),
+        audit_days: days("audit"),
+        base_days: days("base"),
+        mirror_days: days("mirror"),
+    }
+}
+
+fn limits(reader: &mut SettingsReader<'_>) -> LimitSettings {
+    LimitSettings {
+        turn: Limits {
+            steps_max: reader.integer("limits.steps_max"),
+            turn_time_max: Duration::from_secs(reader.integer("limits.turn_seconds_max")),
+            turn_tokens_max: reader.integer("limits.turn_tokens_max"),
+            answer_tokens_max: reader.integer("limits.answer_tokens_max"),
+            calls_per_step_max: reader.integer("limits.calls_per_step_max"),
+            call_arguments_bytes_max: reader.integer("limits.call_arguments_bytes_max"),
+            tool_output_bytes_max: reader.integer("limits.tool_output_bytes_max"),
+            identical_calls_max: reader.integer("limits.identical_calls_max"),
+            malformed_calls_max: reader.integer("limits.malformed_calls_max"),
+            repairs_max: reader.integer("limits.repairs_max"),
+            files_changed_max: reader.integer("limits.files_changed_max"),
+            environments_changed_max: reader.integer("limits.environments_changed_max"),
+            history_turns_max: reader.integer("limits.history_turns_max"),
+            history_bytes_max: reader.integer("limits.history_bytes_max"),
+        },
+        turns_at_once_max: reader.integer("limits.turns_at_once_max"),
+        waiting_events_max: reader.integer("limits.waiting_events_max"),
+        waiting_messages_max: reader.integer("limits.waiting_messages_max"),
+        mirror_age_max: Duration::from_secs(reader.integer("limits.mirror_age_seconds_max")),
+        fetch_wait_max: Duration::from_secs(reader.integer("limits.fetch_wait_seconds_max")),
+        inbound_text_chars_max: reader.integer("limits.inbound_text_chars_max"),
+        inline_diff_bytes_max: reader.integer("limits.inline_diff_bytes_max"),
+        strangers_remembered_max: reader.integer("limits.strangers_remembered_max"),
+        invite_attempts_per_minute_max: reader.integer("limits.invite_attempts_per_minute_max"),
+    }
+}

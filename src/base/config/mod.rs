@@ -1,0 +1,37 @@
+//! The operator's configuration. Flags override the environment, which overrides the file, which overrides the
+//! defaults. An unknown key is an error with file, line, key and the nearest known key.
+
+mod channels;
+mod error;
+mod hooks;
+mod keys;
+mod layers;
+mod load;
+mod model_choice;
+mod models;
+mod reader;
+mod repositories;
+mod sandbox;
+mod secrets;
+mod settings;
+mod sources;
+mod url;
+mod value;
+mod variables;
+
+pub use crate::base::webhook::{Grants, HookChange, HookScheme, HookSettings, PostTo};
+// Each kind of channel exports its settings there.
+pub use channels::*;
+pub use error::{ConfigError, Problem};
+pub use keys::{ConfigKey, KEYS, UnsetRule, ValueKind};
+pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, known_provider, usual_model};
+pub use settings::{
+    AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, ModelSettings, OperatorSettings,
+    ProgramSettings, ProviderSettings, RepositorySettings, RetentionSettings, SandboxSettings,
+    ServerSettings,
+};
+pub use sources::{ConfigSources, SourceFile};
+pub use variables::ignored_variables;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Accounts with model providers: the built-in facts about each provider, and the operator's settings.
+
+use crate::base::config::reader::{ConventionalSecret, SettingsReader};
+use crate::base::config::settings::ProviderSettings;
+use crate::base::model::Secret;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A provider with a built-in API client. Services with a name of the operator's own are [`ProviderId::Custom`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderId {
+    /// `anthropic`
+    Anthropic,
+    /// `openai`
+    Openai,
+    /// `google`
+    Google,
+    /// `openrouter`
+    Openrouter,
+    /// `azure`
+    Azure,
+    /// `ollama`
+    Ollama,
+    /// `custom`
+    Custom,
+}
+
+impl ProviderId {
+    /// Returns the provider of a configured name.
+    pub fn of(name: &str) -> Self {
+        known_provider(name).map_or(Self::Custom, |known| known.id)
+    }
+}
+
+/// The built-in facts about a provider.
+#[derive(Debug)]
+pub struct KnownProvider {
+    /// The provider.
+    pub id: ProviderId,
+    /// The name, which is also the name of its section.
+    pub name: &'static str,
+    /// Aliases of the name.
+    pub aliases: &'static [&'static str],
+    /// The address of its API; `None` if every account has its own address.
+    pub base_url: Option<&'static str>,
+    /// The variables in which the provider's own tools look for the key; empty if it needs no key.
+    pub variables: &'static [&'static str],
+    /// The default model of a terminal session.
+    pub usual_model: Option<&'static str>,
+}
+
+/// The known providers, in the order in which a terminal session looks for a key.
+pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
+    KnownProvider {
+        id: ProviderId::Anthropic,
+        name: "anthropic",
+        aliases: &[],
+        base_url: Some("https://api.anthropic.com"),
+        variables: &["ANTHROPIC_API_KEY"],
+        usual_model: Some("claude-opus-4-6"),
+    },
+    KnownProvider {
+        id: ProviderId::Openai,
+        name: "openai",
+        aliases: &[],
+        base_url: Some("https://api.openai.com/v1"),
+        variables: &["OPENAI_API_KEY"],
+        usual_model: Some("gpt-4o"),
+    },
+    KnownProvider {
+        id: ProviderId::Google,
+        name: "google",
+        aliases: &["gemini"],
+        base_url: Some("https://generativelanguage.googleapis.com/v1beta/openai"),
+        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+        usual_model: Some("gemini-2.0-flash"),
+    },
+    KnownProvider {
+        id: ProviderId::Openrouter,
+        name: "openrouter",
+        aliases: &[],
+        base_url: Some("https://openrouter.ai/api/v1"),
+        variables: &["OPENROUTER_API_KEY"],
+        usual_model: None,
+    },
+    KnownProvider {
+        id: ProviderId::Azure,
+        name: "azure",
+        aliases: &[],
+        base_url: None,
+        variables: &["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"],
+        usual_model: None,
+    },
+    KnownProvider {
+        id: ProviderId::Ollama,
+        name: "ollama",
+        aliases: &[],
+        base_url: Some("http://localhost:11434/v1"),
+        variables: &[],
+        usual_model: None,
+    },
+    KnownProvider {
+        id: ProviderId::Custom,
+        name: "custom",
+        aliases: &[],
+        base_url: None,
+        variables: &["CUSTOM_API_KEY"],
+        usual_model: None,
+    },
+];
+
+/// Returns the known provider of this name or alias.
+pub fn known_provider(provider: &str) -> Option<&'static KnownProvider> {
+    KNOWN_PROVIDERS
+        .iter()
+        .find(|known| known.name == provider || known.aliases.contains(&provider))
+}
+
+/// Returns the default model of a provider that was chosen without a model: `gpt-4o` for `openai`.
+pub fn usual_model(provider: &str) -> Option<&'static str> {
+    known_provider(provider)?.usual_model
+}
+
+/// Reads the accounts of these providers.
+pub(super) fn providers(
+    reader: &mut SettingsReader<'_>,
+    names: &BTreeSet<String>,
+) -> BTreeMap<String, ProviderSettings> {
+    let settings = names
+        .iter()
+        .filter_map(|name| Some((name.clone(), provider(reader, name)?)));
+    settings.collect()
+}
+
+fn provider(reader: &mut SettingsReader<'_>, name: &str) -> Option<ProviderSettings> {
+    let section = format!("providers.{name}");
+    let known = known_provider(name);
+    let key_need = match reader.boolean(&format!("{section}.keyless")) {
+        true => KeyNeed::Refused,
+        false if known.is_some_and(|known| known.variables.is_empty()) => KeyNeed::Accepted,
+        false => KeyNeed::Required,
+    };
+    let api_key = api_key(reader, name, key_need);
+    let url_path = format!("{section}.base_url");
+    let base_url = match reader.url(&url_path) {
+        Some(url) => Some(url.as_str().to_owned()),
+        None => known.and_then(|known| known.base_url).map(str::to_owned),
+    };
+    if base_url.is_none() {
+        let why = "is required: an https URL, or an http URL to this machine";
+        reader.problem(&url_path, why);
+    }
+    Some(ProviderSettings {
+        api_key,
+        needs_key: key_need == KeyNeed::Required,
+        base_url: base_url?,
+        request_seconds_max: reader.integer(&format!("{section}.request_seconds_max")),
+        idle_seconds_max: reader.integer(&format!("{section}.idle_seconds_max")),
+        attempts_max: reader.integer(&format!("{section}.attempts_max")),
+    })
+}
+
+/// The need of a provider for a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeyNeed {
+    /// Requests without a key would fail.
+    Required,
+    Accepted,
+    /// The operator has said that there is none.
+    Refused,
+}
+
+/// Returns the configured key, or the key from a variable of the provider's own tools. A missing key is a problem if
+/// the provider needs one, because requests without it would fail.
+fn api_key(reader: &mut SettingsReader<'_>, name: &str, key_need: KeyNeed) -> Option<Secret> {
+    let path = format!("providers.{name}.api_key");
+    if reader.is_set(&path) {
+        if key_need == KeyNeed::Refused {
+            reader.problem(
+                &path,
+                "a provider with keyless = true needs no key; remove one of the two",
+            );
+        }
+        return reader.secret(&path);
+    }
+    if key_need != KeyNeed::Required {
+        return None;
+    }
+    let variables = variables(name);
+    match reader.conventional(&path, &variables) {
+        ConventionalSecret::Secret(secret) => Some(secret),
+        ConventionalSecret::Refused => None,
+        ConventionalSecret::NotSet => {
+            let mut why = format!(
+                "the API key is missing; set {} or this key",
+                variables.join(" or ")
+            );
+            if known_provider(name).is_none_or(|known| known.base_url.is_none()) {
+                why.push_str(", or keyless = true for a service that needs none");
+            }
+            // The key is needed because of the model setting from the layer of the highest priority.
+            let cause = ["model.provider", "model.default"]
+                .into_iter()
+                .max_by_key(|key| reader.layer(key));
+            reader.problem_because_of(cause.unwrap_or_default(), &path, why);
+            None
+        }
+    }
+}
+
+/// Returns the variables that may hold the key of a provider: `GROQ_API_KEY` for `groq`.
+fn variables(name: &str) -> Vec<String> {
+    match known_provider(name) {
+        Some(known) => known.variables.iter().map(|name| (*name).to_owned()).collect(),
+        None => vec![format!("{}_API_KEY", name.replace('-', "_").to_uppercase())],
+    }
+}

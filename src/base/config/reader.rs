@@ -1,0 +1,338 @@
+//! A typed reader of keys for the section modules. It records every problem and continues, so that one start reports
+//! all of them.
+
+use crate::base::config::error::{ConfigError, Problems, SettingLocation};
+use crate::base::config::keys::{self, ConfigKey, KeyMatch, UnsetRule, ValueKind};
+use crate::base::config::layers::Layers;
+use crate::base::config::secrets::SecretResolver;
+use crate::base::config::sources::ConfigSources;
+use crate::base::config::url::Url;
+use crate::base::config::value::{self, SecretSource, Value};
+use crate::base::model::{Secret, edit_distance};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// A reader of settings that records the values and every problem.
+pub(super) struct SettingsReader<'a> {
+    layers: Layers,
+    problems: Problems,
+    secret_resolver: SecretResolver<'a>,
+}
+
+impl<'a> SettingsReader<'a> {
+    pub(super) fn new(sources: &'a ConfigSources) -> Self {
+        let mut problems = Problems::default();
+        let layers = Layers::read(sources, &mut problems);
+        let directory = sources.file.as_ref().and_then(|file| file.path.parent());
+        let directory = directory.map(Path::to_owned).unwrap_or_default();
+        Self {
+            layers,
+            problems,
+            secret_resolver: SecretResolver::new(&sources.environment, directory),
+        }
+    }
+
+    /// Returns every secret that was fetched, or else all problems.
+    pub(super) fn finish(self) -> Result<Vec<Secret>, ConfigError> {
+        let mut problems = self.problems;
+        if self.layers.is_file_unread {
+            problems.forget_what_is_not_set();
+        }
+        problems.finish()?;
+        Ok(self.secret_resolver.into_fetched())
+    }
+
+    /// Returns the operator's names in a section: for `channels`, `team` of `[channels.team]`.
+    pub(super) fn names(&self, section: &str) -> BTreeSet<String> {
+        let below = self
+            .layers
+            .sections
+            .keys()
+            .filter_map(|path| path.strip_prefix(section)?.strip_prefix('.'));
+        below
+            .filter(|name| !name.contains('.'))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Returns the keys set directly in a section.
+    pub(super) fn keys_in(&self, section: &str) -> Vec<String> {
+        let below = self
+            .layers
+            .entries
+            .keys()
+            .filter_map(|path| path.strip_prefix(section)?.strip_prefix('.'));
+        below.map(str::to_owned).collect()
+    }
+
+    /// Returns true if a layer sets the key, validly or not.
+    pub(super) fn is_set(&self, path: &str) -> bool {
+        self.layers.entries.contains_key(path)
+    }
+
+    /// Returns true if the key's value was refused; the problem is already recorded.
+    pub(super) fn refused(&self, path: &str) -> bool {
+        self.layers
+            .entries
+            .get(path)
+            .is_some_and(|entry| entry.value.is_none())
+    }
+
+    /// Returns the layer that set a key.
+    pub(super) fn layer(&self, path: &str) -> Option<SettingLayer> {
+        match self.layers.entries.get(path)?.location {
+            SettingLocation::File { .. } | SettingLocation::WholeFile { .. } => Some(SettingLayer::File),
+            SettingLocation::Variable(_) => Some(SettingLayer::Environment),
+            SettingLocation::Flag => Some(SettingLayer::Flags),
+            SettingLocation::Nowhere => None,
+        }
+    }
+
+    /// Records a problem at the key's location, or else at the beginning of its section.
+    pub(super) fn problem(&mut self, path: &str, message: impl Into<String>) {
+        let place = self.location(path);
+        self.problems.add(&place, path, message);
+    }
+
+    /// Records a problem of a key that is not set but is required because of the key `cause`.
+    pub(super) fn problem_because_of(&mut self, cause: &str, path: &str, message: impl Into<String>) {
+        let place = match self.location(path) {
+            SettingLocation::Nowhere => self.location(cause),
+            place => place,
+        };
+        self.problems.add(&place, path, message);
+    }
+
+    fn location(&self, path: &str) -> SettingLocation {
+        if let Some(entry) = self.layers.entries.get(path) {
+            return entry.location.clone();
+        }
+        let mut above = path;
+        loop {
+            if let Some(place) = self.layers.sections.get(above) {
+                return place.clone();
+            }
+            match above.rsplit_once('.') {
+                Some((shorter, _)) => above = shorter,
+                None => return SettingLocation::Nowhere,
+            }
+        }
+    }
+
+    pub(super) fn integer<T: TryFrom<u64> + Default>(&mut self, path: &str) -> T {
+        match self.value(path) {
+            // The bounds in the table of keys fit the types of the settings, so the conversion cannot fail.
+            Some(Value::Integer(number)) => T::try_from(number).unwrap_or_default(),
+            _ => T::default(),
+        }
+    }
+
+    pub(super) fn boolean(&mut self, path: &str) -> bool {
+        matches!(self.value(path), Some(Value::Boolean(true)))
+    }
+
+    pub(super) fn text(&mut self, path: &str) -> Option<String> {
+        match self.value(path) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns the meaning of a chosen word. A word without a meaning in `meanings` is refused, even if the table of
+    /// keys lists it, so that it cannot be mistaken for another.
+    pub(super) fn choice<T: Copy>(&mut self, path: &str, meanings: &[(&str, T)]) -> Option<T> {
+        let word = self.text(path)?;
+        let meaning = meanings.iter().find(|(known, _)| *known == word);
+        if meaning.is_none() {
+            self.problem(path, format!("`{word}` is not supported yet; use another value"));
+        }
+        meaning.map(|(_, meaning)| *meaning)
+    }
+
+    pub(super) fn list(&mut self, path: &str) -> Vec<String> {
+        match self.value(path) {
+            Some(Value::List(entries)) => entries,
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn address(&mut self, path: &str) -> Option<SocketAddr> {
+        match self.value(path) {
+            Some(Value::Address(address)) => Some(address),
+            _ => None,
+        }
+    }
+
+    pub(super) fn url(&mut self, path: &str) -> Option<Url> {
+        match self.value(path) {
+            Some(Value::Url(url)) => url,
+            _ => None,
+        }
+    }
+
+    pub(super) fn path(&mut self, path: &str) -> Option<PathBuf> {
+        match self.value(path) {
+            Some(Value::Path(directory)) => Some(directory),
+            _ => None,
+        }
+    }
+
+    /// Fetches and checks a secret.
+    pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
+        match self.value(path) {
+            Some(Value::Secret(source)) => self.fetch(path, &source),
+            _ => None,
+        }
+    }
+
+    /// Fetches a secret that the section requires.
+    pub(super) fn required_secret(&mut self, path: &str) -> Option<Secret> {
+        if !self.is_set(path) {
+            self.problem(path, required(path, TOKEN_KIND));
+        }
+        self.secret(path)
+    }
+
+    /// Fetches a secret from one of the conventional variables.
+    pub(super) fn conventional(&mut self, path: &str, variables: &[String]) -> ConventionalSecret {
+        let Some((name, source)) = self.secret_resolver.conventional(variables) else {
+            return ConventionalSecret::NotSet;
+        };
+        match self.secret_resolver.fetch(&source, chars_min(path)) {
+            Ok(secret) => ConventionalSecret::Secret(secret),
+            Err(why) => {
+                self.problems.add(&SettingLocation::Variable(name), path, why);
+                ConventionalSecret::Refused
+            }
+        }
+    }
+
+    /// Returns true if one of the conventional variables is set.
+    pub(super) fn has_conventional(&self, variables: &[&'static str]) -> bool {
+        self.secret_resolver.conventional(variables).is_some()
+    }
+
+    /// Reads the name of an entry in another section, which must exist there.
+    pub(super) fn reference(&mut self, path: &str, section: &str) -> Option<String> {
+        let name = self.text(path)?;
+        let names = self.names(section);
+        if names.contains(&name) {
+            return Some(name);
+        }
+        let near = names.iter().find(|known| edit_distance(known, &name) <= 2);
+        let hint = match near {
+            Some(known) => format!("; did you mean {known}?"),
+            None if names.is_empty() => format!("; there is no [{section}.<name>]"),
+            None => {
+                let listed = names.into_iter().collect::<Vec<_>>().join(", ");
+                format!("; there are {}", crate::base::config::error::printable(&listed))
+            }
+        };
+        self.problem(path, format!("does not name one of the {section}{hint}"));
+        None
+    }
+
+    fn fetch(&mut self, path: &str, source: &SecretSource) -> Option<Secret> {
+        let fetched = self.secret_resolver.fetch(source, chars_min(path));
+        fetched.map_err(|why| self.problem(path, why)).ok()
+    }
+
+    fn value(&mut self, path: &str) -> Option<Value> {
+        if let Some(entry) = self.layers.entries.get(path) {
+            return entry.value.clone();
+        }
+        let key = key(path)?;
+        match key.unset {
+            UnsetRule::Default(text) => default_value(key.kind, text),
+            UnsetRule::Absent => None,
+            UnsetRule::Required => {
+                self.problem(path, required(path, key.kind));
+                None
+            }
+        }
+    }
+}
+
+/// The layer in which a key was set, from the lowest priority to the highest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SettingLayer {
+    /// The configuration file.
+    File,
+    /// An environment variable.
+    Environment,
+    /// The command line.
+    Flags,
+}
+
+/// The content of the conventional variables of a provider.
+pub(super) enum ConventionalSecret {
+    /// No variable is set.
+    NotSet,
+    /// A variable is set and was refused; the problem is recorded.
+    Refused,
+    /// A variable is set, to this secret.
+    Secret(Secret),
+}
+
+const TOKEN_KIND: ValueKind = ValueKind::Secret { chars_min: 0 };
+
+fn required(path: &str, kind: ValueKind) -> String {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    match kind {
+        ValueKind::Secret { .. } => {
+            format!("is required; write {name} = {{ env = \"NAME\" }} or {{ file = \"path\" }}")
+        }
+        ValueKind::Choice(words) => format!("is required: one of {}", words.join(", ")),
+        _ => "is required".to_owned(),
+    }
+}
+
+fn key(path: &str) -> Option<&'static ConfigKey> {
+    let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+    match keys::find(&path) {
+        KeyMatch::Key(key) => Some(key),
+        KeyMatch::Section | KeyMatch::Nothing => None,
+    }
+}
+
+fn chars_min(path: &str) -> usize {
+    match key(path).map(|key| key.kind) {
+        Some(ValueKind::Secret { chars_min }) => chars_min,
+        _ => 0,
+    }
+}
+
+/// Parses a default in the same way as a value of the file.
+pub(super) fn default_value(kind: ValueKind, text: &str) -> Option<Value> {
+    let value = toml::de::DeValue::parse(text).ok()?;
+    value::from_toml(kind, value.get_ref()).ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::SettingsReader;
+    use crate::base::config::sources::{ConfigSources, SourceFile};
+
+    #[test]
+    fn an_unsupported_value_is_refused_and_never_mapped_to_another() {
+        let file = SourceFile {
+            path: "drydock.toml".into(),
+            text: "[hooks.ci]\nscheme = \"generic-body\"\n".to_owned(),
+        };
+        let sources = ConfigSources {
+            file: Some(file),
+            ..ConfigSources::default()
+        };
+        let mut reader = SettingsReader::new(&sources);
+        let known = [("github", 1), ("generic-body", 2)];
+        assert_eq!(reader.choice("hooks.ci.scheme", &known), Some(2));
+        assert_eq!(reader.choice("hooks.ci.scheme", &known[..1]), None);
+        let error = reader.finish().map(drop).unwrap_err().to_string();
+        assert!(
+            error.contains("2: hooks.ci.scheme: `generic-body` is not supported yet"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! Outgoing operations, which channels deliver.
+
+use super::{ChatPlace, MessageRef, Reply, ResponseUrl, Sender};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// An outgoing operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Op {
+    /// The id, unique and stable across retries and restarts: `inbox-7/result`. Two deliveries of the same id must
+    /// not be visible as two.
+    pub id: String,
+    /// The configured name of the delivering channel.
+    pub channel: String,
+    /// The target place.
+    pub place: ChatPlace,
+    /// The action to take.
+    pub action: Action,
+    /// An additional address for the operation if the bot is not in the conversation. The outbox stores it separately
+    /// and adds it when it leases the operation.
+    #[serde(skip)]
+    pub response_url: Option<ResponseUrl>,
+}
+
+impl Op {
+    /// Returns the operation, without its response URL if that has expired.
+    pub(crate) fn without_expired_url(&self, at: Timestamp) -> Cow<'_, Self> {
+        match &self.response_url {
+            Some(url) if !url.is_valid_at(at) => Cow::Owned(Self {
+                response_url: None,
+                ..self.clone()
+            }),
+            Some(_) | None => Cow::Borrowed(self),
+        }
+    }
+}
+
+/// An action on a platform.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum Action {
+    /// Sets a receipt on a user's message, or replaces the previous one. Succeeds if the receipt is already there.
+    React {
+        /// The message.
+        message: MessageRef,
+        /// The receipt.
+        receipt: Receipt,
+    },
+    /// Posts a new message. The channel returns its id.
+    Post {
+        /// The content of the message, which must fit one message: see [`crate::interfaces::channel::split`].
+        reply: Reply,
+        /// The message that it answers, if the platform shows that.
+        reply_to: Option<MessageRef>,
+        /// True for a line that an [`Action::Fill`] replaces. A duplicate does no harm, so an ambiguous delivery is
+        /// repeated.
+        #[serde(default)]
+        placeholder: bool,
+    },
+    /// Replaces a message of the bot. "Not modified" is success.
+    Edit {
+        /// The bot's message.
+        message: MessageRef,
+        /// The new content of the message.
+        reply: Reply,
+    },
+    /// Replaces the message of an earlier post. The outbox converts this to an [`Action::Edit`] once that post's
+    /// message id is durable; channels never get it.
+    Fill {
+        /// The [`Op::id`] of the post.
+        post: String,
+        /// The new content of the message.
+        reply: Reply,
+    },
+    /// Sends a message that only one user needs: ephemeral in Slack channels, a plain message in one-to-one chats.
+    Notice {
+        /// The recipient.
+        to: Sender,
+        /// The content of the notice.
+        reply: Reply,
+    },
+    /// Sends a file.
+    Upload {
+        /// The name with extension: `CHG-42.patch`.
+        file_name: String,
+        /// The bytes of the file.
+        #[serde(with = "super::base64_bytes")]
+        content: Bytes,
+        /// One line of text for the file.
+        caption: String,
+    },
+    /// Acknowledges a button press with a short text for the user.
+    AnswerClick {
+        /// [`super::InboundKind::Click`]'s `callback`; where it is `None` a notice is sent instead.
+        callback: Option<String>,
+        /// The user who pressed the button.
+        to: Sender,
+        /// The text: at most 200 characters, without markup.
+        text: String,
+    },
+}
+
+impl Action {
+    /// Returns true if a repetition would be visible to users. Such an operation is not repeated while its delivery
+    /// is ambiguous.
+    pub fn may_show_twice(&self) -> bool {
+        match self {
+            Self::Post { .. } | Self::Notice { .. } | Self::Upload { .. } => true,
+            Self::React { .. } | Self::Edit { .. } | Self::Fill { .. } | Self::AnswerClick { .. } => false,
+        }
+    }
+
+    /// Returns true for a line that an [`Action::Fill`] replaces.
+    pub fn is_placeholder(&self) -> bool {
+        matches!(self, Self::Post { placeholder, .. } if *placeholder)
+    }
+}
+
+/// The receipt on a user's message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Receipt {
+    /// Accepted and durable; the work starts.
+    Seen,
+    /// Accepted and durable; the message waits behind another one of the same conversation.
+    Queued,
+    /// The message was [`Receipt::Queued`], and its work starts now.
+    Started,
+}

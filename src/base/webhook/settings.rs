@@ -1,0 +1,59 @@
+//! The settings of a hook. The configuration reads them; they are here because it takes the words and keys of the
+//! schemes from this module.
+
+use super::HookScheme;
+use crate::base::model::{Role, Secret};
+use std::collections::BTreeMap;
+
+/// `[hooks.<name>]`: a signed webhook that prepares a change. It runs as `hook:<name>`.
+#[derive(Clone)]
+pub struct HookSettings {
+    /// `scheme`
+    pub scheme: HookScheme,
+    /// `secret`
+    pub secret: Secret,
+    /// `events`: the accepted GitHub events, such as `release` or `release.published`; empty means all.
+    pub events: Vec<String>,
+    /// `sources`: the accepted values of the payload's `repository.full_name`; empty means all.
+    pub sources: Vec<String>,
+    /// `repository`: a configured name.
+    pub repository: String,
+    /// `prompt`: the path of the instructions inside the repository, read from the trusted branch.
+    pub prompt: String,
+    /// `fields`: names with JSON pointers into the payload; each value has at most 1,000 characters and is treated as
+    /// data only.
+    pub fields: BTreeMap<String, String>,
+    /// `change`, default `new`.
+    pub change: HookChange,
+    /// `post_to`
+    pub post_to: PostTo,
+    /// `grants`
+    pub grants: Grants,
+}
+
+/// `change` of a hook: the kind of change that an event prepares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HookChange {
+    /// A new change for each event; events are processed in parallel.
+    New,
+    /// The next revision of the change of earlier events; events are processed one after the other.
+    Continue,
+}
+
+/// `grants` of a hook: the permissions of its service identity in its own repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grants {
+    /// `role`, default `editor`; never admin.
+    pub role: Role,
+    /// `environments`, default `["**"]`.
+    pub environments: Vec<String>,
+}
+
+/// `post_to` of a hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostTo {
+    /// `channel`: a configured channel name.
+    pub channel: String,
+    /// `chat`: the chat or channel id there.
+    pub chat: String,
+}

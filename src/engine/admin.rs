@@ -1,0 +1,455 @@
+//! Administration of a server: invites, users, recordings and stored data. The same code serves the socket of a running
+//! server and the command line when no server runs.
+
+mod audit;
+mod socket;
+
+pub use audit::AUDIT_LINES_MAX;
+pub use socket::{ask, listen, serve};
+
+use crate::base::model::{Installation, Platform};
+use crate::engine::gateway::{ChannelHealth, Gateway, Holding, PrunedAmount, Retention, RoundStart};
+use crate::state::access::{Access, AccessError, Admitter, Grant, NewInvite, NewPerson, Role, User};
+use crate::state::recording;
+use crate::state::store::{AuditLine, DatabaseSize, DeadLetter, DeadLetterFilter, Prune, Store, StoreError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest list of operations in one answer.
+const LETTERS_MAX: u32 = 1_000;
+
+/// A request from an operator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum AdminRequest {
+    /// Creates an invite.
+    Invite {
+        /// The person's display name.
+        name: String,
+        /// The person's role.
+        role: Role,
+        /// Glob over repository names.
+        repositories: String,
+        /// Globs over environments.
+        environments: Vec<String>,
+        /// The hours for which the invite is valid.
+        hours: u32,
+    },
+    /// Lists every admitted person, including revoked ones.
+    Users,
+    /// Shows one person, found by id, name or `slack:T0ACME:U0ALICE`.
+    User {
+        /// The id, name or account of the person.
+        which: String,
+    },
+    /// Admits an account by its id.
+    Add {
+        /// The account, the name and the grant of the person.
+        person: NewPerson,
+    },
+    /// Revokes a person's access at once.
+    Revoke {
+        /// The id, name or account of the person.
+        which: String,
+    },
+    /// Replaces all grants of a person with this one, at once.
+    Grant {
+        /// The id, name or account of the person.
+        which: String,
+        /// The grant.
+        grant: Grant,
+    },
+    /// Shows the recording of a conversation, found by its id or a change such as `CHG-42`.
+    Session {
+        /// The id of the conversation, or the name of a change.
+        which: String,
+    },
+    /// Checks the hash chain of the audit log.
+    Audit,
+    /// Lists the newest lines of the audit log that match all given filters.
+    AuditList {
+        /// A kind such as `ingress.rejected`, or its part before the dot.
+        kind: Option<String>,
+        /// The person in the lines: an id, a name or `slack:T0ACME:U0ALICE`.
+        person: Option<String>,
+        /// The earliest time to include.
+        since: Option<Timestamp>,
+        /// Maximum number of lines.
+        limit: u32,
+    },
+    /// Reports the stored amount and the retention time of each kind of data.
+    Data,
+    /// Lists the dead letters, and reports the health of the channels.
+    Outbox {
+        /// A channel to list; `None` for all.
+        channel: Option<String>,
+    },
+    /// Sends dead letters again.
+    OutboxRetry {
+        /// The dead letters to send again.
+        which: DeadLetterFilter,
+    },
+    /// Drops dead letters. They are never sent.
+    OutboxDrop {
+        /// The dead letters to drop.
+        which: DeadLetterFilter,
+    },
+    /// Prunes data that is older than its retention time. One request works for some seconds; repeat it until it is
+    /// done.
+    Prune {
+        /// The choice between removing old rows and counting them.
+        prune: Prune,
+        /// The choice between starting a round and continuing one.
+        begin: RoundStart,
+    },
+}
+
+/// The answer to an operator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum AdminReply {
+    /// An invite. Its token is shown only in this answer.
+    Invite {
+        /// The token.
+        token: String,
+        /// Instructions for using it, one line per connected channel.
+        how: Vec<String>,
+        /// The time of expiry.
+        expires: Timestamp,
+    },
+    /// The requested users.
+    Users {
+        /// The users, sorted by id.
+        users: Vec<User>,
+    },
+    /// The person was admitted.
+    Added {
+        /// The person, with their grants.
+        user: User,
+    },
+    /// The person's access was revoked.
+    Revoked {
+        /// The person.
+        user: User,
+    },
+    /// The person's grant was changed.
+    Granted {
+        /// The person, with their new grants.
+        user: User,
+    },
+    /// A recording.
+    Session {
+        /// The records, oldest first.
+        records: Vec<recording::SessionRecord>,
+    },
+    /// The audit log is intact.
+    Audit {
+        /// Number of rows since the log began.
+        rows: i64,
+        /// Number of rows that were cut from the start of the log.
+        #[serde(default)]
+        cut: i64,
+        /// The time of the first remaining row, if rows were cut.
+        #[serde(default)]
+        since: Option<Timestamp>,
+    },
+    /// Lines of the audit log.
+    AuditLines {
+        /// The lines, newest first.
+        lines: Vec<AuditLine>,
+        /// True if there may be older matching lines.
+        has_more: bool,
+    },
+    /// The amount of stored data.
+    Data {
+        /// The amount for each kind.
+        kinds: Vec<Holding>,
+        /// The size of the database file.
+        database: DatabaseSize,
+    },
+    /// The dead letters.
+    Outbox {
+        /// The health of the channels of a running server.
+        channels: Vec<ChannelHealth>,
+        /// The dead letters, oldest first, up to a bound.
+        letters: Vec<DeadLetter>,
+        /// Total number of dead letters, including those beyond the bound.
+        #[serde(default)]
+        total: u64,
+    },
+    /// The result of a retry or a drop.
+    Letters {
+        /// Number of dead letters.
+        count: u64,
+    },
+    /// The amount that was removed, or would be removed.
+    Pruned {
+        /// The result for each kind.
+        pruned: Vec<PrunedAmount>,
+        /// The kinds whose removal failed, with the reason.
+        failed: Vec<String>,
+        /// True if the round is complete.
+        is_done: bool,
+    },
+    /// The request failed.
+    Failed {
+        /// The reason, for the operator.
+        why: String,
+    },
+}
+
+/// A source of instructions for invites on each connected channel.
+pub trait Installations: Send + Sync {
+    /// Returns the connected channels by configured name.
+    fn installations(&self) -> Vec<(String, Installation)>;
+}
+
+/// An empty source, for a command line without a running server.
+#[derive(Debug)]
+pub struct NoInstallations;
+
+impl Installations for NoInstallations {
+    fn installations(&self) -> Vec<(String, Installation)> {
+        Vec::new()
+    }
+}
+
+/// The services that operator requests need.
+pub struct Admin {
+    /// The store.
+    pub store: Store,
+    /// The admitted people and their grants.
+    pub access: Arc<Access>,
+    /// The data directory.
+    pub data: PathBuf,
+    /// The retention rules for stored data.
+    pub retention: Arc<Retention>,
+    /// The configured channels by name.
+    pub channels: BTreeSet<String>,
+    /// The running gateway; `None` if no server runs.
+    pub gateway: Option<Arc<Gateway>>,
+    /// The connected channels.
+    pub installations: Arc<dyn Installations>,
+    /// The clock.
+    pub now: fn() -> Timestamp,
+    /// The source of randomness for tokens.
+    pub random: fn() -> [u8; 32],
+}
+
+#[derive(Debug, thiserror::Error)]
+enum AdminError {
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Admin {
+    /// Answers one request. A failure is also returned as an answer.
+    pub async fn answer(&self, request: AdminRequest) -> AdminReply {
+        let result = match request {
+            AdminRequest::Invite {
+                name,
+                role,
+                repositories,
+                environments,
+                hours,
+            } => self.invite(name, role, repositories, environments, hours).await,
+            AdminRequest::Users => self.users().await,
+            AdminRequest::User { which } => self.user(&which).await,
+            AdminRequest::Add { person } => self.add(person).await,
+            AdminRequest::Revoke { which } => self.revoke(&which).await,
+            AdminRequest::Grant { which, grant } => self.grant(&which, &grant).await,
+            AdminRequest::Session { which } => self.session(&which).await,
+            AdminRequest::Audit => self.audit().await,
+            AdminRequest::AuditList {
+                kind,
+                person,
+                since,
+                limit,
+            } => self.audit_lines(kind, person.as_deref(), since, limit).await,
+            AdminRequest::Data => self.holdings().await,
+            AdminRequest::Outbox { channel } => self.outbox(channel.as_deref()).await,
+            AdminRequest::OutboxRetry { which } => self.send_again(which).await,
+            AdminRequest::OutboxDrop { which } => self.drop_letters(which).await,
+            AdminRequest::Prune { prune, begin } => self.prune(begin, prune).await,
+        };
+        result.unwrap_or_else(|error| AdminReply::Failed {
+            why: error.to_string(),
+        })
+    }
+
+    async fn invite(
+        &self,
+        name: String,
+        role: Role,
+        repositories: String,
+        environments: Vec<String>,
+        hours: u32,
+    ) -> Result<AdminReply, AdminError> {
+        let at = (self.now)();
+        let expires = Duration::from_secs(u64::from(hours) * 3_600);
+        let invite = NewInvite {
+            name,
+            role,
+            repositories,
+            environments,
+            expires,
+            bound_to: None,
+        };
+        let token = self
+            .access
+            .invite(invite, "operator", (self.random)(), at)
+            .await?;
+        let token = token.expose().to_owned();
+        let mut how: Vec<String> = self
+            .installations
+            .installations()
+            .iter()
+            .map(|(name, installation)| how_to(name, installation, &token))
+            .collect();
+        if how.is_empty() {
+            // The newest platform is first.
+            how.extend(Platform::chats().rev().map(|chat| (chat.invite)(None, &token)));
+        }
+        let expires = at
+            .checked_add(expires)
+            .map_err(|error| AdminError::Other(error.to_string()))?;
+        Ok(AdminReply::Invite { token, how, expires })
+    }
+
+    async fn users(&self) -> Result<AdminReply, AdminError> {
+        Ok(AdminReply::Users {
+            users: self.access.users().await?,
+        })
+    }
+
+    async fn user(&self, which: &str) -> Result<AdminReply, AdminError> {
+        Ok(AdminReply::Users {
+            users: vec![self.access.user(which).await?],
+        })
+    }
+
+    async fn add(&self, person: NewPerson) -> Result<AdminReply, AdminError> {
+        let installations = self.installations.installations();
+        let connected = installations
+            .into_iter()
+            .map(|(_, installation)| installation.account)
+            .collect();
+        let added = self
+            .access
+            .add(person, connected, Admitter::Operator, (self.now)());
+        Ok(AdminReply::Added { user: added.await? })
+    }
+
+    async fn revoke(&self, which: &str) -> Result<AdminReply, AdminError> {
+        let user = self.access.user(which).await?;
+        self.access.revoke(user.id, "operator", (self.now)()).await?;
+        Ok(AdminReply::Revoked {
+            user: self.access.user(&user.id.to_string()).await?,
+        })
+    }
+
+    async fn grant(&self, which: &str, grant: &Grant) -> Result<AdminReply, AdminError> {
+        let user = self.access.user(which).await?;
+        if user.revoked_at.is_some() {
+            return Err(AccessError::Revoked(user.name).into());
+        }
+        self.access
+            .set_grant(user.id, grant, "operator", (self.now)())
+            .await?;
+        Ok(AdminReply::Granted {
+            user: self.access.user(&user.id.to_string()).await?,
+        })
+    }
+
+    async fn session(&self, which: &str) -> Result<AdminReply, AdminError> {
+        let conversation = self.store.find_session(which).await?;
+        let session = conversation.ok_or_else(|| AdminError::Other(format!("no session `{which}`")))?;
+        let records =
+            recording::read(&self.data, &session).map_err(|error| AdminError::Other(error.to_string()))?;
+        Ok(AdminReply::Session { records })
+    }
+
+    async fn holdings(&self) -> Result<AdminReply, AdminError> {
+        let (kinds, database) = self.retention.holdings().await?;
+        Ok(AdminReply::Data { kinds, database })
+    }
+
+    async fn outbox(&self, channel: Option<&str>) -> Result<AdminReply, AdminError> {
+        self.check_channel(channel).await?;
+        let mut channels = match &self.gateway {
+            Some(gateway) => gateway.outgoing.health().await?,
+            None => Vec::new(),
+        };
+        channels.retain(|health| channel.is_none_or(|channel| health.channel == channel));
+        Ok(AdminReply::Outbox {
+            channels,
+            letters: self.store.dead_letters(channel, LETTERS_MAX).await?,
+            total: self.store.dead_letter_count(channel).await?,
+        })
+    }
+
+    /// Refuses a channel that is neither configured nor in the outbox. Such a name is a mistake.
+    async fn check_channel(&self, channel: Option<&str>) -> Result<(), AdminError> {
+        let Some(channel) = channel.filter(|channel| !self.channels.contains(*channel)) else {
+            return Ok(());
+        };
+        if self.store.has_sent_to(channel).await? {
+            return Ok(());
+        }
+        let configured: Vec<&str> = self.channels.iter().map(String::as_str).collect();
+        let configured = match configured.is_empty() {
+            true => "none is configured".to_owned(),
+            false => format!("configured are: {}", configured.join(", ")),
+        };
+        Err(AdminError::Other(format!("no channel `{channel}`; {configured}")))
+    }
+
+    async fn drop_letters(&self, which: DeadLetterFilter) -> Result<AdminReply, AdminError> {
+        self.check_channel(which.channel()).await?;
+        let dropped = self.store.drop_letters(which, "operator", (self.now)()).await?;
+        Ok(counted(dropped))
+    }
+
+    async fn send_again(&self, which: DeadLetterFilter) -> Result<AdminReply, AdminError> {
+        self.check_channel(which.channel()).await?;
+        let channels = self.store.send_again(which, "operator", (self.now)()).await?;
+        if let Some(gateway) = &self.gateway {
+            let woken: BTreeSet<&String> = channels.iter().collect();
+            woken
+                .into_iter()
+                .for_each(|channel| gateway.outgoing.retry(channel));
+        }
+        Ok(counted(channels))
+    }
+
+    async fn prune(&self, begin: RoundStart, prune: Prune) -> Result<AdminReply, AdminError> {
+        let round = self.retention.run_requested(begin, prune, (self.now)()).await;
+        let round = round.map_err(AdminError::Other)?;
+        Ok(AdminReply::Pruned {
+            pruned: round.pruned,
+            failed: round.failed,
+            is_done: round.is_done,
+        })
+    }
+}
+
+fn counted(channels: Vec<String>) -> AdminReply {
+    AdminReply::Letters {
+        count: channels.len() as u64,
+    }
+}
+
+fn how_to(name: &str, installation: &Installation, token: &str) -> String {
+    match installation.account.platform.chat() {
+        Some(chat) => format!("{name}: {}", (chat.invite)(Some(&installation.bot_name), token)),
+        None => format!("{name}: no invites"),
+    }
+}

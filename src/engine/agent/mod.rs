@@ -1,0 +1,581 @@
+//! The agent loop: model and tools alternate on one workspace until there is an answer, a limit is reached or the
+//! turn is stopped.
+//!
+//! A failing tool never ends a turn, and a failing provider never loses one. The loop uses no channel, no store and
+//! no clock except its own deadline. Durable data goes through [`Journal`], and progress for users through
+//! [`TurnEvent`].
+
+mod calls;
+mod excerpt;
+mod postconditions;
+pub mod prompt;
+mod repetition;
+mod answer_record;
+mod window;
+mod writes;
+
+pub use postconditions::{Postconditions, REMARK_PREFIX};
+pub use writes::WriteCounts;
+
+use crate::base::model::{
+    Assistant, CallArguments, ContentBlock, Effect, History, Limits, Step, StopReason, Turn, Usage, Verdict,
+    VerdictSource,
+};
+use crate::base::redact::Redactor;
+use crate::crash_point;
+use crate::interfaces::provider::{
+    Completion, Provider, ProviderError, StreamEvent, TurnRequest, fixed_bytes,
+};
+use crate::interfaces::tool::Toolbox;
+use crate::rendering::change_checks::CheckOutcome;
+use crate::rendering::compare::CompareProgress;
+use crate::state::access::Identity;
+use crate::state::workspace::Workspace;
+use answer_record::RecordedAnswer;
+use async_trait::async_trait;
+use calls::Calls;
+use repetition::Repetition;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use window::{RequestTooLong, WindowBounds};
+
+/// The costs of earlier attempts at the same message that a restart interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EarlierAttempts {
+    /// The number of attempts.
+    pub turns: u32,
+    /// The steps of those attempts.
+    pub steps: u32,
+    /// The tokens of those attempts.
+    pub usage: Usage,
+}
+
+/// The services and settings that one turn works with.
+#[derive(Clone, Copy)]
+pub struct TurnContext<'a> {
+    /// The user on whose behalf the turn runs.
+    pub identity: &'a Identity,
+    /// The provider that answers.
+    pub provider: &'a dyn Provider,
+    /// The model's name without its provider.
+    pub model: &'a str,
+    /// The system prompt.
+    pub system: &'a str,
+    /// The tools.
+    pub toolbox: &'a Toolbox,
+    /// The workspace with the files.
+    pub workspace: &'a Workspace,
+    /// The conditions that the files must meet before the turn may end as done.
+    pub postconditions: &'a dyn Postconditions,
+    /// The limits of the turn.
+    pub limits: &'a Limits,
+    /// The redactor that is applied to every tool result before the model or a user sees it.
+    pub redactor: &'a Redactor,
+    /// The costs of earlier attempts at the turn's message.
+    pub earlier_attempts: EarlierAttempts,
+    /// The start of the turn, from which its time limit counts.
+    pub began: Instant,
+    /// Fires when the turn is stopped.
+    pub cancel: &'a CancellationToken,
+}
+
+/// An event of a running turn that users may watch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TurnEvent {
+    /// A model call begins.
+    StepStarted {
+        /// The number of the step, from 1.
+        step: u32,
+    },
+    /// The model writes text.
+    Text(String),
+    /// The provider requires a wait.
+    Waiting {
+        /// The reason, as a text for users.
+        why: String,
+        /// The length of the wait.
+        wait: Duration,
+    },
+    /// A tool starts.
+    ToolStarted {
+        /// The id of its call.
+        call: String,
+        /// The name of the tool.
+        name: String,
+        /// The arguments, redacted.
+        arguments: CallArguments,
+        /// The argument that says what the call is about, such as a path; from the redacted arguments.
+        subject: Option<String>,
+    },
+    /// A running tool reports progress. Messages that follow each other too fast are dropped.
+    ToolProgress {
+        /// The id of its call.
+        call: String,
+        /// The name of the tool.
+        name: String,
+        /// The progress, as a text for users; redacted.
+        text: String,
+    },
+    /// A tool ended.
+    ToolFinished {
+        /// The id of its call.
+        call: String,
+        /// The name of the tool.
+        name: String,
+        /// The text that the model reads, redacted.
+        content: String,
+        /// True if the tool failed.
+        is_error: bool,
+    },
+    /// The model is done, and Drydock checks the files.
+    Checking(CompareProgress),
+    /// A check failed, and the answer goes back to the model.
+    SentBack {
+        /// The failed checks, one line each.
+        failing: Vec<String>,
+    },
+}
+
+/// A journal that makes the steps of a turn durable.
+#[async_trait]
+pub trait Journal: Send {
+    /// Records that an answer of the model has arrived, before it is processed.
+    async fn answer_received(&mut self) -> anyhow::Result<()>;
+
+    /// Records the usage of an answer that is discarded: it costs tokens as well.
+    async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()>;
+
+    /// Records a step after it ends and before the next model call. Its edits are already in the workspace.
+    async fn record_step(&mut self, step: &Step, model: &str) -> anyhow::Result<()>;
+}
+
+/// The end of a turn. The loop itself counted its facts; none was taken from model text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnOutcome {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The source of the verdict.
+    pub source: VerdictSource,
+    /// The model's last text; empty if it had none.
+    pub answer: String,
+    /// The message for the user if there is no proper answer.
+    pub notice: Option<String>,
+    /// The number of model calls.
+    pub steps: u32,
+    /// The number of tool calls, including failed ones.
+    pub tool_calls: u32,
+    /// The outcome of the writing calls.
+    pub writes: WriteCounts,
+    /// The tokens of all model calls.
+    pub usage: Usage,
+}
+
+/// Runs one turn. The history's last turn must be open; it is closed when this function returns.
+///
+/// An `Err` means that the journal failed: no step after its last success is durable.
+pub async fn run_turn(
+    cx: TurnContext<'_>,
+    history: &mut History,
+    journal: &mut dyn Journal,
+    events: &mut (dyn FnMut(TurnEvent) + Send),
+) -> anyhow::Result<TurnOutcome> {
+    let mut turn = TurnLoop {
+        cx,
+        deadline: cx.began + cx.limits.turn_time_max,
+        offered: cx
+            .toolbox
+            .for_identity(cx.identity, cx.workspace.repository.name()),
+        repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
+        repairs: 0,
+        has_written: false,
+        steps: 0,
+        tool_calls: 0,
+        writes: WriteCounts::default(),
+        usage: Usage::default(),
+    };
+    let end = turn.run(history, journal, events).await?;
+    if let Some(notice) = &end.notice {
+        history.close(notice);
+    }
+    Ok(TurnOutcome {
+        verdict: end.verdict,
+        source: end.source,
+        answer: end.answer,
+        notice: end.notice,
+        steps: turn.steps,
+        tool_calls: turn.tool_calls,
+        writes: turn.writes,
+        usage: turn.usage,
+    })
+}
+
+struct TurnLoop<'a> {
+    cx: TurnContext<'a>,
+    deadline: Instant,
+    offered: Toolbox,
+    repetition: Repetition,
+    repairs: u32,
+    /// True if the model has edited files since its answer was last sent back.
+    has_written: bool,
+    steps: u32,
+    tool_calls: u32,
+    writes: WriteCounts,
+    usage: Usage,
+}
+
+struct LoopEnd {
+    verdict: Verdict,
+    source: VerdictSource,
+    answer: String,
+    notice: Option<String>,
+}
+
+impl LoopEnd {
+    fn notice(verdict: Verdict, notice: impl Into<String>) -> Self {
+        Self {
+            verdict,
+            source: VerdictSource::Harness,
+            answer: String::new(),
+            notice: Some(notice.into()),
+        }
+    }
+}
+
+impl TurnLoop<'_> {
+    async fn run(
+        &mut self,
+        history: &mut History,
+        journal: &mut dyn Journal,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<LoopEnd> {
+        let mut empty_answers = 0;
+        loop {
+            if let Some(end) = self.limit_reached() {
+                return Ok(end);
+            }
+            let turns = match self.window(history) {
+                Ok(turns) => turns,
+                Err(too_long) => return Ok(self.too_long(too_long)),
+            };
+            self.steps += 1;
+            events(TurnEvent::StepStarted { step: self.steps });
+            let completion = match self.ask(&turns, history, events).await {
+                Ok(completion) => completion,
+                Err(error) => return Ok(self.provider_failed(&error)),
+            };
+            crash_point::after("B12");
+            journal.answer_received().await?;
+            self.usage += completion.assistant.usage;
+            if completion.assistant.calls().next().is_none() {
+                if completion.assistant.text().is_empty() && empty_answers == 0 {
+                    empty_answers += 1;
+                    journal
+                        .answer_discarded(completion.assistant.usage, &completion.model)
+                        .await?;
+                    continue;
+                }
+                match self
+                    .handle_final_answer(completion, history, journal, events)
+                    .await?
+                {
+                    Some(end) => return Ok(end),
+                    None => continue,
+                }
+            }
+            if let Some(end) = self.run_step(completion, history, journal, events).await? {
+                return Ok(end);
+            }
+        }
+    }
+
+    fn limit_reached(&self) -> Option<LoopEnd> {
+        let limits = self.cx.limits;
+        let why = if self.cx.cancel.is_cancelled() || self.is_locked_out() {
+            return Some(self.stopped());
+        } else if self.steps >= limits.steps_max {
+            format!("I stopped after {} steps without an answer.", self.steps)
+        } else if Instant::now() >= self.deadline {
+            format!(
+                "I stopped after {} s without an answer.",
+                limits.turn_time_max.as_secs()
+            )
+        } else if limits.turn_tokens_max > 0 && self.spent() >= limits.turn_tokens_max {
+            format!(
+                "I stopped at {} tokens; the limit of one turn is {}.",
+                self.spent(),
+                limits.turn_tokens_max
+            )
+        } else {
+            return None;
+        };
+        Some(LoopEnd::notice(Verdict::Limit, why))
+    }
+
+    /// Returns true if the user has lost read access: then no model is called on their behalf.
+    fn is_locked_out(&self) -> bool {
+        let repository = self.cx.workspace.repository.name();
+        self.cx.identity.role(repository).is_none()
+    }
+
+    /// Returns the tokens spent on the message, including those before a restart.
+    fn spent(&self) -> u64 {
+        self.cx
+            .earlier_attempts
+            .usage
+            .total()
+            .saturating_add(self.usage.total())
+    }
+
+    fn stopped(&self) -> LoopEnd {
+        let before = self.cx.earlier_attempts;
+        let why = match before.steps.saturating_add(self.steps) {
+            0 if before.turns == 0 => "Stopped before the first step.".to_owned(),
+            // The interrupted attempt had begun its first step.
+            steps => format!("Stopped at step {}.", steps.max(1)),
+        };
+        LoopEnd::notice(Verdict::Cancelled, why)
+    }
+
+    /// Returns the part of the conversation that fits into a request.
+    fn window<'h>(&self, history: &'h History) -> Result<Cow<'h, [Turn]>, RequestTooLong> {
+        let limits = self.cx.limits;
+        let bounds = WindowBounds {
+            turns_max: limits.history_turns_max,
+            bytes_max: limits.history_bytes_max,
+            fixed: fixed_bytes(self.cx.system, self.offered.specs()),
+        };
+        let repeats = |name: &str| {
+            let tool = self.offered.find(name);
+            tool.is_some_and(|tool| tool.effect() == Effect::Read)
+        };
+        window::fit(history, bounds, &repeats)
+    }
+
+    fn too_long(&self, too_long: RequestTooLong) -> LoopEnd {
+        let (bytes, max) = (too_long.bytes, self.cx.limits.history_bytes_max);
+        let why = match self.steps {
+            0 => format!(
+                "I did not ask the model: your message has {bytes} bytes with my instructions and tools, and \
+                 `limits.history_bytes_max` is {max}. Send a shorter one."
+            ),
+            _ => format!(
+                "I stopped: the request to the model has {bytes} bytes, and `limits.history_bytes_max` is {max}. Ask \
+                 for less in one message."
+            ),
+        };
+        LoopEnd::notice(Verdict::Limit, why)
+    }
+
+    async fn ask(
+        &self,
+        turns: &[Turn],
+        history: &History,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> Result<Completion, ProviderError> {
+        let limits = self.cx.limits;
+        let request = TurnRequest {
+            identity: self.cx.identity,
+            model: self.cx.model,
+            system: self.cx.system,
+            tools: self.offered.specs(),
+            turns,
+            answer_tokens_max: limits.answer_tokens_max,
+        };
+        let cancel = self.cx.cancel.child_token();
+        let mut sink = |event| match event {
+            StreamEvent::Text(text) => {
+                crash_point::before("B12");
+                events(TurnEvent::Text(text));
+            }
+            StreamEvent::CallStarted { .. } => crash_point::before("B12"),
+            StreamEvent::Retrying { why, wait } => events(TurnEvent::Waiting { why, wait }),
+        };
+        let answer = self.cx.provider.turn(request, &mut sink, &cancel);
+        tokio::select! {
+            completion = answer => completion.map(|completion| unique_ids(completion, history)),
+            () = self.cx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            () = tokio::time::sleep_until(self.deadline) => Err(ProviderError::Cancelled),
+        }
+    }
+
+    fn provider_failed(&self, error: &ProviderError) -> LoopEnd {
+        match error {
+            ProviderError::Cancelled => self.limit_reached().unwrap_or_else(|| self.stopped()),
+            ProviderError::Failed(failure) => {
+                LoopEnd::notice(Verdict::Error, format!("No answer: {failure}."))
+            }
+        }
+    }
+
+    /// Handles an answer without calls. It ends the turn, unless a check fails that the model may still fix. Then the
+    /// answer goes back to the model.
+    async fn handle_final_answer(
+        &mut self,
+        completion: Completion,
+        history: &mut History,
+        journal: &mut dyn Journal,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<Option<LoopEnd>> {
+        let Completion { assistant, model } = completion;
+        let stop = assistant.stop;
+        let RecordedAnswer {
+            redacted: assistant, ..
+        } = RecordedAnswer::new(assistant, self.cx.redactor);
+        let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
+        if answer.is_empty() {
+            journal.answer_discarded(assistant.usage, &model).await?;
+            let end = LoopEnd::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
+            return Ok(Some(end));
+        }
+        let step = Step::new(assistant, Vec::new())?;
+        let (verdict, source, notice) = match stop {
+            StopReason::EndTurn | StopReason::ToolUse => match self.check_postconditions(events).await? {
+                CheckOutcome::Failed(failing) if self.may_repair() => {
+                    self.repairs += 1;
+                    self.has_written = false;
+                    let step = step.with_remark(postconditions::remark(&failing))?;
+                    events(TurnEvent::SentBack { failing });
+                    self.record(step, &model, history, journal).await?;
+                    return Ok(None);
+                }
+                CheckOutcome::Passed => (Verdict::Pass, VerdictSource::Verified, None),
+                CheckOutcome::Unchanged => (Verdict::NoChange, VerdictSource::Verified, None),
+                CheckOutcome::Failed(_) => (Verdict::Fail, VerdictSource::Verified, Some(self.unmended())),
+                CheckOutcome::Incomplete(why) => (
+                    Verdict::Incomplete,
+                    VerdictSource::Harness,
+                    Some(format!("I could not check all of this change: {why}.")),
+                ),
+            },
+            StopReason::MaxTokens => (
+                Verdict::Incomplete,
+                VerdictSource::Harness,
+                Some("The answer was cut at its token limit.".to_owned()),
+            ),
+            StopReason::Refusal => (
+                Verdict::Incomplete,
+                VerdictSource::Harness,
+                Some("The model refused to continue.".to_owned()),
+            ),
+        };
+        self.record(step, &model, history, journal).await?;
+        Ok(Some(LoopEnd {
+            verdict,
+            source,
+            answer,
+            notice,
+        }))
+    }
+
+    /// Checks the files, within the turn's time limit.
+    async fn check_postconditions(
+        &self,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<CheckOutcome> {
+        let enough = self.cx.cancel.child_token();
+        let mut progress = |progress| events(TurnEvent::Checking(progress));
+        let looking = self.cx.postconditions.check(&mut progress, &enough);
+        tokio::pin!(looking);
+        tokio::select! {
+            finding = &mut looking => finding,
+            () = tokio::time::sleep_until(self.deadline) => {
+                enough.cancel();
+                looking.await
+            }
+        }
+    }
+
+    /// Returns true if an answer may go back to the model. The number of repairs is limited. A model that has edited
+    /// no files since the last report, or only answered a question, has nothing to fix.
+    fn may_repair(&self) -> bool {
+        self.has_written && self.repairs < self.cx.limits.repairs_max && self.limit_reached().is_none()
+    }
+
+    fn unmended(&self) -> String {
+        match self.repairs {
+            0 => "A check of mine fails; see below.".to_owned(),
+            1 => "A check of mine still fails after one attempt to fix it; see below.".to_owned(),
+            repairs => format!("A check of mine still fails after {repairs} attempts to fix it; see below."),
+        }
+    }
+
+    async fn run_step(
+        &mut self,
+        completion: Completion,
+        history: &mut History,
+        journal: &mut dyn Journal,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<Option<LoopEnd>> {
+        let Completion { assistant, model } = completion;
+        let RecordedAnswer {
+            assistant,
+            redacted: kept,
+        } = RecordedAnswer::new(assistant, self.cx.redactor);
+        let calls = Calls::new(self.cx, &self.offered, self.deadline);
+        let done = calls.run(&assistant, events).await?;
+        self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
+        self.writes.count(&done);
+        self.has_written |= done.iter().any(|done| done.outcome == calls::CallOutcome::Wrote);
+        let calls: Vec<_> = assistant.calls().cloned().collect();
+        let stop = self.repetition.observe(&calls, &done);
+        let results = done.into_iter().map(|done| done.result).collect();
+        self.record(Step::new(kept, results)?, &model, history, journal)
+            .await?;
+        if self.cx.cancel.is_cancelled() {
+            return Ok(Some(self.stopped()));
+        }
+        Ok(stop.map(|why| LoopEnd::notice(Verdict::Limit, why)))
+    }
+
+    async fn record(
+        &self,
+        step: Step,
+        model: &str,
+        history: &mut History,
+        journal: &mut dyn Journal,
+    ) -> anyhow::Result<()> {
+        journal.record_step(&step, model).await?;
+        history.push(step)?;
+        Ok(())
+    }
+}
+
+/// Makes the ids of an answer's calls unique in the whole conversation, so that each result has exactly one call. The
+/// provider's own blocks contain the old ids, so they are dropped if an id changes.
+fn unique_ids(mut completion: Completion, history: &History) -> Completion {
+    let steps = history.turns().iter().flat_map(Turn::steps);
+    let mut known: HashSet<String> = steps
+        .flat_map(|step| step.assistant().calls().map(|call| call.id.clone()))
+        .chain([String::new()])
+        .collect();
+    let earlier = known.len();
+    let distinct = completion
+        .assistant
+        .calls()
+        .all(|call| known.insert(call.id.clone()));
+    if !distinct {
+        completion.assistant.raw = None;
+        renumber(&mut completion.assistant, earlier, &mut known);
+    }
+    completion
+}
+
+fn renumber(assistant: &mut Assistant, earlier: usize, known: &mut HashSet<String>) {
+    let calls = assistant.blocks.iter_mut().filter_map(|block| match block {
+        ContentBlock::Call(call) => Some(call),
+        ContentBlock::Text { .. } => None,
+    });
+    let mut number = earlier;
+    for call in calls {
+        while !known.insert(format!("call_{number}")) {
+            number += 1;
+        }
+        call.id = format!("call_{number}");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,392 @@
+//! Fixtures of the loop's tests: a workspace on a real repository of two files, slow tools, and a journal that can
+//! fail.
+
+use crate::base::model::{Effect, History, Limits, Secret, Step, Usage};
+use crate::base::redact::Redactor;
+use crate::engine::agent::{
+    EarlierAttempts, Journal, Postconditions, TurnContext, TurnEvent, TurnOutcome, run_turn,
+};
+use crate::interfaces::provider::ToolSpec;
+use crate::interfaces::provider::scripted::ScriptedProvider;
+use crate::interfaces::tool::{self, Context, Tool, ToolError, Toolbox};
+use crate::rendering::change_checks::CheckOutcome;
+use crate::rendering::compare::CompareProgress;
+use crate::state::access::{Identity, Role, testing::identity};
+use crate::state::workspace::{
+    Base, FetchProgress, Overlay, Repository, SecretGuard, Tree, Workspace, WorkspaceEdits,
+};
+use async_trait::async_trait;
+use gix::objs::tree::EntryKind;
+use serde_json::Value;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// A secret the redactor knows.
+pub(super) const SECRET: &str = "hunter2-hunter2-hunter2";
+
+/// A secret that the redactor knows after `learn` has ended.
+const LATE_SECRET: &str = "kept-to-ourselves-4711";
+
+/// The services and settings of a turn in the tests.
+pub(super) struct TurnFixture {
+    base: Arc<Base>,
+    pub(super) overlay: Arc<Overlay>,
+    workspace: Workspace,
+    identity: Identity,
+    toolbox: Toolbox,
+    pub(super) limits: Limits,
+    pub(super) earlier_attempts: EarlierAttempts,
+    redactor: Arc<Redactor>,
+    pub(super) postconditions: ScriptedPostconditions,
+    pub(super) cancel: CancellationToken,
+    /// The actions of the slow tools, in order.
+    pub(super) log: Arc<Mutex<Vec<String>>>,
+    _directory: TempDir,
+}
+
+/// The outcome of a turn, with its reported events and recorded steps.
+pub(super) struct TurnRun {
+    pub(super) outcome: anyhow::Result<TurnOutcome>,
+    pub(super) events: Vec<TurnEvent>,
+    pub(super) steps: Vec<Step>,
+    /// Output tokens of discarded answers.
+    pub(super) discarded_tokens: Vec<u64>,
+}
+
+impl TurnRun {
+    pub(super) fn outcome(&self) -> &TurnOutcome {
+        self.outcome.as_ref().unwrap()
+    }
+
+    /// Returns every result, as the model read it.
+    pub(super) fn results(&self) -> Vec<(&str, bool)> {
+        let results = self.steps.iter().flat_map(Step::results);
+        results
+            .map(|result| (result.content.as_str(), result.is_error))
+            .collect()
+    }
+}
+
+impl TurnFixture {
+    pub(super) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let git = directory.path().join("repo.git");
+        commit(&git, &[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
+        let bases = directory.path().join("bases");
+        let repository = Repository::open_local("infra", &git, Some("main"), &bases).unwrap();
+        let head = repository.head().unwrap().unwrap();
+        let base = repository.base(&head, &|_| ()).unwrap();
+        let overlay = Arc::new(Overlay::new(Arc::clone(&base), WorkspaceEdits::new()));
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let mut tools = tool::workspace_tools();
+        for (name, effect) in [
+            ("slow_read", Effect::Read),
+            ("slow_write", Effect::WriteWorkspace),
+        ] {
+            let log = Arc::clone(&log);
+            tools.push(Arc::new(SlowTool { name, effect, log }));
+        }
+        tools.push(Arc::new(DownloadingTool));
+        tools.push(Arc::new(FixedAnswerTool("hang", || None)));
+        tools.push(Arc::new(FixedAnswerTool("tell_secret", || {
+            Some(Ok(format!("{}{SECRET}", "x".repeat(70))))
+        })));
+        tools.push(Arc::new(FixedAnswerTool("tell_learnt", || {
+            Some(Ok(format!("{}{LATE_SECRET}", "x".repeat(70))))
+        })));
+        tools.push(Arc::new(SecretLearningTool));
+        tools.push(Arc::new(FixedAnswerTool("broken", || {
+            Some(Err(ToolError::Fatal(anyhow::anyhow!("the disk is gone"))))
+        })));
+        let redactor = Arc::new(Redactor::new([Secret::new(SECRET.to_owned())]));
+        Self {
+            workspace: Workspace {
+                repository,
+                base: Some(head),
+                tree: Arc::clone(&overlay) as Arc<dyn Tree>,
+                guard: SecretGuard {
+                    redactor: Arc::clone(&redactor),
+                    ..SecretGuard::default()
+                },
+            },
+            base,
+            overlay,
+            identity: identity(Role::Editor, &["**"]),
+            toolbox: Toolbox::new(tools).unwrap(),
+            limits: Limits::default(),
+            earlier_attempts: EarlierAttempts::default(),
+            postconditions: ScriptedPostconditions::default(),
+            redactor,
+            cancel: CancellationToken::new(),
+            log,
+            _directory: directory,
+        }
+    }
+
+    /// Adds a tool.
+    pub(super) fn with_tool(mut self, tool: Arc<dyn Tool>) -> Self {
+        let mut tools = tool::workspace_tools();
+        tools.push(tool);
+        self.toolbox = Toolbox::new(tools).unwrap();
+        self
+    }
+
+    /// Resets the workspace and the stop signal.
+    pub(super) fn reset(&mut self) {
+        self.overlay = Arc::new(Overlay::new(Arc::clone(&self.base), WorkspaceEdits::new()));
+        self.workspace.tree = Arc::clone(&self.overlay) as Arc<dyn Tree>;
+        self.cancel = CancellationToken::new();
+    }
+
+    /// Runs one turn of a new conversation.
+    pub(super) async fn run(&self, provider: &ScriptedProvider) -> TurnRun {
+        let mut history = History::default();
+        self.run_on(provider, &mut history, MemoryJournal::default())
+            .await
+    }
+
+    /// Runs one more turn of a conversation.
+    pub(super) async fn run_on(
+        &self,
+        provider: &ScriptedProvider,
+        history: &mut History,
+        mut journal: MemoryJournal,
+    ) -> TurnRun {
+        history.begin("please").unwrap();
+        let cx = TurnContext {
+            identity: &self.identity,
+            provider,
+            model: "m",
+            system: "s",
+            toolbox: &self.toolbox,
+            workspace: &self.workspace,
+            postconditions: &self.postconditions,
+            limits: &self.limits,
+            redactor: &self.redactor,
+            earlier_attempts: self.earlier_attempts,
+            began: Instant::now(),
+            cancel: &self.cancel,
+        };
+        let mut events = Vec::new();
+        let outcome = run_turn(cx, history, &mut journal, &mut |event| events.push(event)).await;
+        TurnRun {
+            outcome,
+            events,
+            steps: journal.steps,
+            discarded_tokens: journal.discarded_tokens,
+        }
+    }
+}
+
+/// A check that reports the configured findings, one after the other, and a pass after that.
+#[derive(Default)]
+pub(super) struct ScriptedPostconditions {
+    pub(super) findings: Mutex<VecDeque<CheckOutcome>>,
+    pub(super) checks: AtomicUsize,
+    /// True if a check goes on until it is cancelled.
+    pub(super) takes_forever: bool,
+}
+
+impl ScriptedPostconditions {
+    pub(super) fn finding(findings: impl IntoIterator<Item = CheckOutcome>) -> Self {
+        Self {
+            findings: Mutex::new(findings.into_iter().collect()),
+            ..Self::default()
+        }
+    }
+}
+
+#[async_trait]
+impl Postconditions for ScriptedPostconditions {
+    async fn check(
+        &self,
+        progress: &mut (dyn FnMut(CompareProgress) + Send),
+        cancel: &CancellationToken,
+    ) -> anyhow::Result<CheckOutcome> {
+        self.checks.fetch_add(1, Ordering::Relaxed);
+        progress(CompareProgress { done: 1, total: 2 });
+        if self.takes_forever {
+            cancel.cancelled().await;
+            return Ok(CheckOutcome::Incomplete("the comparison was stopped".to_owned()));
+        }
+        let next = self.findings.lock().unwrap().pop_front();
+        Ok(next.unwrap_or(CheckOutcome::Passed))
+    }
+}
+
+/// A journal in memory.
+#[derive(Default)]
+pub(super) struct MemoryJournal {
+    pub(super) steps: Vec<Step>,
+    /// Output tokens of discarded answers.
+    pub(super) discarded_tokens: Vec<u64>,
+    /// The index, from 0, of the step that cannot be written.
+    pub(super) breaks_at: Option<usize>,
+    /// True if the start of the turn cannot be recorded.
+    pub(super) never_begins: bool,
+}
+
+#[async_trait]
+impl Journal for MemoryJournal {
+    async fn answer_received(&mut self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.never_begins, "there is no such turn");
+        Ok(())
+    }
+
+    async fn answer_discarded(&mut self, usage: Usage, _model: &str) -> anyhow::Result<()> {
+        self.discarded_tokens.push(usage.output);
+        Ok(())
+    }
+
+    async fn record_step(&mut self, step: &Step, _model: &str) -> anyhow::Result<()> {
+        anyhow::ensure!(self.breaks_at != Some(self.steps.len()), "the journal is full");
+        self.steps.push(step.clone());
+        Ok(())
+    }
+}
+
+/// A tool that takes a tenth of a second and logs its begin and end.
+struct SlowTool {
+    name: &'static str,
+    effect: Effect,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl Tool for SlowTool {
+    fn spec(&self) -> ToolSpec {
+        spec(self.name)
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    async fn call(&self, _cx: Context<'_>, _arguments: Value) -> Result<String, ToolError> {
+        self.log.lock().unwrap().push(format!("{} begins", self.name));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        self.log.lock().unwrap().push(format!("{} ends", self.name));
+        Ok(self.name.to_owned())
+    }
+}
+
+/// A tool that reports the download of an archive of a multiple of 4 MiB, with a secret in its name.
+struct DownloadingTool;
+
+#[async_trait]
+impl Tool for DownloadingTool {
+    fn spec(&self) -> ToolSpec {
+        spec("downloads")
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, cx: Context<'_>, arguments: Value) -> Result<String, ToolError> {
+        let count = arguments["path"]
+            .as_str()
+            .and_then(|path| path.parse().ok())
+            .unwrap();
+        for done in 1..=count {
+            cx.watch.report(FetchProgress {
+                what: format!("archive {SECRET}"),
+                done: done << 22,
+                total: None,
+                bytes: true,
+            });
+        }
+        tokio::task::yield_now().await;
+        Ok("downloaded".to_owned())
+    }
+}
+
+/// A tool that reveals a secret a tenth of a second after it began.
+struct SecretLearningTool;
+
+#[async_trait]
+impl Tool for SecretLearningTool {
+    fn spec(&self) -> ToolSpec {
+        spec("learn")
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, cx: Context<'_>, _arguments: Value) -> Result<String, ToolError> {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let redactor = &cx.workspace.guard.redactor;
+        redactor.learn(&redactor.secrets_in_entry("opens", LATE_SECRET));
+        Ok(format!("learnt {LATE_SECRET}"))
+    }
+}
+
+/// A tool that always gives the same answer; with `None` it never ends.
+struct FixedAnswerTool(&'static str, fn() -> Option<Result<String, ToolError>>);
+
+#[async_trait]
+impl Tool for FixedAnswerTool {
+    fn spec(&self) -> ToolSpec {
+        spec(self.0)
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, _cx: Context<'_>, _arguments: Value) -> Result<String, ToolError> {
+        match (self.1)() {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Returns a specification with the schema of `git_status`, which has no parameters.
+fn spec(name: &'static str) -> ToolSpec {
+    let all = tool::workspace_tools();
+    let status = all.iter().find(|tool| tool.spec().name == "git_status");
+    ToolSpec {
+        name,
+        ..status.unwrap().spec()
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "a repository has to be somewhere")]
+fn commit(git: &std::path::Path, files: &[(&str, &str)]) {
+    let repository = gix::init_bare(git).unwrap();
+    let empty = gix::ObjectId::empty_tree(gix::hash::Kind::Sha1);
+    repository.write_object(gix::objs::Tree::empty()).unwrap();
+    let mut editor = repository.edit_tree(empty).unwrap();
+    for (path, content) in files {
+        let blob = repository.write_blob(content.as_bytes()).unwrap().detach();
+        editor.upsert(*path, EntryKind::Blob, blob).unwrap();
+    }
+    let author = gix::actor::Signature {
+        name: "Ada".into(),
+        email: "ada@example.com".into(),
+        time: gix::date::Time {
+            seconds: 1_000,
+            offset: 0,
+        },
+    };
+    let commit = gix::objs::Commit {
+        tree: editor.write().unwrap().detach(),
+        parents: [].into_iter().collect(),
+        author: author.clone(),
+        committer: author,
+        encoding: None,
+        message: "first\n".into(),
+        extra_headers: Vec::new(),
+    };
+    let commit = repository.write_object(&commit).unwrap();
+    std::fs::create_dir_all(git.join("refs/heads")).unwrap();
+    std::fs::write(git.join("refs/heads/main"), format!("{commit}\n")).unwrap();
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+}

@@ -1,0 +1,307 @@
+//! The part of a conversation that fits into one request: as much as the bound allows, the newest parts first.
+//!
+//! The parts to leave out are chosen step by step, in the order of the steps. Each time, enough is left out that the
+//! next requests fit as well. So the same conversation always gives the same request, and each request begins with
+//! the bytes of the previous one until the bound is reached again.
+
+use crate::base::model::{History, Step, ToolCall, ToolResult, Turn, result_bytes};
+use std::borrow::Cow;
+
+/// Bytes that are kept of a result of an earlier step: at first, and at the end.
+const EARLIER_BYTES: [usize; 2] = [2_048, 512];
+/// Bytes that are kept of a result of the newest step.
+const NEWEST_BYTES: [usize; 6] = [49_152, 32_768, 16_384, 8_192, 4_096, 2_048];
+/// Bytes that are kept of a result of the newest step if the request is still too long.
+const NEWEST_BYTES_AT_LAST: [usize; 3] = [1_024, 512, 256];
+/// Bytes reserved for the note about omitted steps.
+const NOTE_BYTES: usize = 320;
+/// Bytes reserved for the mark that replaces the omitted part of a result.
+const MARK_BYTES: usize = 256;
+
+/// The bounds of one request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WindowBounds {
+    /// The number of turns.
+    pub(super) turns_max: usize,
+    /// Bytes of the whole request.
+    pub(super) bytes_max: usize,
+    /// Bytes of the parts that are the same in every request: instructions and tools.
+    pub(super) fixed: usize,
+}
+
+/// The request cannot be made small enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RequestTooLong {
+    /// Bytes of the request after everything optional was left out.
+    pub(super) bytes: usize,
+}
+
+/// Returns the turns of a request. `repeats` returns true for a tool whose calls give the same answer when repeated.
+pub(super) fn fit<'h>(
+    history: &'h History,
+    bounds: WindowBounds,
+    repeats: &dyn Fn(&str) -> bool,
+) -> Result<Cow<'h, [Turn]>, RequestTooLong> {
+    let Some((open, earlier)) = history.turns().split_last() else {
+        return Ok(Cow::Borrowed(&[]));
+    };
+    let mut window = Window::new(open, earlier, bounds, repeats);
+    window.check()?;
+    for _ in open.steps() {
+        window.take_step()?;
+    }
+    if !window.is_cut {
+        return Ok(Cow::Borrowed(
+            history.turns().get(window.start..).unwrap_or_default(),
+        ));
+    }
+    let mut turns = earlier.get(window.start..).unwrap_or_default().to_vec();
+    turns.push(window.open_turn());
+    Ok(Cow::Owned(turns))
+}
+
+struct Window<'h> {
+    open: &'h Turn,
+    earlier: &'h [Turn],
+    bounds: WindowBounds,
+    repeats: &'h dyn Fn(&str) -> bool,
+    /// The index of the first earlier turn in the window.
+    start: usize,
+    /// The number of steps of the open turn that were processed.
+    seen: usize,
+    /// The number of processed steps that are left out.
+    left_out: usize,
+    /// Bytes that may be kept of each result of the processed steps.
+    kept_bytes: Vec<Vec<usize>>,
+    /// Bytes of the request.
+    bytes: usize,
+    /// True if the open turn was shortened.
+    is_cut: bool,
+}
+
+impl<'h> Window<'h> {
+    /// Creates the window at the start of its turn: the earlier turns that fit next to the user's message.
+    fn new(
+        open: &'h Turn,
+        earlier: &'h [Turn],
+        bounds: WindowBounds,
+        repeats: &'h dyn Fn(&str) -> bool,
+    ) -> Self {
+        let start = earlier.len().saturating_sub(bounds.turns_max.saturating_sub(1));
+        let known: usize = earlier.iter().skip(start).map(Turn::bytes).sum();
+        let mut window = Self {
+            open,
+            earlier,
+            bounds,
+            repeats,
+            start,
+            seen: 0,
+            left_out: 0,
+            kept_bytes: Vec::new(),
+            bytes: bounds.fixed + open.user_bytes() + known,
+            is_cut: false,
+        };
+        if window.bytes > bounds.bytes_max {
+            window.leave_out_turns();
+        }
+        window
+    }
+
+    /// Returns the size of a request after parts were left out. It leaves room for the next requests.
+    fn target_bytes(&self) -> usize {
+        let variable = self.bounds.bytes_max.saturating_sub(self.bounds.fixed);
+        self.bounds.fixed + variable / 4 * 3
+    }
+
+    fn is_over(&self) -> bool {
+        self.bytes > self.bounds.bytes_max
+    }
+
+    fn step(&self, number: usize) -> Option<&'h Step> {
+        self.open.steps().get(number)
+    }
+
+    /// Processes the next step of the open turn, and leaves out parts that no longer fit.
+    fn take_step(&mut self) -> Result<(), RequestTooLong> {
+        let Some(step) = self.step(self.seen) else {
+            return Ok(());
+        };
+        self.seen += 1;
+        self.kept_bytes.push(vec![usize::MAX; step.results().len()]);
+        self.bytes += step.bytes();
+        if !self.is_over() {
+            return Ok(());
+        }
+        self.leave_out_turns();
+        for bytes in EARLIER_BYTES {
+            self.shorten(self.left_out..self.seen - 1, bytes, self.target_bytes());
+        }
+        let newest = self.seen - 1..self.seen;
+        let half = (self.bounds.bytes_max - self.bounds.fixed.min(self.bounds.bytes_max)) / 2;
+        for bytes in NEWEST_BYTES {
+            // Before earlier steps are left out, only results that would fill a request by themselves are shortened.
+            if self.bytes_of(newest.start) > half {
+                self.shorten(newest.clone(), bytes, self.bounds.bytes_max);
+            }
+        }
+        if self.is_over() {
+            self.leave_out_steps();
+        }
+        for bytes in NEWEST_BYTES.into_iter().chain(NEWEST_BYTES_AT_LAST) {
+            self.shorten(newest.clone(), bytes, self.bounds.bytes_max);
+        }
+        self.check()
+    }
+
+    /// Fails if the request is still too long after everything optional was left out.
+    fn check(&self) -> Result<(), RequestTooLong> {
+        match self.is_over() {
+            true => Err(RequestTooLong { bytes: self.bytes }),
+            false => Ok(()),
+        }
+    }
+
+    fn leave_out_turns(&mut self) {
+        while self.bytes > self.target_bytes()
+            && let Some(turn) = self.earlier.get(self.start)
+        {
+            self.bytes -= turn.bytes();
+            self.start += 1;
+        }
+    }
+
+    /// Shortens the results of these steps, the oldest first, until the request has at most `enough` bytes. All
+    /// results of the newest step are shortened equally.
+    fn shorten(&mut self, steps: std::ops::Range<usize>, bytes: usize, enough: usize) {
+        let newest = self.seen - 1;
+        for number in steps {
+            let Some(step) = self.step(number) else { continue };
+            for index in 0..step.results().len() {
+                if self.bytes <= enough && number != newest {
+                    return;
+                }
+                if self.bytes <= enough && index == 0 {
+                    return;
+                }
+                self.shorten_one(number, index, bytes);
+            }
+        }
+    }
+
+    fn shorten_one(&mut self, number: usize, index: usize, bytes: usize) {
+        let result = self.step(number).and_then(|step| step.results().get(index));
+        let kept = self
+            .kept_bytes
+            .get(number)
+            .and_then(|kept| kept.get(index))
+            .copied();
+        let (Some(result), Some(kept)) = (result, kept) else {
+            return;
+        };
+        if bytes >= kept || result.content.len() <= bytes + MARK_BYTES {
+            return;
+        }
+        let before = self.content(number, index, result, kept);
+        let after = self.content(number, index, result, bytes);
+        let sent = |content: Option<String>| {
+            content.map_or_else(
+                || result_bytes(result),
+                |content| {
+                    result_bytes(&ToolResult {
+                        content,
+                        ..result.clone()
+                    })
+                },
+            )
+        };
+        self.bytes = (self.bytes + sent(after)).saturating_sub(sent(before));
+        if let Some(kept) = self
+            .kept_bytes
+            .get_mut(number)
+            .and_then(|kept| kept.get_mut(index))
+        {
+            *kept = bytes;
+        }
+        self.is_cut = true;
+    }
+
+    fn leave_out_steps(&mut self) {
+        if self.left_out == 0 && self.seen > 1 {
+            self.bytes += NOTE_BYTES;
+        }
+        while self.bytes > self.target_bytes() && self.left_out + 1 < self.seen {
+            self.bytes = self.bytes.saturating_sub(self.bytes_of(self.left_out));
+            self.left_out += 1;
+            self.is_cut = true;
+        }
+    }
+
+    /// Returns the current size of a step in bytes.
+    fn bytes_of(&self, number: usize) -> usize {
+        let Some(step) = self.step(number) else { return 0 };
+        let results = step.results().iter().enumerate().map(|(index, result)| {
+            let kept = self.kept_bytes.get(number).and_then(|kept| kept.get(index));
+            match self.content(number, index, result, kept.copied().unwrap_or(usize::MAX)) {
+                Some(content) => result_bytes(&ToolResult {
+                    content,
+                    ..result.clone()
+                }),
+                None => result_bytes(result),
+            }
+        });
+        step.answer_bytes() + results.sum::<usize>()
+    }
+
+    /// Returns a result shortened to so many bytes; `None` if it already fits.
+    fn content(&self, number: usize, index: usize, result: &ToolResult, bytes: usize) -> Option<String> {
+        if bytes == usize::MAX {
+            return None;
+        }
+        let call = self.step(number)?.assistant().calls().nth(index)?;
+        Some(shortened(
+            &result.content,
+            bytes,
+            &repeat_hint(call, self.repeats),
+        ))
+    }
+
+    fn open_turn(&self) -> Turn {
+        let note = match self.left_out {
+            0 => String::new(),
+            steps => format!(
+                "\n\n[The first {steps} steps of your work on this message are left out here, because the request \
+                 would be too long. Their edits are in the files; `git_diff` shows them.]"
+            ),
+        };
+        self.open
+            .shortened(self.left_out, &note, |number, index, result| {
+                let kept = self.kept_bytes.get(number)?.get(index)?;
+                self.content(number, index, result, *kept)
+            })
+    }
+}
+
+/// Returns a hint for the model on how to read the omitted part of a result.
+fn repeat_hint(call: &ToolCall, repeats: &dyn Fn(&str) -> bool) -> String {
+    match repeats(&call.name) {
+        true => format!("`{}` with the same arguments shows them again", call.name),
+        false => "the call was made already".to_owned(),
+    }
+}
+
+/// Returns the head and tail of a text, with a line between them about the missing bytes.
+fn shortened(text: &str, bytes: usize, again: &str) -> String {
+    let head = text.floor_char_boundary(bytes / 4 * 3);
+    let tail = text
+        .ceil_char_boundary(text.len().saturating_sub(bytes / 4))
+        .max(head);
+    let (head, rest) = text.split_at(head);
+    let (middle, tail) = rest.split_at(tail - head.len());
+    format!(
+        "{head}\n[... {} bytes of this result left out here, because the request would be too long; {again} ...]\n{tail}",
+        middle.len()
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,403 @@
+//! Commands about the prepared change: show it, send it, undo it or discard it.
+
+use super::conversation::busy_reply;
+use super::{AcceptedCommand, CommandAnswer, CommandRunner, Revision, ShuttingDown, is_passing};
+use crate::base::model::{Change, ChangeNumber, ConversationId, Op, Reply, ReplyPart, totals};
+use crate::engine::command::Verb;
+use crate::engine::gateway::change_preparation::{ChangeTarget, PreparedChange, prepare_change};
+use crate::engine::gateway::compose::{self, Address};
+use crate::state::access::Identity;
+use crate::state::store::{DiscardOutcome, StoreError, UndoOutcome};
+use crate::state::workspace::{Overlay, Workspace};
+use anyhow::Context;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Number of crashes after which the result of an undo is no longer rendered. The rendering may have caused them.
+const RENDERED_CRASHES_MAX: u32 = 2;
+
+/// The reply when there is no change to show or discard.
+const NOTHING_PREPARED: &str = "Nothing is prepared here.";
+
+impl CommandRunner {
+    /// Returns the prepared change of a conversation, if this person may see it now.
+    pub(super) async fn prepared_state(
+        &self,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> Result<PreparedState, StoreError> {
+        let store = &self.parts.store;
+        if let Some(why) = store.withheld(conversation).await? {
+            return Ok(PreparedState::Withheld(why));
+        }
+        let Some(change) = store.current_change(conversation).await? else {
+            return Ok(PreparedState::Nothing);
+        };
+        Ok(match identity.may_prepare(&change.repository, &change.needs) {
+            Ok(()) => PreparedState::Prepared(Box::new(change)),
+            Err(why) => PreparedState::Withheld(why),
+        })
+    }
+
+    pub(super) async fn diff(
+        &self,
+        address: &Address,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Vec<Op>> {
+        let mut change = match self.prepared_state(identity, conversation).await? {
+            PreparedState::Prepared(change) => *change,
+            other => return Ok(vec![address.post("answer", other.fallback_reply())]),
+        };
+        change.patch = compose::masked(&change.patch, &self.parts.redactor);
+        let shown = |inline_max| {
+            let facts = ReplyPart::Facts {
+                rows: compose::rows(&change),
+            };
+            let mut reply = titled(&change).with(facts);
+            reply.parts.extend(compose::effects(&change));
+            reply.parts.extend(compose::diff(&change, inline_max).parts);
+            reply
+        };
+        let mut inline_max = self.parts.config.limits.inline_diff_bytes_max;
+        let mut reply = shown(inline_max);
+        if self.is_long(address, &reply) {
+            inline_max = 0;
+            reply = shown(inline_max);
+        }
+        let mut ops = self.posts(address, &reply);
+        if !compose::fits_inline(&change, inline_max) {
+            ops.push(self.upload(address, conversation, &change, "diff").await?);
+        }
+        Ok(ops)
+    }
+
+    /// Sends a file to the conversation's thread. A file cannot be ephemeral.
+    async fn upload(
+        &self,
+        address: &Address,
+        conversation: ConversationId,
+        change: &Change,
+        extension: &str,
+    ) -> anyhow::Result<Op> {
+        let mut address = address.clone();
+        if address.ephemeral_to.is_some() {
+            address.place = self.parts.store.conversation(conversation).await?.key.place;
+        }
+        Ok(address.upload(change, extension))
+    }
+
+    /// Sends the prepared change as a file. Sends nothing if `arguments` names another change or none.
+    pub(super) async fn patch(
+        &self,
+        arguments: &str,
+        address: &Address,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Vec<Op>> {
+        let Ok(meant) = parse_change_name(arguments) else {
+            return Ok(vec![
+                address.post("answer", invalid_name_reply(Verb::Patch, "sent")),
+            ]);
+        };
+        let mut change = match self.prepared_state(identity, conversation).await? {
+            PreparedState::Prepared(change) => *change,
+            other => return Ok(vec![address.post("answer", other.fallback_reply())]),
+        };
+        if let Some(meant) = meant.filter(|meant| *meant != change.number) {
+            let text = format!(
+                "{} is not prepared here any more; `patch` sends {change}.",
+                change_name(meant)
+            );
+            return Ok(vec![address.post("answer", Reply::text(text))]);
+        }
+        change.patch = compose::masked(&change.patch, &self.parts.redactor);
+        let upload = self.upload(address, conversation, &change, "patch").await?;
+        let base = compose::short(&change.base);
+        let text = match compose::is_masked(&change) {
+            true => format!("{change}, against {base}. A secret in it is masked, so it does not apply."),
+            false => format!(
+                "{change}, against {base}. `git apply CHG-{}.patch` applies it to your working tree.",
+                change.number
+            ),
+        };
+        Ok(vec![address.post("answer", Reply::text(text)), upload])
+    }
+
+    /// Reverts the newest message that edited files. The remaining change is prepared again after the undo is stored.
+    pub(super) async fn undo(
+        &self,
+        asked: &AcceptedCommand,
+        address: &Address,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<CommandAnswer> {
+        let said = |text: &str| Ok(CommandAnswer::post(address, Reply::text(text)));
+        let undone = self
+            .parts
+            .store
+            .undo(conversation, asked.inbox, (self.parts.now)())
+            .await?;
+        // The undo is stored, so a waiting message can start now. It need not wait for the rendering.
+        self.scheduler.wake();
+        let snapshot = match undone {
+            UndoOutcome::Busy => return Ok(CommandAnswer::post(address, busy_reply())),
+            UndoOutcome::Nothing => return said("There is nothing to undo."),
+            UndoOutcome::Everything => {
+                return said("Undone; the workspace equals the base again, and nothing is prepared.");
+            }
+            UndoOutcome::Newest { snapshot } => snapshot,
+        };
+        let prepared = self.prepare_at(asked, conversation, &snapshot).await;
+        match prepared {
+            Ok(prepared) => {
+                let revision = Revision {
+                    conversation,
+                    identity: identity.clone(),
+                    snapshot,
+                    change: prepared.map(|prepared| prepared.change),
+                    address: address.clone(),
+                };
+                Ok(CommandAnswer {
+                    ops: Vec::new(),
+                    revision: Some(revision),
+                })
+            }
+            Err(error) if is_passing(&error) => Err(error),
+            Err(error) => Ok(self.unprepared_answer(address, &error)),
+        }
+    }
+
+    /// Returns the answer to an undo whose remaining change cannot be prepared.
+    pub(super) fn unprepared_answer(&self, address: &Address, error: &anyhow::Error) -> CommandAnswer {
+        let reference = self
+            .parts
+            .log_internal_error(error, "preparing the edits that remain after an undo");
+        let text = format!(
+            "Undone. The remaining edits could not be prepared again, so `diff` and `patch` show the last prepared \
+             change until the next one. (ref {reference})"
+        );
+        CommandAnswer::post(address, Reply::text(text))
+    }
+
+    /// Prepares the change of a conversation's workspace at a snapshot. Returns `None` if the snapshot equals the base.
+    async fn prepare_at(
+        &self,
+        asked: &AcceptedCommand,
+        conversation: ConversationId,
+        snapshot: &str,
+    ) -> anyhow::Result<Option<PreparedChange>> {
+        let row = self.parts.store.conversation(conversation).await?;
+        let (Some(repository), Some(base)) = (row.repository, row.base) else {
+            return Ok(None);
+        };
+        let edits = self.parts.store.edits_of_snapshot(snapshot).await?;
+        let repositories = &self.parts.repositories;
+        let opening = async {
+            let workspace = Workspace {
+                repository: repositories.get(&repository).await?,
+                tree: Arc::new(Overlay::new(repositories.base(&repository, &base).await?, edits)),
+                base: Some(base),
+                guard: self.parts.guard(),
+            };
+            anyhow::Ok((workspace, repositories.head(&repository).await?))
+        };
+        let time_max = self.parts.config.limits.turn.turn_time_max;
+        let (workspace, head) = tokio::select! {
+            opened = tokio::time::timeout(time_max, opening) => opened
+                .with_context(|| format!("{repository} could not be opened within {} s", time_max.as_secs()))??,
+            () = self.shutdown.cancelled() => return Err(ShuttingDown.into()),
+        };
+        let onto = ChangeTarget {
+            head: &head,
+            branch: repositories.branch(&repository),
+        };
+        let stop = CancellationToken::new();
+        if asked.crashes >= RENDERED_CRASHES_MAX {
+            stop.cancel();
+        }
+        let (comparer, mut progress) = (&self.parts.comparer, |_| {});
+        tokio::select! {
+            prepared = prepare_change(comparer, &workspace, onto, "", &mut progress, &stop) => prepared,
+            () = self.shutdown.cancelled() => Err(ShuttingDown.into()),
+        }
+    }
+
+    /// Discards the prepared change. Does nothing if `arguments` names another change or none.
+    pub(super) async fn discard(
+        &self,
+        arguments: &str,
+        asked: &AcceptedCommand,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Reply> {
+        let Ok(meant) = parse_change_name(arguments) else {
+            return Ok(invalid_name_reply(Verb::Discard, "discarded"));
+        };
+        let store = &self.parts.store;
+        let discarded = store
+            .discard(conversation, asked.inbox, meant, (self.parts.now)())
+            .await?;
+        Ok(match discarded {
+            DiscardOutcome::Busy => busy_reply(),
+            DiscardOutcome::Nothing => Reply::text(NOTHING_PREPARED),
+            DiscardOutcome::Another { name } => {
+                let meant = meant.map_or_else(|| "That change".to_owned(), change_name);
+                let stays = name.unwrap_or_else(|| "what is edited here".to_owned());
+                Reply::text(format!(
+                    "{meant} is not prepared here any more, so nothing is discarded; `discard` removes {stays}."
+                ))
+            }
+            DiscardOutcome::Change { name: Some(change) } => Reply::text(format!(
+                "{change} is discarded; the workspace equals the base again."
+            )),
+            DiscardOutcome::Change { name: None } => {
+                Reply::text("The edits are discarded; the workspace equals the base again.")
+            }
+        })
+    }
+
+    /// Returns the refusal if the person's grant no longer covers the prepared change. Its files must not be shown
+    /// then.
+    pub(super) async fn missing_grant_reply(
+        &self,
+        verb: Verb,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Option<Reply>> {
+        match verb {
+            Verb::Diff | Verb::Patch | Verb::Undo => {}
+            Verb::Envs | Verb::Render | Verb::WhoImports | Verb::Risk => {}
+            Verb::Help
+            | Verb::Status
+            | Verb::Discard
+            | Verb::Clear
+            | Verb::Context
+            | Verb::Usage
+            | Verb::Stop
+            | Verb::User => return Ok(None),
+        }
+        let change = self.parts.store.current_change(conversation).await?;
+        Ok(change
+            .filter(|change| identity.role(&change.repository).is_none())
+            .map(|change| {
+                Reply::text(format!(
+                    "You have no grant for `{}` any more; {change} is kept.",
+                    change.repository
+                ))
+            }))
+    }
+}
+
+pub(super) enum PreparedState {
+    Prepared(Box<Change>),
+    /// A change that this person may not see, with the reason.
+    Withheld(String),
+    Nothing,
+}
+
+impl PreparedState {
+    /// Returns the reply that is shown instead of the change.
+    fn fallback_reply(&self) -> Reply {
+        match self {
+            Self::Withheld(why) => Reply::text(compose::withheld(why)),
+            Self::Prepared(_) | Self::Nothing => Reply::text(NOTHING_PREPARED),
+        }
+    }
+}
+
+fn change_name(number: ChangeNumber) -> String {
+    Change::name(number, 1)
+}
+
+/// The error for arguments that name no change.
+#[derive(Debug, PartialEq, Eq)]
+struct InvalidChangeName;
+
+/// Parses the change name in a command's arguments: `CHG-42`, or `CHG-42 rev 2`. Empty arguments mean the prepared
+/// change. Buttons always name their change.
+fn parse_change_name(arguments: &str) -> Result<Option<ChangeNumber>, InvalidChangeName> {
+    let words: Vec<&str> = arguments.trim_matches('`').split_whitespace().collect();
+    let (name, revision) = match words.as_slice() {
+        [] => return Ok(None),
+        [name] => (name, None),
+        [name, rev, number] if rev.eq_ignore_ascii_case("rev") => (name, Some(number)),
+        _ => return Err(InvalidChangeName),
+    };
+    if revision.is_some_and(|number| number.parse::<u32>().is_err()) {
+        return Err(InvalidChangeName);
+    }
+    let (prefix, number) = name.split_at_checked(4).ok_or(InvalidChangeName)?;
+    let number = number.parse().map_err(|_| InvalidChangeName)?;
+    match prefix.eq_ignore_ascii_case("chg-") {
+        true => Ok(Some(ChangeNumber(number))),
+        false => Err(InvalidChangeName),
+    }
+}
+
+/// Returns the reply to a command with an invalid change name.
+fn invalid_name_reply(verb: Verb, done: &str) -> Reply {
+    let word = verb.word();
+    Reply::text(format!(
+        "That names no change, so nothing is {done}. Write `{word}` alone for the change that is prepared here, or \
+         add a name, such as `{word} CHG-42`."
+    ))
+}
+
+fn titled(change: &Change) -> Reply {
+    Reply {
+        parts: vec![ReplyPart::Heading {
+            text: format!("{change}: {}", totals(&change.stats)),
+        }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InvalidChangeName, parse_change_name};
+    use crate::base::model::ChangeNumber;
+
+    #[test]
+    fn a_change_is_selected_only_by_its_full_id() {
+        for (arguments, number) in [
+            ("CHG-42", 42),
+            ("chg-42", 42),
+            ("`CHG-42`", 42),
+            (" CHG-42 ", 42),
+            ("CHG-42 rev 2", 42),
+            ("`CHG-42 rev 2`", 42),
+        ] {
+            assert_eq!(
+                parse_change_name(arguments),
+                Ok(Some(ChangeNumber(number))),
+                "{arguments:?}"
+            );
+        }
+        for arguments in ["", "  ", "``"] {
+            assert_eq!(parse_change_name(arguments), Ok(None), "{arguments:?}");
+        }
+        for arguments in [
+            "chg42",
+            "CHG-42x",
+            "CHG-",
+            "CHG",
+            "42",
+            "#42",
+            "CHG-42,",
+            "CHG-42 CHG-43",
+            "CHG-42 rev",
+            "CHG-42 rev x",
+            "CHG-42 please",
+            "it",
+            "rev 2",
+            "CHG–42",
+            "ä",
+            "CHG-99999999999999999999",
+        ] {
+            assert_eq!(
+                parse_change_name(arguments),
+                Err(InvalidChangeName),
+                "{arguments:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Button clicks. Each button stands for one command, works once, and belongs to one person.
+
+use super::{AcceptedCommand, CommandAnswer, CommandRunner, is_stop};
+use crate::base::model::{Action, InboundKind, InboxId, Op};
+use crate::engine::command::{Command, Verb};
+use crate::engine::gateway::compose::Address;
+use crate::engine::gateway::intake::hash_of_click;
+use crate::state::store::PressOutcome;
+
+impl CommandRunner {
+    /// True for a `stop` command or a click on a stop button.
+    pub(super) async fn is_stop_request(&self, kind: &InboundKind) -> bool {
+        match kind {
+            InboundKind::Click { token, .. } => self.is_stop_button(token).await,
+            kind => is_stop(kind),
+        }
+    }
+
+    /// True for the button that stops a turn. If it cannot be read now, the result is false.
+    pub(super) async fn is_stop_button(&self, token: &str) -> bool {
+        let verb = self.parts.store.action_verb(hash_of_click(token)).await;
+        verb.is_ok_and(|verb| verb.as_deref().and_then(Verb::parse) == Some(Verb::Stop))
+    }
+
+    pub(super) async fn click(
+        &self,
+        asked: &AcceptedCommand,
+        address: &Address,
+        token: &str,
+        callback: Option<String>,
+    ) -> anyhow::Result<CommandAnswer> {
+        let inbound = &asked.inbound;
+        let taken = self
+            .parts
+            .store
+            .take_action(
+                hash_of_click(token),
+                &inbound.sender,
+                asked.inbox,
+                (self.parts.now)(),
+            )
+            .await?;
+        let answer = |text: String| {
+            let action = Action::AnswerClick {
+                callback: callback.clone(),
+                to: inbound.sender.clone(),
+                text,
+            };
+            Op {
+                place: inbound.private_place(),
+                ..address.op("click", action)
+            }
+        };
+        let said = |text: String| {
+            Ok(CommandAnswer {
+                ops: vec![answer(text)],
+                revision: None,
+            })
+        };
+        let (verb, argument, conversation) = match taken {
+            PressOutcome::Counted {
+                verb,
+                argument,
+                conversation,
+            } => (verb, argument, conversation),
+            PressOutcome::OtherOwner { owner } => return said(format!("This button belongs to {owner}.")),
+            PressOutcome::Used => return said("That button was used already.".to_owned()),
+            PressOutcome::Expired | PressOutcome::Unknown => {
+                return said("That button is too old; type the command instead.".to_owned());
+            }
+        };
+        // The clicker is authorised like a sender, because a grant may have been revoked since the button was made.
+        let Some((identity, verb)) = self.parts.identity(inbound).zip(Verb::parse(&verb)) else {
+            return said("That button does nothing any more.".to_owned());
+        };
+        let receipt = answer(format!("{} …", capital(verb.word())));
+        let mut done = match verb {
+            // The button stops the message whose card it is on, not a later one.
+            Verb::Stop => {
+                let message = InboxId(argument.parse()?);
+                CommandAnswer::post(address, self.stop_message(asked, conversation, message).await?)
+            }
+            _ => {
+                let command = Command {
+                    verb,
+                    arguments: &argument,
+                };
+                self.carry_out(command, asked, address, &identity, conversation)
+                    .await?
+            }
+        };
+        done.ops.insert(0, receipt);
+        Ok(done)
+    }
+}
+
+fn capital(word: &str) -> String {
+    let mut chars = word.chars();
+    chars
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}

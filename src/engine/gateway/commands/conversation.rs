@@ -1,0 +1,299 @@
+//! Commands about the conversation: its running work, the model's context, its usage, and its end.
+
+use super::change::PreparedState;
+use super::{AcceptedCommand, CommandRunner};
+use crate::base::model::{ConversationId, InboxId, Reply, ReplyPart, group_thousands, totals};
+use crate::engine::gateway::compose;
+use crate::state::access::Identity;
+use crate::state::store::{ClearOutcome, DeadLetter, StopOutcome};
+use jiff::SignedDuration;
+
+/// Maximum number of undelivered files listed by name. Further ones are only counted.
+const FILES_LISTED_MAX: usize = 3;
+
+impl CommandRunner {
+    pub(super) async fn status(
+        &self,
+        asked: &AcceptedCommand,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Reply> {
+        let store = &self.parts.store;
+        let row = store.conversation(conversation).await?;
+        let running = match (
+            self.active_turns.turn(conversation),
+            self.active_turns.is_busy(conversation),
+        ) {
+            (Some(turn), _) => format!("turn {turn}; `stop` ends it"),
+            (None, true) => "a turn begins".to_owned(),
+            (None, false) if self.inspections.is_any(conversation) => {
+                "a query about environments; `stop` ends it".to_owned()
+            }
+            (None, false) => "nothing".to_owned(),
+        };
+        let waiting = store.waiting(conversation).await?;
+        let prepared = match self.prepared_state(identity, conversation).await? {
+            PreparedState::Prepared(change) => format!("{change}: {}", totals(&change.stats)),
+            PreparedState::Withheld(why) => format!("nothing; the edits are withheld: {why}"),
+            PreparedState::Nothing => "nothing".to_owned(),
+        };
+        let workspace = match (row.repository, row.base) {
+            (Some(repository), Some(base)) => format!("{repository} at {}", compose::short(&base)),
+            _ => "none yet".to_owned(),
+        };
+        let given_up = store
+            .report_given_up(&row.channel, &row.key.place, asked.inbox)
+            .await?;
+        let missing = missing(&given_up, self.parts.config.retention.dead_letter_days);
+        let mut delivery = match (missing, store.unsent_count(&row.channel).await?) {
+            (None, 0) => "everything is sent".to_owned(),
+            (None, unsent) => format!("{unsent} to send"),
+            (Some(missing), 0) => missing,
+            (Some(missing), unsent) => format!("{missing}; {unsent} to send"),
+        };
+        for (channel, state) in self.outgoing.closed_channels() {
+            delivery.push_str(&format!("; `{channel}` is {state}"));
+        }
+        let rows = [
+            ("Running", running),
+            ("Waiting", waiting.to_string()),
+            ("Prepared", prepared),
+            ("Workspace", workspace),
+            ("Delivery", delivery),
+        ];
+        let rows = rows
+            .into_iter()
+            .map(|(label, value)| (label.to_owned(), value))
+            .collect();
+        Ok(Reply {
+            parts: vec![ReplyPart::Facts { rows }],
+        })
+    }
+
+    pub(super) async fn clear(
+        &self,
+        asked: &AcceptedCommand,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Reply> {
+        Ok(match self.parts.store.clear(conversation, asked.inbox).await? {
+            ClearOutcome::Busy => busy_reply(),
+            ClearOutcome::Yes => {
+                Reply::text("I cleared our conversation. The prepared change stays; `discard` removes it.")
+            }
+        })
+    }
+
+    pub(super) async fn context(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
+        let history = self.parts.store.history(conversation).await?;
+        let limits = &self.parts.config.limits.turn;
+        let window = history.window(limits.history_turns_max, limits.history_bytes_max);
+        let turns = window.iter().map(|turn| {
+            let calls: usize = turn.steps().iter().map(|step| step.results().len()).sum();
+            let tokens: u64 = turn
+                .steps()
+                .iter()
+                .map(|step| step.assistant().usage.total())
+                .sum();
+            let words: String = turn.user().chars().take(60).collect();
+            let count = format!(
+                "{} steps, {calls} tool calls, {} tokens",
+                turn.steps().len(),
+                group_thousands(tokens)
+            );
+            (words.replace('\n', " "), count)
+        });
+        let rows: Vec<_> = turns.collect();
+        if rows.is_empty() {
+            return Ok(Reply::text("The model sees nothing of this conversation yet."));
+        }
+        let text = format!(
+            "The model sees the last {} of {} turns.",
+            rows.len(),
+            history.turns().len()
+        );
+        Ok(Reply::text(text).with(ReplyPart::Facts { rows }))
+    }
+
+    pub(super) async fn usage(&self, identity: &Identity) -> anyhow::Result<Reply> {
+        let now = (self.parts.now)();
+        let day = now
+            .checked_sub(jiff::SignedDuration::from_hours(24))
+            .unwrap_or(now);
+        let store = &self.parts.store;
+        let (today, ever) = (
+            store.usage_of(identity.user(), day).await?,
+            store
+                .usage_of(identity.user(), jiff::Timestamp::UNIX_EPOCH)
+                .await?,
+        );
+        let line = |used: &crate::state::store::UsageReport| {
+            format!(
+                "{} tokens in {} model calls",
+                group_thousands(used.usage.total()),
+                used.calls
+            )
+        };
+        let rows = vec![
+            ("Last 24 hours".to_owned(), line(&today)),
+            ("In all".to_owned(), line(&ever)),
+        ];
+        Ok(Reply {
+            parts: vec![ReplyPart::Facts { rows }],
+        })
+    }
+
+    /// Stops the oldest message of a conversation that was waiting or being answered when the command arrived. Also
+    /// stops inspections of environments.
+    pub(super) async fn stop(
+        &self,
+        asked: &AcceptedCommand,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Reply> {
+        let stopped = self.stop_turn(asked, conversation, None).await?;
+        let inspections = self.inspections.stop(conversation);
+        Ok(Reply::text(match (stopped.message, stopped.waiting) {
+            (Some(_), waiting) => stopping(waiting),
+            (None, _) if inspections => "Stopping.".to_owned(),
+            (None, 0) => "Nothing is running.".to_owned(),
+            (None, waiting) => format!("That work has ended; {waiting} more waiting."),
+        }))
+    }
+
+    /// Stops exactly one message of a conversation. Later messages are not affected by its button.
+    pub(super) async fn stop_message(
+        &self,
+        asked: &AcceptedCommand,
+        conversation: ConversationId,
+        message: InboxId,
+    ) -> anyhow::Result<Reply> {
+        let stopped = self.stop_turn(asked, conversation, Some(message)).await?;
+        Ok(Reply::text(match (stopped.message, stopped.waiting) {
+            (Some(_), waiting) => stopping(waiting),
+            (None, 0) => "That turn has ended.".to_owned(),
+            (None, _) => "That turn has ended. A later turn is running; `stop` ends it.".to_owned(),
+        }))
+    }
+
+    async fn stop_turn(
+        &self,
+        asked: &AcceptedCommand,
+        conversation: ConversationId,
+        message: Option<InboxId>,
+    ) -> anyhow::Result<StopOutcome> {
+        let stopped = self.parts.store.stop(conversation, asked.inbox, message).await?;
+        // The stop is stored first, so that a turn that is just beginning finds it.
+        if let Some(message) = stopped.message {
+            self.active_turns.stop(conversation, message);
+        }
+        Ok(stopped)
+    }
+}
+
+/// Returns the text for a stopped turn with this number of waiting messages.
+fn stopping(waiting: u32) -> String {
+    match waiting {
+        0 => "Stopping. The edits so far are kept; `diff` shows them, `discard` removes them.".to_owned(),
+        waiting => {
+            format!("Stopping. The edits so far are kept. {waiting} more waiting; I continue with those.")
+        }
+    }
+}
+
+/// Describes the dead letters of a conversation for the person, and how long they can still be sent. Placeholder lines
+/// are left out, because they carry no content.
+fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
+    let is_missed = |letter: &&DeadLetter| {
+        let name = letter.op.rsplit('/').next().unwrap_or_default();
+        let is_text = ["post", "edit", "notice", "upload"].contains(&letter.what.as_str());
+        is_text && !name.starts_with("missing") && name != "card"
+    };
+    let missed: Vec<&DeadLetter> = given_up.iter().filter(is_missed).collect();
+    let oldest = missed.iter().map(|letter| letter.given_up).min()?;
+    let files: Vec<&str> = missed
+        .iter()
+        .filter_map(|letter| letter.file.as_deref())
+        .collect();
+    let named = files.iter().take(FILES_LISTED_MAX);
+    let mut what: Vec<String> = named.map(|file| format!("the file `{file}`")).collect();
+    match files.len() - what.len() {
+        0 => {}
+        1 => what.push("another file".to_owned()),
+        others => what.push(format!("{others} other files")),
+    }
+    match missed.len() - files.len() {
+        0 => {}
+        1 => what.push("an answer".to_owned()),
+        others => what.push(format!("{others} answers")),
+    }
+    let until = kept_days
+        .and_then(|days| {
+            oldest
+                .checked_add(SignedDuration::from_hours(24 * i64::from(days)))
+                .ok()
+        })
+        .map(|until| format!(" until {}", until.strftime("%-d %B %Y")))
+        .unwrap_or_default();
+    Some(format!(
+        "not delivered here: {}; the operator of this server can send it again{until}",
+        what.join(", ")
+    ))
+}
+
+/// Returns the reply to a command that cannot run during a turn.
+pub(super) fn busy_reply() -> Reply {
+    Reply::text("A turn is running; `stop` it first.")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::missing;
+    use crate::state::store::DeadLetter;
+    use jiff::Timestamp;
+
+    fn letter(op: &str, what: &str, file: Option<&str>) -> DeadLetter {
+        let given_up = Timestamp::from_second(1_795_293_600).unwrap();
+        DeadLetter {
+            op: op.to_owned(),
+            channel: "slack".to_owned(),
+            chat: "C1".to_owned(),
+            thread: None,
+            what: what.to_owned(),
+            file: file.map(str::to_owned),
+            state: "failed".to_owned(),
+            why: "is_archived".to_owned(),
+            attempts: 1,
+            enqueued: given_up,
+            given_up,
+        }
+    }
+
+    #[test]
+    fn undelivered_messages_are_listed_in_plain_words() {
+        let file = letter("inbox-1/CHG-1.patch", "upload", Some("CHG-1.patch"));
+        let answer = letter("inbox-2/result", "post", None);
+        let instead = letter("inbox-2/missing", "post", None);
+        let receipt = letter("inbox-3/seen", "react", None);
+        assert_eq!(missing(&[instead.clone(), receipt.clone()], Some(30)), None);
+        let all = [file.clone(), answer.clone(), answer, instead, receipt];
+        assert_eq!(
+            missing(&all, Some(30)).unwrap(),
+            "not delivered here: the file `CHG-1.patch`, 2 answers; the operator of this server can send it again \
+             until 21 December 2026"
+        );
+        assert_eq!(
+            missing(std::slice::from_ref(&file), None).unwrap(),
+            "not delivered here: the file `CHG-1.patch`; the operator of this server can send it again"
+        );
+        for (files, others) in [(4, "another file"), (5, "2 other files")] {
+            let text = missing(&vec![file.clone(); files], None).unwrap();
+            let three = ["the file `CHG-1.patch`"; 3].join(", ");
+            assert_eq!(
+                text,
+                format!(
+                    "not delivered here: {three}, {others}; the operator of this server can send it again"
+                )
+            );
+        }
+    }
+}

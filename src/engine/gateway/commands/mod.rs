@@ -1,0 +1,541 @@
+//! Execution of commands and button clicks. They use no model and no queue, and each gets one answer.
+
+mod change;
+mod click;
+mod conversation;
+mod environments;
+mod order;
+mod people;
+mod resumed;
+
+use order::{CommandOrder, LaterCommands};
+
+use super::active_turns::ActiveTurns;
+use super::compose::{self, Address, COMPOSITIONS_MAX, FULL_REPLY_FILE, MESSAGES_MAX, outdated_too_often};
+use super::inspections::Inspections;
+use super::outgoing::OutgoingMessages;
+use super::parts::Parts;
+use super::scheduler::TurnScheduler;
+use super::turn::REVOKED;
+use crate::base::model::{
+    ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Reply, ReplyPart, group_thousands, totals,
+};
+use crate::crash_point;
+use crate::engine::command::{self, Command, Verb};
+use crate::rendering::jsonnet::Budget;
+use crate::state::access::Identity;
+use crate::state::store::{ComposedWrite, NewChange, ProspectiveChange, StoreError, UndoRemainder};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Maximum number of commands that run at once.
+const COMMANDS_AT_ONCE_MAX: usize = 64;
+/// First wait before a command is retried after a store failure. Each further wait is twice as long.
+const WAIT_MIN: Duration = Duration::from_millis(200);
+/// Longest wait before a retry.
+const WAIT_MAX: Duration = Duration::from_secs(4);
+
+pub(super) struct AcceptedCommand {
+    pub(super) inbox: InboxId,
+    pub(super) conversation: ConversationId,
+    pub(super) inbound: Inbound,
+    /// Number of crashes since the command was accepted.
+    pub(super) crashes: u32,
+    /// The answer to give instead of running the command.
+    pub(super) preset_reply: Option<Reply>,
+}
+
+/// The result of a command. One transaction stores it and marks the command as answered.
+struct CommandAnswer {
+    ops: Vec<Op>,
+    revision: Option<Revision>,
+}
+
+/// The workspace after an undo, to be stored as a revision of the open change.
+struct Revision {
+    conversation: ConversationId,
+    identity: Identity,
+    /// The snapshot of the edits it was made from. If the edits differ by now, the revision is dropped.
+    snapshot: String,
+    /// The prepared change; `None` if the workspace equals its base.
+    change: Option<NewChange>,
+    address: Address,
+}
+
+/// The error when the process stops. The command runs again at the next start.
+#[derive(Debug, thiserror::Error)]
+#[error("the process stops")]
+struct ShuttingDown;
+
+impl CommandAnswer {
+    fn ops(ops: Vec<Op>) -> Self {
+        Self { ops, revision: None }
+    }
+
+    fn post(address: &Address, reply: Reply) -> Self {
+        Self::ops(vec![address.post("answer", reply)])
+    }
+}
+
+impl Revision {
+    /// Composes the answers after `ops`, for the grants of `prospect`.
+    fn remainder(&self, ops: &[Op], prospect: &ProspectiveChange) -> UndoRemainder {
+        let covered = match (&self.change, prospect.grants()) {
+            (None, _) => Ok(()),
+            (Some(change), Some(grants)) => self
+                .identity
+                .with_stored(grants)
+                .may_prepare(&change.repository, &change.needs),
+            (Some(_), None) => Err("access was revoked".to_owned()),
+        };
+        let withheld = covered.err();
+        let text = match (&withheld, prospect.change()) {
+            (Some(why), _) => format!("Undone. Remaining: {}", compose::withheld(why)),
+            (None, Some(numbered)) => {
+                let change = &numbered.change;
+                let totals = totals(&change.stats);
+                format!("Undone. {change} is now {totals}; `diff` shows it.")
+            }
+            (None, None) => {
+                "Undone; the workspace equals the base again, and nothing is prepared.".to_owned()
+            }
+        };
+        let answers = |text: &str| {
+            let answer = self.address.post("answer", Reply::text(text));
+            ops.iter().cloned().chain([answer]).collect()
+        };
+        UndoRemainder {
+            snapshot: self.snapshot.clone(),
+            withheld,
+            ops: answers(&text),
+            ops_if_overtaken: answers(
+                "Undone. The workspace was changed again since; `diff` shows what is prepared.",
+            ),
+        }
+    }
+}
+
+/// Runs commands and button clicks.
+pub(super) struct CommandRunner {
+    parts: Arc<Parts>,
+    outgoing: Arc<OutgoingMessages>,
+    active_turns: ActiveTurns,
+    scheduler: Arc<TurnScheduler>,
+    slots: Semaphore,
+    order: CommandOrder,
+    inspections: Inspections,
+    shutdown: CancellationToken,
+    background: TaskTracker,
+}
+
+impl CommandRunner {
+    pub(super) fn new(
+        parts: Arc<Parts>,
+        outgoing: Arc<OutgoingMessages>,
+        active_turns: ActiveTurns,
+        scheduler: Arc<TurnScheduler>,
+        (shutdown, background): (&CancellationToken, &TaskTracker),
+    ) -> Self {
+        Self {
+            parts,
+            outgoing,
+            active_turns,
+            scheduler,
+            slots: Semaphore::new(COMMANDS_AT_ONCE_MAX),
+            order: CommandOrder::default(),
+            inspections: Inspections::default(),
+            shutdown: shutdown.clone(),
+            background: background.clone(),
+        }
+    }
+
+    /// Runs a stored command in the background, in the order of its conversation.
+    pub(super) fn start(self: &Arc<Self>, asked: AcceptedCommand) {
+        let runner = Arc::clone(self);
+        let later = match may_change(&asked.inbound.kind) {
+            true => LaterCommands::Wait,
+            false => LaterCommands::Continue,
+        };
+        let in_order = self.order.enter(asked.conversation, later);
+        self.background.spawn(async move {
+            let kind = asked.inbound.kind.clone();
+            let follows = runner.waits_for_changes(&kind);
+            in_order.run(follows, Box::pin(runner.run_command(asked))).await;
+        });
+    }
+
+    /// True for commands that show or change the prepared change. They run after the earlier commands of the
+    /// conversation. Inspections of environments are not included: they may take long, and a stop can end them.
+    pub(super) async fn waits_for_changes(&self, kind: &InboundKind) -> bool {
+        match (kind, written(kind)) {
+            (InboundKind::Click { token, .. }, _) => !self.is_stop_button(token).await,
+            (_, Some(command)) => match command.verb {
+                Verb::Undo | Verb::Discard | Verb::Clear | Verb::Patch => true,
+                Verb::Diff => !is_inspection(kind),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Runs one command and stores its answer in the outbox. A panic is answered with an error. A store failure is
+    /// retried; an effect that is already stored is not repeated.
+    pub(super) async fn run_command(self: &Arc<Self>, asked: AcceptedCommand) {
+        self.run_command_within(&asked, u32::MAX).await;
+    }
+
+    /// Runs one command with at most this number of attempts. Returns false if it must be retried.
+    async fn run_command_within(self: &Arc<Self>, asked: &AcceptedCommand, attempts_max: u32) -> bool {
+        let address = address_of(&asked.inbound, asked.inbox.op_id_prefix());
+        let (mut attempts, mut wait) = (0, WAIT_MIN);
+        loop {
+            let Some(answer) = self.attempt(asked, &address).await else {
+                return true;
+            };
+            crash_point::before("answer");
+            let stored = match answer {
+                Ok(answer) => self.store_answer(asked, &address, answer).await,
+                Err(error) => Err(error),
+            };
+            crash_point::after("answer");
+            match stored {
+                Ok(()) => break,
+                Err(error) => tracing::warn!(%error, "a command is tried again"),
+            }
+            attempts += 1;
+            if attempts >= attempts_max {
+                return false;
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.shutdown.cancelled() => return true,
+            }
+            wait = (wait * 2).min(WAIT_MAX);
+        }
+        self.outgoing.wake();
+        // Turns of the conversation may be waiting for the command.
+        self.scheduler.wake();
+        true
+    }
+
+    /// Runs a command once. Returns `None` if the process stops first.
+    async fn attempt(
+        self: &Arc<Self>,
+        asked: &AcceptedCommand,
+        address: &Address,
+    ) -> Option<Result<CommandAnswer, StoreError>> {
+        let _slot = self.slots.acquire().await.ok()?;
+        let answering = AssertUnwindSafe(self.authorised(asked, address)).catch_unwind();
+        let answered = tokio::select! {
+            answered = answering => answered,
+            // An inspection changes nothing, so the next start can run it again.
+            () = self.shutdown.cancelled(), if is_inspection(&asked.inbound.kind) => return None,
+        };
+        let error = match answered {
+            Ok(Ok(answer)) => return Some(Ok(answer)),
+            Ok(Err(error)) => error,
+            Err(_) => anyhow::anyhow!("it panicked"),
+        };
+        if error.is::<ShuttingDown>() {
+            return None;
+        }
+        if let Some(error) = error.downcast_ref().filter(|_| is_passing(&error)) {
+            return Some(Err(StoreError::clone(error)));
+        }
+        let text = self.parts.internal_error_text(&error, "command");
+        Some(Ok(CommandAnswer::post(address, Reply::text(text))))
+    }
+
+    async fn authorised(&self, asked: &AcceptedCommand, address: &Address) -> anyhow::Result<CommandAnswer> {
+        if let Some(reply) = &asked.preset_reply {
+            return Ok(CommandAnswer::post(address, reply.clone()));
+        }
+        let Some(identity) = self.parts.identity(&asked.inbound) else {
+            return Ok(CommandAnswer::post(address, Reply::text(REVOKED)));
+        };
+        // The evaluation budget of the person is charged for the command.
+        let answering = self.answer(asked, address, &identity);
+        let answer = Budget::for_person(identity.user()).charge(answering).await?;
+        // The command may have taken long. A person who was revoked in the meantime must not see the result.
+        match identity.is_revoked() {
+            true => Ok(CommandAnswer::post(address, Reply::text(REVOKED))),
+            false => Ok(answer),
+        }
+    }
+
+    /// Stores an answer. If a revision can never be stored, the answer says so in text; otherwise it would be prepared
+    /// again forever.
+    async fn store_answer(
+        &self,
+        asked: &AcceptedCommand,
+        address: &Address,
+        answer: CommandAnswer,
+    ) -> Result<(), StoreError> {
+        let (store, inbox, now) = (&self.parts.store, asked.inbox, (self.parts.now)());
+        let CommandAnswer { ops, revision } = answer;
+        let Some(revision) = revision else {
+            return store.finish_command(inbox, ops, now).await;
+        };
+        match self.store_revision(inbox, &ops, &revision).await {
+            Ok(()) => Ok(()),
+            Err(error) if error.may_pass() => Err(error),
+            Err(error) => {
+                let CommandAnswer { ops: notice, .. } = self.unprepared_answer(address, &error.into());
+                let ops = ops.into_iter().chain(notice).collect();
+                store.finish_command(inbox, ops, now).await
+            }
+        }
+    }
+
+    /// Stores a revision with its answers. They are composed again if what they depend on changed in between.
+    async fn store_revision(
+        &self,
+        inbox: InboxId,
+        ops: &[Op],
+        revision: &Revision,
+    ) -> Result<(), StoreError> {
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        let (id, user) = (revision.conversation, revision.identity.user());
+        let mut basis = store.change_basis(id, user).await?;
+        for _ in 0..COMPOSITIONS_MAX {
+            let prospect = store.prospective_change(basis, revision.change.clone());
+            let rest = revision.remainder(ops, &prospect);
+            match store.finish_undo(inbox, id, prospect, rest, now).await? {
+                ComposedWrite::Stored(()) => return Ok(()),
+                ComposedWrite::Outdated(stored) => basis = stored,
+            }
+        }
+        Err(outdated_too_often())
+    }
+
+    async fn answer(
+        &self,
+        asked: &AcceptedCommand,
+        address: &Address,
+        identity: &Identity,
+    ) -> anyhow::Result<CommandAnswer> {
+        let inbound = &asked.inbound;
+        if let Some(command) = written(&inbound.kind) {
+            let conversation = self.target_conversation(asked).await?;
+            return self
+                .carry_out(command, asked, address, identity, conversation)
+                .await;
+        }
+        let text = match &inbound.kind {
+            InboundKind::Click { token, callback } => {
+                return self.click(asked, address, token, callback.clone()).await;
+            }
+            InboundKind::Command { verb, .. } => command::unknown_reply(verb),
+            InboundKind::Text { text, .. } => match command::find_unknown_in_text(text) {
+                Some(word) => command::unknown_reply(word),
+                None => self.unreadable_text(identity, text),
+            },
+            InboundKind::Unsupported { what } => format!("I can't read a {what}; send me text."),
+            InboundKind::Join { .. } | InboundKind::Hook { .. } => return Ok(CommandAnswer::ops(Vec::new())),
+        };
+        Ok(CommandAnswer::post(address, Reply::text(text)))
+    }
+
+    fn unreadable_text(&self, identity: &Identity, text: &str) -> String {
+        let chars_max = self.parts.config.limits.inbound_text_chars_max;
+        if text.trim().is_empty() {
+            return match identity.may_edit() {
+                true => "Say what should change, or `help`.".to_owned(),
+                false => "Ask a question, or say `help`.".to_owned(),
+            };
+        }
+        format!(
+            "That message is too long: I read up to {} characters.",
+            group_thousands(chars_max as u64)
+        )
+    }
+
+    /// Returns the conversation that a command is about. A platform may send a command without its thread. Then it
+    /// means the sender's newest conversation in that chat at the time of typing.
+    async fn target_conversation(&self, asked: &AcceptedCommand) -> anyhow::Result<ConversationId> {
+        let (own, inbound) = (asked.conversation, &asked.inbound);
+        let chat = inbound.place.account.platform.chat();
+        let drops_threads = chat.is_some_and(|chat| chat.drops_threads_of_commands);
+        if inbound.place.thread.is_some() || !drops_threads {
+            return Ok(own);
+        }
+        let place = &inbound.place;
+        let latest = self
+            .parts
+            .store
+            .latest_conversation(&inbound.sender, &place.account, &place.chat, asked.inbox)
+            .await?;
+        Ok(latest.unwrap_or(own))
+    }
+
+    async fn carry_out(
+        &self,
+        command: Command<'_>,
+        asked: &AcceptedCommand,
+        address: &Address,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<CommandAnswer> {
+        let verb = command.verb;
+        // An effect that was stored before the answer is reported as done, even if the person's grants have changed
+        // since.
+        if let Some(refusal) = self.missing_grant_reply(verb, identity, conversation).await?
+            && !self.parts.store.has_effect(asked.inbox).await?
+        {
+            return Ok(CommandAnswer::post(address, refusal));
+        }
+        if let Some(question) = verb.question(command.arguments) {
+            return match question {
+                Ok(_) => {
+                    let ops = self.inspect(command, address, identity, conversation).await?;
+                    Ok(CommandAnswer::ops(ops))
+                }
+                Err(usage) => Ok(CommandAnswer::post(address, Reply::text(usage))),
+            };
+        }
+        let reply = match verb {
+            Verb::Help => help(identity),
+            Verb::Status => self.status(asked, identity, conversation).await?,
+            // All of these except `diff` are inspections, which were answered above.
+            Verb::Diff | Verb::Risk | Verb::Envs | Verb::Render | Verb::WhoImports => {
+                return Ok(CommandAnswer::ops(
+                    self.diff(address, identity, conversation).await?,
+                ));
+            }
+            Verb::Patch => {
+                return Ok(CommandAnswer::ops(
+                    self.patch(command.arguments, address, identity, conversation)
+                        .await?,
+                ));
+            }
+            Verb::Undo => return self.undo(asked, address, identity, conversation).await,
+            Verb::Discard => self.discard(command.arguments, asked, conversation).await?,
+            Verb::Clear => self.clear(asked, conversation).await?,
+            Verb::Context => self.context(conversation).await?,
+            Verb::Usage => self.usage(identity).await?,
+            Verb::Stop => self.stop(asked, conversation).await?,
+            Verb::User => self.user_command(command.arguments, asked, identity).await?,
+        };
+        Ok(match address.fits(&self.parts.config, &reply, 1) {
+            true => CommandAnswer::post(address, reply),
+            false => CommandAnswer::ops(self.posts(address, &reply)),
+        })
+    }
+
+    /// Returns a reply as a few messages, plus a file with the full text if it needs more.
+    fn posts(&self, address: &Address, reply: &Reply) -> Vec<Op> {
+        let mut messages = address.split(&self.parts.config, reply);
+        let mut file = None;
+        if messages.len() > MESSAGES_MAX {
+            let left = messages.len() - (MESSAGES_MAX - 1);
+            messages.truncate(MESSAGES_MAX - 1);
+            // A file cannot be ephemeral.
+            file = address
+                .ephemeral_to
+                .is_none()
+                .then(|| address.full_reply_file(reply));
+            messages.push(Reply::text(match &file {
+                Some(_) => format!("This is cut here; the full text follows as `{FULL_REPLY_FILE}`."),
+                None => format!(
+                    "This is cut here: {left} more messages would be too many, and I cannot show a file to you \
+                     alone. Ask in a thread, with `!` before the command."
+                ),
+            }));
+        }
+        let numbered = messages.into_iter().enumerate();
+        let posts = numbered.map(|(index, part)| address.post(&format!("answer-{}", index + 1), part));
+        posts.chain(file).collect()
+    }
+
+    /// True if a reply needs more messages than one answer may have.
+    fn is_long(&self, address: &Address, reply: &Reply) -> bool {
+        !address.fits(&self.parts.config, reply, MESSAGES_MAX)
+    }
+}
+
+/// Returns the command in a typed message or slash command.
+fn written(kind: &InboundKind) -> Option<Command<'_>> {
+    match kind {
+        InboundKind::Command { verb, arguments } => Some(Command {
+            verb: Verb::parse(verb)?,
+            arguments,
+        }),
+        InboundKind::Text { text, .. } => command::find_in_text(text),
+        InboundKind::Click { .. }
+        | InboundKind::Unsupported { .. }
+        | InboundKind::Join { .. }
+        | InboundKind::Hook { .. } => None,
+    }
+}
+
+/// Returns the address for the answer to a command. A slash command leaves no message to reply to.
+pub(super) fn address_of(inbound: &Inbound, prefix: String) -> Address {
+    let address = Address::for_inbound(inbound, prefix);
+    let is_slash =
+        matches!(inbound.kind, InboundKind::Command { .. }) && inbound.message.is_none() && !inbound.direct;
+    Address {
+        mention: None,
+        ephemeral_to: is_slash.then(|| inbound.sender.clone()),
+        ..address
+    }
+}
+
+/// True for commands that may change the workspace, the history or the running turn of their conversation. No turn of
+/// that conversation begins before such a command has taken effect.
+pub(super) fn may_change(kind: &InboundKind) -> bool {
+    let changes = |command: Command<'_>| {
+        matches!(
+            command.verb,
+            Verb::Undo | Verb::Discard | Verb::Clear | Verb::Stop
+        )
+    };
+    matches!(kind, InboundKind::Click { .. }) || written(kind).is_some_and(changes)
+}
+
+/// True for a failure that ends when the store works again.
+fn is_passing(error: &anyhow::Error) -> bool {
+    error.downcast_ref().is_some_and(StoreError::may_pass)
+}
+
+/// True for a typed `stop`.
+fn is_stop(kind: &InboundKind) -> bool {
+    written(kind).is_some_and(|command| command.verb == Verb::Stop)
+}
+
+/// True for a query about environments. It may take long and changes nothing.
+fn is_inspection(kind: &InboundKind) -> bool {
+    let question = |command: Command<'_>| command.verb.question(command.arguments);
+    written(kind).and_then(question).is_some()
+}
+
+fn help(identity: &Identity) -> Reply {
+    let known = command::ALL.iter();
+    let rows = known
+        .filter(|known| identity.is_admin() || !known.verb.is_for_administrators())
+        .map(|known| (known.usage(), known.what.to_owned()))
+        .collect();
+    let admin = if identity.is_admin() {
+        " You admit people with `user add`, or with an invite that `drydock invite` makes on the server."
+    } else {
+        ""
+    };
+    let offer = match identity.may_edit() {
+        true => "Say what should change, and I prepare it: a summary, the diff, checks and a patch.",
+        false => {
+            "Ask about the files and environments, and look at what they render to and how they differ; you change nothing."
+        }
+    };
+    // The newest platform is first.
+    let forms = Platform::chats().rev().map(|chat| chat.command_form);
+    let forms = forms.collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "{offer} I never apply, commit or push.{admin}\n\
+         These are answered without a model, as {forms}, and `!word` in threads:"
+    );
+    Reply::text(text).with(ReplyPart::Facts { rows })
+}

@@ -1,0 +1,425 @@
+//! The wording of replies. Facts come from the journal and the patch, never from model text. The model's own words are
+//! in one marked part.
+
+use crate::base::config::Config;
+use crate::base::model::{
+    Action, Change, ChatPlace, CheckState, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart, ResponseUrl,
+    Sender, Usage, group_thousands, pluralize, short_line, totals,
+};
+use crate::base::redact::{self, Redactor};
+use crate::interfaces::channel;
+use crate::state::store::{self, Conversation, StoreError};
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// The line under every change. It is always true.
+pub(super) const NOT_APPLIED: &str = "Nothing was applied or committed.";
+/// Maximum number of times that the replies of one write are composed.
+pub(super) const COMPOSITIONS_MAX: usize = 16;
+/// Maximum number of messages in one answer. Longer answers become a file, so later messages do not wait for them.
+pub(super) const MESSAGES_MAX: usize = 5;
+/// Largest file that is sent, in bytes. Larger files are unreadable in a chat, and platforms refuse them.
+pub(super) const FILE_BYTES_MAX: usize = 8 << 20;
+/// The name of the file with the full text of a long reply.
+pub(super) const FULL_REPLY_FILE: &str = "answer.txt";
+/// Maximum number of files listed by name. Further ones are only counted.
+const FILES_SHOWN_MAX: usize = 10;
+/// Longest file name in a row, in characters.
+const FILE_CHARS_MAX: usize = 160;
+/// Longest detail of a check in a row, in characters.
+const DETAIL_CHARS_MAX: usize = 600;
+
+/// The destination of an answer and the prefix of its operation ids.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    /// The configured channel name.
+    pub(super) channel: String,
+    /// The chat and thread of the conversation.
+    pub(super) place: ChatPlace,
+    /// The message being answered.
+    pub(super) reply_to: Option<MessageRef>,
+    /// The person to mention. Hooks have none.
+    pub(super) mention: Option<Sender>,
+    /// The only person who sees the answers. Set for commands typed where others can read.
+    pub(super) ephemeral_to: Option<Sender>,
+    /// Prefix of the operation ids, unique per message: `inbox-7`. After a crash, a message that is claimed again finds
+    /// the operations it sent before.
+    pub(super) prefix: String,
+    /// A further address for answers to the person.
+    pub(super) response_url: Option<ResponseUrl>,
+}
+
+impl Address {
+    pub(super) fn for_inbound(inbound: &Inbound, prefix: String) -> Self {
+        Self {
+            channel: inbound.channel.clone(),
+            place: inbound.place.clone(),
+            reply_to: inbound.message.clone(),
+            mention: Some(inbound.sender.clone()),
+            ephemeral_to: None,
+            prefix,
+            response_url: inbound.response_url.clone(),
+        }
+    }
+
+    /// Returns the address for the answer to an accepted message.
+    pub(super) fn for_message(inbound: &Inbound, inbox: InboxId) -> Self {
+        Self::for_inbound(inbound, inbox.op_id_prefix())
+    }
+
+    /// Returns the address for the answer to an unreadable message: the place of its conversation.
+    pub(super) fn for_conversation(conversation: &Conversation, inbox: InboxId) -> Self {
+        Self {
+            channel: conversation.channel.clone(),
+            place: conversation.key.place.clone(),
+            reply_to: None,
+            mention: Some(conversation.key.user.clone()),
+            ephemeral_to: None,
+            prefix: inbox.op_id_prefix(),
+            response_url: None,
+        }
+    }
+
+    /// Splits a reply into messages that fit this place.
+    pub(super) fn split(&self, config: &Config, reply: &Reply) -> Vec<Reply> {
+        assert_may_render();
+        match config.channels.get(&self.channel) {
+            Some(settings) => channel::split(settings, &config.server, reply),
+            // A channel that is no longer configured has no delivery.
+            None => vec![reply.clone()],
+        }
+    }
+
+    /// True if a reply needs at most this number of messages in this place.
+    pub(super) fn fits(&self, config: &Config, reply: &Reply, messages_max: usize) -> bool {
+        assert_may_render();
+        match config.channels.get(&self.channel) {
+            Some(settings) => channel::fits(settings, &config.server, reply, messages_max),
+            None => true,
+        }
+    }
+
+    /// Returns the id of an operation.
+    pub(super) fn id(&self, name: &str) -> String {
+        format!("{}/{name}", self.prefix)
+    }
+
+    pub(super) fn op(&self, name: &str, action: Action) -> Op {
+        Op {
+            id: self.id(name),
+            channel: self.channel.clone(),
+            place: self.place.clone(),
+            action,
+            response_url: self.response_url.clone(),
+        }
+    }
+
+    /// Returns one message with the complete reply, for answers to commands.
+    pub(super) fn post(&self, name: &str, reply: Reply) -> Op {
+        match &self.ephemeral_to {
+            Some(to) => self.op(
+                name,
+                Action::Notice {
+                    to: to.clone(),
+                    reply,
+                },
+            ),
+            None => self.op(
+                name,
+                Action::Post {
+                    reply,
+                    reply_to: self.reply_to.clone(),
+                    placeholder: false,
+                },
+            ),
+        }
+    }
+
+    /// Returns a placeholder line that is filled later.
+    pub(super) fn placeholder(&self, name: &str, line: Reply) -> Op {
+        let action = Action::Post {
+            reply: line,
+            reply_to: self.reply_to.clone(),
+            placeholder: true,
+        };
+        self.op(name, action)
+    }
+
+    /// Returns a result with complete parts, for a platform that can look up a sent post.
+    pub(super) fn whole_result(&self, parts: Vec<Reply>) -> Vec<Op> {
+        let mut ops = Vec::with_capacity(parts.len());
+        for (index, reply) in parts.into_iter().enumerate() {
+            ops.push(self.post(&result_name(index), reply));
+        }
+        ops
+    }
+
+    /// Returns a result for a platform that cannot look up a sent post. Each part is posted as a short line; its
+    /// message id is stored; then an edit, which can be repeated, fills it. So the result shows only once, even if the
+    /// connection fails.
+    pub(super) fn filled_result(&self, headline: &str, parts: Vec<Reply>) -> Vec<Op> {
+        let mut ops = Vec::with_capacity(parts.len() * 2);
+        for (index, reply) in parts.into_iter().enumerate() {
+            let name = result_name(index);
+            let line = if index == 0 {
+                headline.to_owned()
+            } else {
+                "…".to_owned()
+            };
+            let born = match (&self.mention, index) {
+                (Some(to), 0) => Reply {
+                    parts: vec![
+                        ReplyPart::Mention { to: to.clone() },
+                        ReplyPart::Text { text: line },
+                    ],
+                },
+                _ => Reply::text(line),
+            };
+            ops.push(self.placeholder(&name, born));
+            let fill = Action::Fill {
+                post: self.id(&name),
+                reply,
+            };
+            ops.push(self.op(&format!("{name}/fill"), fill));
+        }
+        ops
+    }
+
+    /// Returns the full text of a long reply as a file.
+    pub(super) fn full_reply_file(&self, reply: &Reply) -> Op {
+        let mut text = reply.plain();
+        let end = text.floor_char_boundary(FILE_BYTES_MAX);
+        if end < text.len() {
+            text.truncate(end);
+            text.push_str("\n[… the rest is too large for a file in a chat]\n");
+        }
+        let action = Action::Upload {
+            file_name: FULL_REPLY_FILE.to_owned(),
+            content: Bytes::from(text),
+            caption: String::new(),
+        };
+        self.op(FULL_REPLY_FILE, action)
+    }
+
+    pub(super) fn upload(&self, change: &Change, extension: &str) -> Op {
+        let file_name = format!("CHG-{}.{extension}", change.number);
+        let mut caption = format!(
+            "{change}: {}, base {}",
+            totals(&change.stats),
+            short(&change.base)
+        );
+        if is_masked(change) {
+            caption.push_str(". A secret in it is masked, so it does not apply");
+        }
+        let action = Action::Upload {
+            file_name: file_name.clone(),
+            content: change.patch.clone(),
+            caption,
+        };
+        self.op(&file_name, action)
+    }
+}
+
+/// Returns the error of a write whose replies were composed [`COMPOSITIONS_MAX`] times, and each time from facts that
+/// had changed by then.
+pub(super) fn outdated_too_often() -> StoreError {
+    StoreError::Unavailable("the grants or the change differed each time the answer was composed".to_owned())
+}
+
+/// Panics in tests if a reply is rendered on the thread that writes to the store. All other writes would wait.
+fn assert_may_render() {
+    debug_assert!(!store::is_writing_thread(), "a reply is rendered within a write");
+}
+
+/// Returns the operation name of each message of a result.
+fn result_name(index: usize) -> String {
+    match index {
+        0 => "result".to_owned(),
+        _ => format!("result-{}", index + 1),
+    }
+}
+
+/// The counted facts about a turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub(super) steps: u32,
+    pub(super) usage: Usage,
+    pub(super) elapsed: Duration,
+}
+
+impl Facts {
+    pub(super) fn line(&self) -> String {
+        let steps = pluralize(self.steps as usize, "step", "steps");
+        format!(
+            "{steps} · {} tokens · {}",
+            group_thousands(self.usage.total()),
+            seconds(self.elapsed)
+        )
+    }
+}
+
+/// Returns the text about a change that the person may not see.
+pub(super) fn withheld(why: &str) -> String {
+    format!(
+        "Withheld, and not prepared: {why}. The edits stay in the workspace; `undo` removes the newest of them, \
+         `discard` all. With the grant, the next answer prepares them."
+    )
+}
+
+/// True if the shown patch of a change contains a masked secret.
+pub(super) fn is_masked(change: &Change) -> bool {
+    redact::contains_placeholder(&String::from_utf8_lossy(&change.patch))
+}
+
+/// Returns a patch with masked secrets. A patch without secrets stays the same, byte for byte. A masked patch does not
+/// apply, which is right for a leaked secret.
+pub(super) fn masked(patch: &Bytes, redactor: &Redactor) -> Bytes {
+    let text = String::from_utf8_lossy(patch);
+    match redactor.redact(&text) {
+        Cow::Borrowed(_) => patch.clone(),
+        Cow::Owned(masked) => masked.into(),
+    }
+}
+
+/// Returns the diff inline if it is small. Otherwise returns a line that names the file that follows.
+pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Reply {
+    if fits_inline(change, inline_bytes_max) {
+        let text = String::from_utf8_lossy(&change.patch).into_owned();
+        return Reply {
+            parts: vec![ReplyPart::Code {
+                language: "diff".to_owned(),
+                text,
+            }],
+        };
+    }
+    Reply::text(format!(
+        "The diff has {} bytes; it follows as `CHG-{}.diff`.",
+        group_thousands(change.patch.len() as u64),
+        change.number
+    ))
+}
+
+/// True if the diff is shown in the message itself.
+pub(super) fn fits_inline(change: &Change, inline_bytes_max: usize) -> bool {
+    change.patch.len() <= inline_bytes_max
+}
+
+/// Returns the part about a change's effects on environments.
+pub(super) fn effects(change: &Change) -> Option<ReplyPart> {
+    let text = change.effects.clone();
+    (!text.is_empty()).then_some(ReplyPart::Text { text })
+}
+
+/// Returns one row per changed file and per check, each with its result.
+pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
+    let shown = change.stats.iter().take(FILES_SHOWN_MAX).map(|stats| {
+        let count = if stats.binary {
+            "binary".to_owned()
+        } else {
+            format!("+{} −{}", stats.added, stats.removed)
+        };
+        (short_line(stats.path.as_str(), FILE_CHARS_MAX), count)
+    });
+    let mut rows: Vec<(String, String)> = shown.collect();
+    if change.stats.len() > FILES_SHOWN_MAX {
+        rows.push((
+            format!("and {} more files", change.stats.len() - FILES_SHOWN_MAX),
+            String::new(),
+        ));
+    }
+    rows.extend(change.checks.iter().map(|check| {
+        let state = match check.state {
+            CheckState::Pass => "pass",
+            CheckState::Fail => "FAILED",
+            CheckState::NotRun => "not run",
+        };
+        let detail = if check.detail.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", short_line(&check.detail, DETAIL_CHARS_MAX))
+        };
+        (check.name.clone(), format!("{state}{detail}"))
+    }));
+    rows
+}
+
+/// Returns the first seven digits of a commit.
+pub(super) fn short(commit: &str) -> String {
+    format!("`{}`", commit.chars().take(7).collect::<String>())
+}
+
+/// Formats a duration: `0.4 s`, `41 s`.
+pub(super) fn seconds(elapsed: Duration) -> String {
+    if elapsed < Duration::from_secs(10) {
+        return format!("{:.1} s", elapsed.as_secs_f64());
+    }
+    format!("{} s", elapsed.as_secs())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{Address, seconds};
+    use crate::base::config::{Config, ConfigSources, SourceFile};
+    use crate::base::model::{Account, ChatPlace, Platform, Reply};
+    use crate::state::store::Store;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[cfg(debug_assertions)]
+    #[tokio::test]
+    async fn a_reply_cannot_be_rendered_within_a_write() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path()).unwrap();
+        let address = Address {
+            channel: "team".to_owned(),
+            place: ChatPlace {
+                account: Account {
+                    platform: Platform::Slack,
+                    id: "T1".to_owned(),
+                },
+                chat: "C1".to_owned(),
+                thread: None,
+            },
+            reply_to: None,
+            mention: None,
+            ephemeral_to: None,
+            prefix: "inbox-7".to_owned(),
+            response_url: None,
+        };
+        let toml = r#"
+            [channels.team]
+            kind = "slack"
+            bot_token = { env = "TOKEN" }
+            signing_secret = { env = "SIGNING" }
+            [providers.anthropic]
+            api_key = { env = "SIGNING" }
+        "#;
+        let variables = [
+            ("TOKEN", "xoxb-17653672481-abc"),
+            ("SIGNING", "8f742231b10e8888abcd99"),
+        ];
+        let sources = ConfigSources {
+            file: Some(SourceFile {
+                path: "drydock.toml".into(),
+                text: toml.to_owned(),
+            }),
+            environment: variables
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            flags: Vec::new(),
+        };
+        let config = Arc::new(Config::load(sources).unwrap());
+        let split = move || address.split(&config, &Reply::text("Done.")).len();
+        let in_write = split.clone();
+        assert!(store.write(move |_| Ok(in_write())).await.is_err());
+        assert_eq!(store.read(move |_| Ok(split())).await, Ok(1));
+    }
+
+    #[test]
+    fn durations_are_short() {
+        assert_eq!(seconds(Duration::from_millis(430)), "0.4 s");
+        assert_eq!(seconds(Duration::from_secs(41)), "41 s");
+    }
+}

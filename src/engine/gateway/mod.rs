@@ -1,0 +1,169 @@
+//! The gateway. Start reading here.
+//!
+//! [`Reception::receive`] accepts a verified inbound and commits it before it is acknowledged. A conversation is claimed
+//! together with its new message, or by the scheduler (`scheduler.rs`) when a slot is free. Each conversation runs one
+//! turn (`turn/`) at a time, and many conversations run in parallel. Commands (`commands/`) do not wait in the queue.
+//! Answers leave through the outbox (`delivery.rs`).
+
+mod active_turns;
+mod audit;
+mod change_preparation;
+mod choice;
+mod commands;
+mod compose;
+mod delivery;
+mod housekeeping;
+mod inspections;
+mod intake;
+mod outgoing;
+mod parts;
+mod prerender;
+mod reception;
+mod repositories;
+mod retention;
+mod scheduler;
+mod status_card;
+mod turn;
+mod welcome;
+
+pub use audit::IngressAudit;
+pub use delivery::{ChannelDelivery, ChannelHealth, ChannelState, Pacing};
+pub use housekeeping::{Housekeeping, LoadObserver};
+pub use outgoing::OutgoingMessages;
+pub use parts::Parts;
+pub use reception::{ReceiveOutcome, Reception};
+pub use repositories::{MirrorBounds, Repositories, Watcher};
+pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
+
+use crate::state::access::AccessError;
+use crate::state::store::StoreError;
+use active_turns::ActiveTurns;
+use commands::CommandRunner;
+use prerender::Prerenderer;
+use scheduler::TurnScheduler;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{error, warn};
+use turn::TurnRunner;
+
+/// The gateway: receives messages, runs turns and commands, and delivers answers.
+pub struct Gateway {
+    /// The entrance for messages and events.
+    pub reception: Arc<Reception>,
+    /// The deliveries of the channels.
+    pub outgoing: Arc<OutgoingMessages>,
+    /// The records of requests that were rejected or ignored.
+    pub audit: Arc<IngressAudit>,
+    /// The upkeep of repositories and of stored credentials.
+    pub housekeeping: Housekeeping,
+    parts: Arc<Parts>,
+    scheduler: Arc<TurnScheduler>,
+    commands: Arc<CommandRunner>,
+    prerenderer: Arc<Prerenderer>,
+    /// Fires when the process stops. Work that can run again at the next start no longer waits.
+    shutdown: CancellationToken,
+    /// Background tasks, awaited before the process stops.
+    background: TaskTracker,
+}
+
+impl Gateway {
+    /// Creates the gateway and the service identities of hooks. A revoked hook stays revoked.
+    pub async fn new(parts: Parts) -> Result<Arc<Self>, AccessError> {
+        for (name, settings) in &parts.config.hooks {
+            match parts.access.hook_identity(name, settings, (parts.now)()).await {
+                Ok(_) => {}
+                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; its events are refused"),
+                Err(error) => return Err(error),
+            }
+        }
+        let parts = Arc::new(parts);
+        let (shutdown, background) = (CancellationToken::new(), TaskTracker::new());
+        let active_turns = ActiveTurns::default();
+        let prerenderer = Arc::<Prerenderer>::default();
+        let audit = Arc::new(IngressAudit::new(parts.store.clone(), &background));
+        let outgoing = Arc::new(OutgoingMessages::new(&parts, &shutdown, &background));
+        let turns = Arc::new(TurnRunner {
+            parts: Arc::clone(&parts),
+            outgoing: Arc::clone(&outgoing),
+            active_turns: active_turns.clone(),
+            prerenderer: Arc::clone(&prerenderer),
+            shutdown: shutdown.clone(),
+            background: background.clone(),
+        });
+        let scheduler = Arc::new(TurnScheduler::new(
+            &parts,
+            Arc::clone(&turns),
+            active_turns.clone(),
+        ));
+        let commands = Arc::new(CommandRunner::new(
+            Arc::clone(&parts),
+            Arc::clone(&outgoing),
+            active_turns.clone(),
+            Arc::clone(&scheduler),
+            (&shutdown, &background),
+        ));
+        let reception = Arc::new(Reception {
+            parts: Arc::clone(&parts),
+            outgoing: Arc::clone(&outgoing),
+            audit: Arc::clone(&audit),
+            active_turns,
+            turns,
+            scheduler: Arc::clone(&scheduler),
+            commands: Arc::clone(&commands),
+        });
+        Ok(Arc::new(Self {
+            reception,
+            outgoing,
+            audit,
+            housekeeping: Housekeeping::new(Arc::clone(&parts)),
+            parts,
+            scheduler,
+            commands,
+            prerenderer,
+            shutdown,
+            background,
+        }))
+    }
+
+    /// Runs turns until `cancel`. Running turns then get a moment to reach the end of a step.
+    pub async fn run(self: Arc<Self>, cancel: CancellationToken) {
+        let _abandoned = self.scheduler.abort_on_drop();
+        while !cancel.is_cancelled() {
+            let begun = tokio::select! {
+                begun = self.begin_work() => begun,
+                () = cancel.cancelled() => break,
+            };
+            match begun {
+                Ok(()) => break,
+                Err(error) => {
+                    error!(%error, "no work can be started; it is tried again");
+                    self.scheduler.wait_for_work(&cancel).await;
+                }
+            }
+        }
+        self.scheduler.claim_until(&cancel).await;
+        self.parts.repositories.stop();
+        self.shutdown.cancel();
+        self.scheduler.finish_turns().await;
+        self.prerenderer.wait_idle().await;
+        self.background.close();
+        self.background.wait().await;
+        self.parts.repositories.ended().await;
+    }
+
+    /// Records that this process works, and resumes the commands of the previous one. No turn begins before that.
+    /// Otherwise a crash would not be counted, and an unanswered command would block its conversation.
+    async fn begin_work(&self) -> Result<(), StoreError> {
+        self.parts.store.begin_work().await?;
+        self.commands.resume_commands().await
+    }
+
+    /// Releases all claims of this process. Unfinished messages are claimed at the next start, and the stop does not
+    /// count against them.
+    pub async fn end_work(&self) {
+        if let Err(error) = self.parts.store.end_work().await {
+            warn!(%error, "the next start treats this stop as a crash");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The parts that the gateway is built from, and what all of its work asks them.
+
+use super::compose::Address;
+use super::repositories::Repositories;
+use crate::base::config::{Config, HookSettings};
+use crate::base::health::Health;
+use crate::base::model::{ConversationId, Inbound, InboundKind, InboxId};
+use crate::base::redact::Redactor;
+use crate::interfaces::provider::Providers;
+use crate::interfaces::tool::Toolbox;
+use crate::rendering::compare::Comparer;
+use crate::state::access::{Access, Identity};
+use crate::state::store::{Store, StoreError};
+use crate::state::workspace::{DeniedFiles, SecretGuard};
+use jiff::Timestamp;
+use std::sync::Arc;
+
+/// The parts that the gateway is built from.
+pub struct Parts {
+    /// The durable storage.
+    pub store: Store,
+    /// The admitted people and their grants.
+    pub access: Arc<Access>,
+    /// The model providers.
+    pub providers: Providers,
+    /// The tools that agents may call.
+    pub toolbox: Toolbox,
+    /// The repositories that people change.
+    pub repositories: Repositories,
+    /// The comparer of changes with their base, per environment.
+    pub comparer: Arc<Comparer>,
+    /// The redactor that all outgoing text passes.
+    pub redactor: Arc<Redactor>,
+    /// Files of repositories that must not be read.
+    pub denied: Arc<DeniedFiles>,
+    /// The settings.
+    pub config: Arc<Config>,
+    /// The current health problems.
+    pub health: Health,
+    /// The clock.
+    pub now: fn() -> Timestamp,
+    /// The source of randomness for tokens.
+    pub random: fn() -> [u8; 32],
+}
+
+impl Parts {
+    /// Returns the identity of the sender if admitted. It is looked up again before each action for the person.
+    pub(super) fn identity(&self, inbound: &Inbound) -> Option<Identity> {
+        self.access.admit(&inbound.sender)
+    }
+
+    /// Returns the settings of the hook that sent an inbound.
+    pub(super) fn hook(&self, inbound: &Inbound) -> Option<&HookSettings> {
+        match &inbound.kind {
+            InboundKind::Hook { .. } => self.config.hooks.get(&inbound.sender.id),
+            InboundKind::Text { .. }
+            | InboundKind::Command { .. }
+            | InboundKind::Join { .. }
+            | InboundKind::Click { .. }
+            | InboundKind::Unsupported { .. } => None,
+        }
+    }
+
+    /// Creates the guard that hides secrets in a workspace from one person's work.
+    pub(super) fn guard(&self) -> SecretGuard {
+        SecretGuard {
+            denied: Arc::clone(&self.denied),
+            redactor: Arc::new(self.redactor.fresh()),
+        }
+    }
+
+    /// Returns the address for the answer to an unreadable message.
+    pub(super) async fn address_in(
+        &self,
+        conversation: ConversationId,
+        inbox: InboxId,
+    ) -> Result<Address, StoreError> {
+        let conversation = self.store.conversation(conversation).await?;
+        let mut address = Address::for_conversation(&conversation, inbox);
+        if let Some(hook) = self.config.hooks.get(&conversation.channel) {
+            address.channel.clone_from(&hook.post_to.channel);
+            address.place.thread = None;
+            address.mention = None;
+        }
+        Ok(address)
+    }
+
+    /// Returns the text about an internal error for people.
+    pub(super) fn internal_error_text(&self, error: &anyhow::Error, what: &str) -> String {
+        let reference = self.log_internal_error(error, what);
+        format!("I failed with an internal error; the change prepared before is kept. (ref {reference})")
+    }
+
+    /// Logs an internal error with a reference. People see only the reference.
+    pub(super) fn log_internal_error(&self, error: &anyhow::Error, what: &str) -> String {
+        let reference = hex::encode(&(self.random)()[..4]);
+        tracing::error!(
+            reference,
+            what,
+            error = format!("{error:#}"),
+            "failed (ref {reference})"
+        );
+        reference
+    }
+}

@@ -1,0 +1,287 @@
+//! The content of a running turn's status card: the current state in a few lines.
+
+use crate::base::model::{Button, ButtonStyle, Reply, ReplyPart, one_line, pluralize};
+use crate::engine::agent::TurnEvent;
+
+/// Maximum number of work lines on the card. Older ones are only counted.
+const LINES_SHOWN_MAX: usize = 6;
+/// Longest description of a call in a line, in characters.
+const LINE_CHARS_MAX: usize = 120;
+/// Longest progress text in a line, in characters.
+const PROGRESS_CHARS_MAX: usize = 60;
+
+/// The content of a card.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct StatusCard {
+    step: u32,
+    lines: Vec<CardLine>,
+    note: Option<String>,
+    waiting: usize,
+    is_resumed: bool,
+    stop_token: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CardLine {
+    /// The id of the call in the line; empty if there is none.
+    call: String,
+    text: String,
+    /// The progress of the call; empty until it is reported.
+    progress: String,
+    state: CallState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallState {
+    Running,
+    Done,
+    Failed,
+}
+
+impl StatusCard {
+    /// Records the first model call.
+    pub(super) fn set_started(&mut self) {
+        self.step = 1;
+    }
+
+    pub(super) fn set_stop(&mut self, token: String) {
+        self.stop_token = Some(token);
+    }
+
+    /// Records that a restart interrupted the message before.
+    pub(super) fn set_resumed(&mut self) {
+        self.is_resumed = true;
+    }
+
+    /// Applies a turn event.
+    pub(super) fn observe(&mut self, event: &TurnEvent) {
+        match event {
+            TurnEvent::StepStarted { step } => {
+                self.step = *step;
+                self.note = None;
+            }
+            TurnEvent::Waiting { why, wait } => {
+                self.note = Some(format!("{why}, retrying in {} s", wait.as_secs().max(1)));
+            }
+            TurnEvent::Checking(progress) => {
+                self.note = Some(match progress.total {
+                    0 => "Checking the change".to_owned(),
+                    total => format!("Checking the change: {} of {total} renderings", progress.done),
+                });
+            }
+            TurnEvent::SentBack { .. } => {
+                self.note = None;
+                self.lines.push(CardLine {
+                    call: String::new(),
+                    text: "checks; the model fixes what fails".to_owned(),
+                    progress: String::new(),
+                    state: CallState::Failed,
+                });
+            }
+            TurnEvent::ToolStarted {
+                call, name, subject, ..
+            } => {
+                self.lines.push(CardLine {
+                    call: call.clone(),
+                    text: summary(name, subject.as_deref()),
+                    progress: String::new(),
+                    state: CallState::Running,
+                });
+            }
+            TurnEvent::ToolProgress { call, text, .. } => {
+                if let Some(line) = self.running(call) {
+                    line.progress = on_one_line(text, PROGRESS_CHARS_MAX);
+                }
+            }
+            TurnEvent::ToolFinished { call, is_error, .. } => {
+                if let Some(line) = self.running(call) {
+                    line.state = if *is_error {
+                        CallState::Failed
+                    } else {
+                        CallState::Done
+                    };
+                    line.progress.clear();
+                }
+            }
+            TurnEvent::Text(_) => {}
+        }
+    }
+
+    fn running(&mut self, call: &str) -> Option<&mut CardLine> {
+        let mut lines = self.lines.iter_mut();
+        lines.find(|line| line.state == CallState::Running && line.call == call)
+    }
+
+    /// Raises the number of waiting messages to at least this value when the turn is claimed.
+    pub(super) fn add_waiting(&mut self, waiting: usize) {
+        self.waiting = self.waiting.max(waiting);
+    }
+
+    /// Sets the number of this conversation's messages that wait behind the turn.
+    pub(super) fn set_waiting(&mut self, waiting: usize) {
+        self.waiting = waiting;
+    }
+
+    pub(super) fn reply(&self) -> Reply {
+        let mut lines = Vec::new();
+        if self.is_resumed {
+            lines.push("I was restarted and continue with this message.".to_owned());
+        }
+        let hidden = self.lines.len().saturating_sub(LINES_SHOWN_MAX);
+        if hidden > 0 {
+            lines.push(format!("… {hidden} earlier"));
+        }
+        for line in self.lines.iter().skip(hidden) {
+            let sign = match line.state {
+                CallState::Running => '…',
+                CallState::Done => '✓',
+                CallState::Failed => '✗',
+            };
+            let colon = if line.progress.is_empty() { "" } else { ": " };
+            lines.push(format!("{sign} {}{colon}{}", line.text, line.progress));
+        }
+        lines.extend(self.note.clone());
+        if self.waiting > 0 {
+            let messages = pluralize(self.waiting, "message", "messages");
+            lines.push(format!("{messages} waiting"));
+        }
+        let heading = if self.step == 0 {
+            "Working".to_owned()
+        } else {
+            format!("Working, step {}", self.step)
+        };
+        let mut reply = Reply {
+            parts: vec![ReplyPart::Heading { text: heading }],
+        };
+        if !lines.is_empty() {
+            reply.parts.push(ReplyPart::Text {
+                text: lines.join("\n"),
+            });
+        }
+        if let Some(token) = &self.stop_token {
+            let stop = Button {
+                label: "Stop".to_owned(),
+                token: token.clone(),
+                style: ButtonStyle::Danger,
+            };
+            reply.parts.push(ReplyPart::Buttons { buttons: vec![stop] });
+        }
+        reply
+    }
+}
+
+/// Summarizes a call by its name and subject: `file_read environments/dev/main.jsonnet`.
+fn summary(name: &str, subject: Option<&str>) -> String {
+    let text = subject.map_or_else(|| name.to_owned(), |subject| format!("{name} {subject}"));
+    on_one_line(&text, LINE_CHARS_MAX)
+}
+
+fn on_one_line(text: &str, chars_max: usize) -> String {
+    // Backticks would start a code span in the card's text.
+    let plain = text.replace('`', "'").replace(['\n', '\t'], " ");
+    one_line(&plain).chars().take(chars_max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StatusCard;
+    use crate::base::model::ReplyPart;
+    use crate::engine::agent::TurnEvent;
+
+    fn text(card: &StatusCard) -> String {
+        card.reply()
+            .parts
+            .iter()
+            .map(|part| match part {
+                ReplyPart::Heading { text } | ReplyPart::Text { text } => text.clone(),
+                _ => String::new(),
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn a_card_shows_the_newest_work_and_who_waits() {
+        let mut card = StatusCard::default();
+        card.observe(&TurnEvent::StepStarted { step: 2 });
+        for number in 0..8 {
+            let subject = format!("f{number}");
+            card.observe(&TurnEvent::ToolStarted {
+                call: number.to_string(),
+                name: "file_read".into(),
+                arguments: format!("{{\"path\":\"{subject}\"}}").into(),
+                subject: Some(subject),
+            });
+            let is_error = number == 6;
+            card.observe(&TurnEvent::ToolFinished {
+                call: number.to_string(),
+                name: "file_read".into(),
+                content: String::new(),
+                is_error,
+            });
+        }
+        card.set_waiting(1);
+        let expected = "Working, step 2\n… 2 earlier\n✓ file_read f2\n✓ file_read f3\n✓ file_read f4\n\
+                        ✓ file_read f5\n✗ file_read f6\n✓ file_read f7\n1 message waiting";
+        assert_eq!(text(&card), expected);
+    }
+
+    #[test]
+    fn a_call_is_shown_by_its_subject_on_one_line() {
+        let mut card = StatusCard::default();
+        card.observe(&TurnEvent::StepStarted { step: 1 });
+        let long = format!("`a`\n{}", "x".repeat(200));
+        for subject in [None, Some("environments/dev".to_owned()), Some(long)] {
+            card.observe(&TurnEvent::ToolStarted {
+                call: "1".to_owned(),
+                name: "tanka_show".to_owned(),
+                arguments: "{\"path\":\"not shown\"}".into(),
+                subject,
+            });
+        }
+        let expected = format!(
+            "Working, step 1\n… tanka_show\n… tanka_show environments/dev\n… tanka_show 'a' {}",
+            "x".repeat(105)
+        );
+        assert_eq!(text(&card), expected);
+    }
+
+    #[test]
+    fn a_card_shows_how_far_each_running_call_is_and_no_longer_than_it_runs() {
+        let mut card = StatusCard::default();
+        card.observe(&TurnEvent::StepStarted { step: 1 });
+        let started = |call: &str, path: &str| TurnEvent::ToolStarted {
+            call: call.to_owned(),
+            name: "jb_plan".to_owned(),
+            arguments: format!("{{\"path\":\"{path}\"}}").into(),
+            subject: Some(path.to_owned()),
+        };
+        let is_at = |call: &str, text: &str| TurnEvent::ToolProgress {
+            call: call.to_owned(),
+            name: "jb_plan".to_owned(),
+            text: text.to_owned(),
+        };
+        card.observe(&started("1", "a"));
+        card.observe(&started("2", "b"));
+        card.observe(&is_at("2", "archive 8 of 40 MiB"));
+        card.observe(&is_at("1", "archive 4 MiB"));
+        card.observe(&is_at("2", "archive 12 of 40 MiB"));
+        let expected = "Working, step 1\n… jb_plan a: archive 4 MiB\n… jb_plan b: archive 12 of 40 MiB";
+        assert_eq!(text(&card), expected);
+        card.observe(&TurnEvent::ToolFinished {
+            call: "2".to_owned(),
+            name: "jb_plan".to_owned(),
+            content: String::new(),
+            is_error: false,
+        });
+        // Late progress and progress of unknown calls change nothing.
+        card.observe(&is_at("2", "archive 16 of 40 MiB"));
+        card.observe(&is_at("3", "archive 16 of 40 MiB"));
+        card.observe(&is_at("1", &format!("`code`\n{}", "x".repeat(100))));
+        let expected = format!(
+            "Working, step 1\n… jb_plan a: 'code' {}\n✓ jb_plan b",
+            "x".repeat(53)
+        );
+        assert_eq!(text(&card), expected);
+    }
+}

@@ -1,0 +1,375 @@
+//! The end of a turn: the prepared and checked change, and the reply about it. One transaction makes all of it durable.
+//! Only then is anything sent.
+
+use super::journal::{LastStep, TurnJournal};
+use super::opening::locked_out_text;
+use super::recording::TurnRecording;
+use super::result::{ChangeButtons, ModelAnswer, RemainingChange, ResultMessages, TurnResult, WriteState};
+use super::{ClaimedMessage, OpenedTurn, REVOKED, RefusalForm, TurnRunner};
+use crate::base::config::Config;
+use crate::base::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict, VerdictSource};
+use crate::crash_point;
+use crate::engine::agent::TurnOutcome;
+use crate::engine::gateway::change_preparation::PreparedChange;
+use crate::engine::gateway::compose::{self, Address, COMPOSITIONS_MAX, Facts, outdated_too_often};
+use crate::state::access::Identity;
+use crate::state::recording;
+use crate::state::store::{
+    Announcement, ChangeBasis, ComposedWrite, Cost, FinishedTurn, NewAction, NewChange, NumberedChange,
+    ProspectiveChange, StoredChange, TurnAnswer, TurnEnd,
+};
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use jiff::{Timestamp, ToSpan};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
+
+const BUTTON_DAYS: i32 = 7;
+
+/// A turn after the model's final answer.
+pub(super) struct EndedTurn<'a> {
+    pub(super) assigned: &'a ClaimedMessage,
+    pub(super) turn: TurnId,
+    /// The facts that the end is composed from, as of the start of the turn.
+    pub(super) basis: ChangeBasis,
+    pub(super) opened: &'a OpenedTurn,
+    pub(super) address: &'a Address,
+    pub(super) outcome: TurnOutcome,
+    /// The turn's journal, unless it failed.
+    pub(super) journal: Option<TurnJournal>,
+    pub(super) elapsed: Duration,
+}
+
+impl TurnRunner {
+    /// Ends the turn with the prepared change and stores its answer in the outbox.
+    pub(super) async fn finish(
+        &self,
+        ended: EndedTurn<'_>,
+        prepared: Option<PreparedChange>,
+    ) -> anyhow::Result<()> {
+        let EndedTurn {
+            assigned,
+            turn,
+            basis,
+            opened,
+            address,
+            mut outcome,
+            mut journal,
+            elapsed,
+        } = ended;
+        let last = journal.as_mut().and_then(|journal| journal.last.take());
+        // A failed journal does not show what was written.
+        let wrote = match outcome.writes.done > 0 || assigned.work.has_edited || journal.is_none() {
+            true => WriteState::Possible,
+            false => WriteState::Nothing,
+        };
+        let facts = Facts {
+            steps: outcome.steps,
+            usage: outcome.usage,
+            elapsed,
+        };
+        let change = prepared.map(|prepared| prepared.change);
+        let masked = change
+            .as_ref()
+            .map(|change| compose::masked(&change.patch, &opened.workspace.guard.redactor));
+        let based_on = |stale: &String| {
+            let base = opened.workspace.base.as_deref().unwrap_or_default();
+            format!("{stale}; this is based on commit {}.", compose::short(base))
+        };
+        let said = std::mem::take(&mut outcome.answer);
+        let answer = ResultDraft {
+            model_answer: ModelAnswer::measure(said, address, &self.parts.config).await,
+            address: address.clone(),
+            outcome,
+            write_state: wrote,
+            stale: opened.stale.as_ref().map(based_on),
+            facts,
+            config: Arc::clone(&self.parts.config),
+            deliver_now: self.outgoing.can_deliver_now(&address.channel),
+            can_find_posts: self.outgoing.can_find(address),
+            refusal: self.refusal_form(address),
+            buttons: self.change_buttons(opened),
+        };
+        let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
+        let recorded = said.iter().zip(&cost);
+        let recorded: Vec<_> = recorded
+            .flat_map(|(step, cost)| recording::RecordedEvent::from_step(step, &cost.model))
+            .collect();
+        let ending = TurnEnding {
+            identity: opened.identity.clone(),
+            repository: opened.workspace.repository.name().to_owned(),
+            change,
+            masked,
+            answer_step: said,
+            cost,
+            answer,
+        };
+        crash_point::before("B18");
+        let FinishedTurn {
+            verdict,
+            source,
+            is_answered,
+            change,
+            due,
+        } = self.store_end(assigned, turn, basis, ending).await?;
+        crash_point::after("B18");
+        self.outgoing.dispatch_leased(&address.channel, due).await;
+        // The answer is sent before the rest is recorded.
+        tokio::task::yield_now().await;
+        let recorded = recorded.into_iter().filter(|_| is_answered);
+        let change = change.as_ref().map(recording::RecordedEvent::from_change);
+        let end = recording::RecordedEvent::Verdict {
+            verdict,
+            source,
+            summary: facts.line(),
+        };
+        let events = recorded.chain(change).chain([end]);
+        match &mut journal {
+            Some(journal) => journal.wait_recorded().await?.recording.append(events).await,
+            None => {
+                TurnRecording::open(&self.parts, opened, turn, None)
+                    .append(events)
+                    .await;
+            }
+        }
+        tracing::info!(
+            turn.id = %turn, user.id = %opened.identity.user(), steps = facts.steps,
+            duration_ms = elapsed.as_millis(), ?verdict, "turn {turn} {}",
+            if is_answered { "answered" } else { "refused" }
+        );
+        Ok(())
+    }
+
+    /// Composes the end of a turn and stores it. If the facts that it was composed from differ by then, because a grant
+    /// was removed for example, it is composed again.
+    async fn store_end(
+        &self,
+        assigned: &ClaimedMessage,
+        turn: TurnId,
+        mut basis: ChangeBasis,
+        ending: TurnEnding,
+    ) -> anyhow::Result<FinishedTurn> {
+        let (store, claim) = (&self.parts.store, &assigned.claim);
+        for _ in 0..COMPOSITIONS_MAX {
+            let prospect = store.prospective_change(basis, ending.change.clone());
+            let end = ending.compose(&prospect);
+            let now = (self.parts.now)();
+            match store.finish_turn(claim, turn, prospect, end, now).await? {
+                ComposedWrite::Stored(finished) => return Ok(finished),
+                ComposedWrite::Outdated(stored) => basis = stored,
+            }
+        }
+        Err(outdated_too_often().into())
+    }
+
+    fn change_buttons(&self, opened: &OpenedTurn) -> (ChangeButtons, Vec<NewAction>) {
+        let (patch, patch_action) = self.button("patch", String::new(), opened);
+        let (discard, discard_action) = self.button("discard", String::new(), opened);
+        (
+            ChangeButtons { patch, discard },
+            vec![patch_action, discard_action],
+        )
+    }
+
+    /// Creates a one-shot token for a button and the action to store for it.
+    pub(super) fn button(&self, verb: &str, argument: String, opened: &OpenedTurn) -> (String, NewAction) {
+        let bytes = (self.parts.random)();
+        let token = BASE64_URL_SAFE_NO_PAD.encode(&bytes[..16]);
+        let action = NewAction {
+            token_hash: Sha256::digest(token.as_bytes()).into(),
+            verb: verb.to_owned(),
+            argument,
+            user: opened.identity.sender().clone(),
+            conversation: opened.conversation.id,
+            expires: expiry((self.parts.now)()),
+        };
+        (token, action)
+    }
+}
+
+fn expiry(at: Timestamp) -> Timestamp {
+    at.checked_add((24 * BUTTON_DAYS).hours()).unwrap_or(at)
+}
+
+/// Returns the step that stands for the answer of a turn without one in the model's history.
+fn closing(notice: String) -> Option<Step> {
+    Step::new(Assistant::synthetic(notice), Vec::new()).ok()
+}
+
+/// The end of a turn, before the person's current grants are known.
+struct TurnEnding {
+    identity: Identity,
+    repository: String,
+    change: Option<NewChange>,
+    /// The patch with masked secrets.
+    masked: Option<Bytes>,
+    answer_step: Option<Step>,
+    cost: Option<Cost>,
+    answer: ResultDraft,
+}
+
+impl TurnEnding {
+    /// Composes the end for the grants of `prospect`, which the transaction that stores it reads again. A person without
+    /// access gets one line. A change that the grants do not cover is withheld, even if an earlier turn edited it: it
+    /// stays in the workspace and is not prepared.
+    fn compose(&self, prospect: &ProspectiveChange) -> TurnEnd {
+        let (draft, repository) = (&self.answer, &self.repository);
+        let refused = |why: &str| {
+            let ops = (draft.refusal)(&draft.address, why);
+            TurnEnd::Refused(ops, self.cost.clone())
+        };
+        let Some(grants) = prospect.grants() else {
+            return refused(REVOKED);
+        };
+        let identity = self.identity.with_stored(grants);
+        if identity.role(repository).is_none() {
+            return refused(&locked_out_text(&identity, repository));
+        }
+        let covered = match &self.change {
+            Some(change) => identity.may_prepare(repository, &change.needs),
+            None => Ok(()),
+        };
+        let withheld = covered.err();
+        let mut outcome = draft.outcome.clone();
+        if let Some(why) = &withheld {
+            outcome.withhold(why);
+        }
+        let closing = || outcome.notice.clone().and_then(closing);
+        let answer = TurnAnswer {
+            verdict: outcome.verdict,
+            source: outcome.source,
+            summary: serde_json::json!({
+                "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
+                "tokens": outcome.usage.total(),
+                "elapsed_ms": u64::try_from(draft.facts.elapsed.as_millis()).unwrap_or(u64::MAX),
+            }),
+            withheld,
+            edits_anew: draft.address.mention.is_none(),
+            answer: self.answer_step.clone().or_else(closing),
+            cost: self.cost.clone(),
+        };
+        let announcement = match (answer.stored(prospect), &self.masked) {
+            (StoredChange::Change(numbered), Some(patch)) => {
+                let change = Change {
+                    patch: patch.clone(),
+                    ..numbered.change.clone()
+                };
+                let shown = NumberedChange { change, ..*numbered };
+                draft.announce(&outcome, StoredChange::Change(&shown))
+            }
+            (stored, _) => draft.announce(&outcome, stored),
+        };
+        TurnEnd::Answered(Box::new(answer), announcement)
+    }
+}
+
+impl TurnOutcome {
+    /// Withholds the change and explains why. The reply still says what cut the turn short. It leaves out check
+    /// results, because nothing of the change is shown.
+    fn withhold(&mut self, why: &str) {
+        let withheld = compose::withheld(why);
+        match (self.verdict, self.notice.take()) {
+            (Verdict::Limit | Verdict::Cancelled | Verdict::Error, Some(notice)) => {
+                self.notice = Some(format!("{notice}\n{withheld}"));
+            }
+            _ => {
+                self.verdict = Verdict::Fail;
+                self.source = VerdictSource::Verified;
+                self.notice = Some(withheld);
+            }
+        }
+    }
+}
+
+/// The parts of a result, except the number of its change.
+struct ResultDraft {
+    address: Address,
+    outcome: TurnOutcome,
+    write_state: WriteState,
+    model_answer: ModelAnswer,
+    /// A line that the files are not current, if so.
+    stale: Option<String>,
+    facts: Facts,
+    config: Arc<Config>,
+    /// True if the channel is connected and accepts operations as soon as they are durable.
+    deliver_now: bool,
+    /// True if the channel can look up sent posts.
+    can_find_posts: bool,
+    refusal: RefusalForm,
+    buttons: (ChangeButtons, Vec<NewAction>),
+}
+
+impl ResultDraft {
+    fn announce(&self, outcome: &TurnOutcome, leaves: StoredChange<'_>) -> Announcement {
+        let is_hook = self.address.mention.is_none();
+        // A hook that changed nothing sends no message.
+        if is_hook && leaves == StoredChange::Nothing && outcome.notice.is_none() {
+            return Announcement::default();
+        }
+        let left = match leaves {
+            // Events of a hook are independent: each edits everything anew.
+            StoredChange::Change(numbered) if is_hook => RemainingChange::New(&numbered.change),
+            leaves => RemainingChange::from_stored(leaves),
+        };
+        let change = left.shown();
+        let last_card = (!is_hook).then(|| self.last_card(outcome));
+        let (buttons, mut actions) = self.buttons.clone();
+        // The buttons are for this change only, not for a later one.
+        if let Some(change) = change {
+            let name = Change::name(change.number, 1);
+            actions
+                .iter_mut()
+                .for_each(|action| action.argument.clone_from(&name));
+        }
+        // A button belongs to one person, and a hook has none.
+        let pressed = change.is_some() && !is_hook;
+        let result = TurnResult {
+            address: &self.address,
+            config: &self.config,
+            remaining_change: left,
+            outcome,
+            write_state: self.write_state,
+            model_answer: &self.model_answer,
+            stale: self.stale.clone(),
+            facts: self.facts,
+            buttons: pressed.then_some(buttons),
+        };
+        let ResultMessages {
+            messages,
+            file,
+            inline_diff_bytes_max,
+        } = result.messages();
+        // The result goes first, because people wait for it.
+        let mut ops = match self.can_find_posts {
+            true => self.address.whole_result(messages),
+            false => self.address.filled_result(&result.headline(), messages),
+        };
+        ops.extend(last_card);
+        ops.extend(file);
+        if let Some(change) = change.filter(|change| !compose::fits_inline(change, inline_diff_bytes_max)) {
+            ops.push(self.address.upload(change, "diff"));
+        }
+        if let Some(change) = change.filter(|_| is_hook) {
+            ops.push(self.address.upload(change, "patch"));
+        }
+        Announcement {
+            ops,
+            actions: if pressed { actions } else { Vec::new() },
+            deliver_now: self.deliver_now,
+        }
+    }
+
+    fn last_card(&self, outcome: &TurnOutcome) -> Op {
+        let done = format!(
+            "Done in {}; the result is below.",
+            compose::seconds(self.facts.elapsed)
+        );
+        let line = outcome.notice.clone().unwrap_or(done);
+        let fill = Action::Fill {
+            post: self.address.id("card"),
+            reply: Reply::text(line),
+        };
+        self.address.op("card/fill", fill)
+    }
+}

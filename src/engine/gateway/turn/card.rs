@@ -1,0 +1,262 @@
+//! The status card of a message. It is posted when the message has to wait, or after its turn has run for a moment, and
+//! is updated until the turn ends.
+
+use super::{ClaimedMessage, OpenedTurn, TurnRunner};
+use crate::base::model::{Action, Inbound, InboxId, MessageRef, Platform, Receipt, Reply};
+use crate::crash_point;
+use crate::engine::gateway::active_turns::{ActiveTurns, TurnHandle};
+use crate::engine::gateway::compose::Address;
+use crate::engine::gateway::delivery::ChannelDelivery;
+use crate::engine::gateway::status_card::StatusCard;
+use crate::interfaces::channel::{Channel, SendError};
+use crate::state::store::{Announcement, CardOutcome, NewAction, Store};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The time that a turn runs before its card is posted. A shorter turn needs no card.
+const SHOWN_AFTER: Duration = Duration::from_millis(300);
+/// Shortest time between two edits of one card.
+const EDIT_INTERVAL: Duration = Duration::from_secs(3);
+
+/// The card of a running turn. Turns of hooks have none.
+#[derive(Default)]
+pub(super) struct OpenCard {
+    editor: Option<(JoinHandle<()>, DropGuard)>,
+}
+
+impl OpenCard {
+    /// Stops the edits, so that none arrives after the final one.
+    pub(super) async fn close(self) {
+        let Some((editor, done)) = self.editor else {
+            return;
+        };
+        drop(done);
+        if let Err(error) = editor.await {
+            tracing::warn!(%error, "a progress card panicked");
+        }
+    }
+}
+
+impl TurnRunner {
+    /// Posts the card of a message before its turn starts. The same message first shows the waiting position, later the
+    /// progress. A receipt reaction is added if the message still waits.
+    pub(in crate::engine::gateway) fn show_queue_position(
+        &self,
+        inbound: Inbound,
+        inbox: InboxId,
+        queue_position: u32,
+    ) {
+        if self.parts.hook(&inbound).is_some() {
+            return;
+        }
+        let address = Address::for_message(&inbound, inbox);
+        let card = Announcement {
+            ops: vec![address.placeholder("card", Reply::text(format!("Queued ({queue_position} ahead).")))],
+            actions: Vec::new(),
+            deliver_now: self.outgoing.can_deliver_now(&address.channel),
+        };
+        let (parts, outgoing) = (Arc::clone(&self.parts), Arc::clone(&self.outgoing));
+        self.background.spawn(async move {
+            let (store, now) = (&parts.store, (parts.now)());
+            match store.show_waiting(inbox, card, now).await {
+                Ok(CardOutcome::New(due)) => {
+                    outgoing.react(&inbound, Receipt::Queued);
+                    outgoing.dispatch_leased(&address.channel, due).await;
+                }
+                Ok(CardOutcome::AlreadyShown | CardOutcome::OutOfDate) => {
+                    outgoing.react(&inbound, Receipt::Seen)
+                }
+                Err(error) => tracing::warn!(%error, "a card could not be posted"),
+            }
+        });
+    }
+
+    /// Returns the id of the operation that posts a message's card. Hooks have no card, because they post one message.
+    pub(super) fn card_id(&self, assigned: &ClaimedMessage, address: &Address) -> Option<String> {
+        self.parts
+            .hook(assigned.inbound())
+            .is_none()
+            .then(|| address.id("card"))
+    }
+
+    /// Shows the card of a turn for as long as it runs.
+    pub(super) fn open_card(
+        &self,
+        assigned: &ClaimedMessage,
+        address: &Address,
+        opened: &OpenedTurn,
+        handle: &TurnHandle,
+    ) -> OpenCard {
+        let delivery = self.outgoing.delivery(&address.channel);
+        let Some(delivery) = delivery.filter(|_| self.parts.hook(assigned.inbound()).is_none()) else {
+            return OpenCard::default();
+        };
+        let (token, stop) = self.button("stop", assigned.work.inbox.to_string(), opened);
+        handle.card.send_modify(|card| card.set_stop(token));
+        let editor = CardEditor {
+            store: self.parts.store.clone(),
+            delivery: Arc::clone(delivery),
+            active_turns: self.active_turns.clone(),
+            now: self.parts.now,
+            inbox: assigned.work.inbox,
+            address: address.clone(),
+            stop,
+        };
+        let done = CancellationToken::new();
+        let editor = tokio::spawn(editor.run(handle.card.subscribe(), done.clone()));
+        OpenCard {
+            editor: Some((editor, done.drop_guard())),
+        }
+    }
+}
+
+/// The task that posts a card and edits it.
+struct CardEditor {
+    store: Store,
+    delivery: Arc<ChannelDelivery>,
+    active_turns: ActiveTurns,
+    now: fn() -> Timestamp,
+    /// The message of the card.
+    inbox: InboxId,
+    address: Address,
+    /// The stop button of the card.
+    stop: NewAction,
+}
+
+/// Returns the pause after an edit when this many cards are shown. All cards share the platform's limit.
+fn interval(platform: Platform, cards: usize) -> Duration {
+    let spacing = platform
+        .chat()
+        .map_or(EDIT_INTERVAL, |chat| chat.card_edit_spacing);
+    let share = spacing.saturating_mul(u32::try_from(cards).unwrap_or(u32::MAX));
+    share.max(EDIT_INTERVAL)
+}
+
+impl CardEditor {
+    /// Posts the card after the turn has run for a moment, and edits it after each change, until `done`. A failed edit
+    /// is retried with the newest state after the usual pause. The final edit goes through the outbox.
+    async fn run(self, mut card: watch::Receiver<StatusCard>, done: CancellationToken) {
+        tokio::select! {
+            () = tokio::time::sleep(SHOWN_AFTER) => {}
+            () = done.cancelled() => return,
+        }
+        let newest = card.borrow_and_update().clone();
+        let mut shown = match self.post(&newest).await {
+            CardOutcome::New(due) => {
+                self.delivery.dispatch_leased(due).await;
+                newest
+            }
+            // The posted card shows a waiting position, or a state from before a restart.
+            CardOutcome::AlreadyShown => {
+                card.mark_changed();
+                StatusCard::default()
+            }
+            CardOutcome::OutOfDate => return,
+        };
+        if self.connected(&done).await.is_none() {
+            return;
+        }
+        let mut free_at = Instant::now();
+        let mut message = None;
+        loop {
+            tokio::select! {
+                changed = card.changed() => if changed.is_err() { return },
+                () = done.cancelled() => return,
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(free_at) => {}
+                () = done.cancelled() => return,
+            }
+            let newest = card.borrow_and_update().clone();
+            if newest == shown {
+                continue;
+            }
+            if message.is_none() {
+                message = self.message(&done).await;
+            }
+            let Some(message) = message.clone() else { return };
+            let edit = Action::Edit {
+                message,
+                reply: newest.reply(),
+            };
+            let mut rest = interval(self.address.place.account.platform, self.active_turns.count());
+            let edit = self.address.op("card/progress", edit);
+            match self.delivery.deliver_best_effort(&edit).await {
+                Ok(_) | Err(SendError::Refused(_)) => shown = newest,
+                Err(error) => {
+                    tracing::debug!(%error, "a progress edit was refused");
+                    // The next change may take long, so the edit is retried without one.
+                    card.mark_changed();
+                    if let SendError::Limited {
+                        retry_after: Some(wait),
+                        ..
+                    } = error
+                    {
+                        rest = rest.max(wait);
+                    }
+                }
+            }
+            free_at = Instant::now() + rest;
+        }
+    }
+
+    async fn post(&self, card: &StatusCard) -> CardOutcome {
+        let announcement = Announcement {
+            ops: vec![self.address.placeholder("card", card.reply())],
+            actions: vec![self.stop.clone()],
+            deliver_now: self.delivery.can_send_now(),
+        };
+        crash_point::before("B7");
+        let shown = self.store.show_card(self.inbox, announcement, (self.now)()).await;
+        crash_point::after("B7");
+        shown.unwrap_or_else(|error| {
+            tracing::warn!(%error, "a card could not be posted");
+            CardOutcome::OutOfDate
+        })
+    }
+
+    /// Waits for the connection. After a restart, a turn may begin before it.
+    async fn connected(&self, done: &CancellationToken) -> Option<Arc<dyn Channel>> {
+        let mut channel = self.delivery.watch_channel();
+        tokio::select! {
+            connected = channel.wait_for(Option::is_some) => connected.ok()?.clone(),
+            () = done.cancelled() => None,
+        }
+    }
+
+    /// Waits for the platform's message id of the posted card.
+    async fn message(&self, done: &CancellationToken) -> Option<MessageRef> {
+        let post = self.address.id("card");
+        let mut delivered = self.delivery.watch_delivered();
+        loop {
+            if let Ok(Some(message)) = self.store.message_of(&post).await {
+                return Some(message);
+            }
+            tokio::select! {
+                changed = delivered.changed() => changed.ok()?,
+                () = done.cancelled() => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interval;
+    use crate::base::model::Platform;
+
+    #[test]
+    fn cards_share_what_a_workspace_allows() {
+        for platform in [Platform::Slack, Platform::Telegram] {
+            assert_eq!(
+                [0, 1, 2, 3, 10, 100].map(|cards| interval(platform, cards).as_millis()),
+                [3_000, 3_000, 3_000, 3_600, 12_000, 120_000]
+            );
+        }
+    }
+}

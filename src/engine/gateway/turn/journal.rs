@@ -1,0 +1,120 @@
+//! The journal of a running turn. Each step is written to the store, then to the recording.
+
+use super::recording::TurnRecording;
+use super::{ClaimedMessage, OpenedTurn};
+use crate::base::model::{Step, TurnId, Usage};
+use crate::crash_point;
+use crate::engine::agent::Journal;
+use crate::engine::gateway::parts::Parts;
+use crate::state::recording;
+use crate::state::store::{Claim, Cost, Store};
+use crate::state::workspace::Overlay;
+use anyhow::Context;
+use async_trait::async_trait;
+use jiff::Timestamp;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// The model's final answer. It is committed together with the end of its turn. With two commits, a crash between them
+/// would call the model again anyway.
+pub(super) struct LastStep {
+    pub(super) step: Step,
+    pub(super) cost: Cost,
+}
+
+/// A turn that is stored.
+pub(super) struct RecordedTurn {
+    pub(super) turn: TurnId,
+    pub(super) recording: TurnRecording,
+}
+
+/// A receiver for the stored turn. The model is called while the turn is being stored; its answer waits for that.
+pub(super) type TurnStartReceiver = oneshot::Receiver<RecordedTurn>;
+
+/// A journal of steps. Steps go to the store first, so that the recording never holds more than the store.
+pub(super) struct TurnJournal {
+    /// The final answer. The code that ends the turn stores it.
+    pub(super) last: Option<LastStep>,
+    store: Store,
+    claim: Claim,
+    start: Option<TurnStartReceiver>,
+    recorded: Option<RecordedTurn>,
+    overlay: Arc<Overlay>,
+    provider: String,
+    now: fn() -> Timestamp,
+}
+
+impl TurnJournal {
+    pub(super) fn new(
+        parts: &Parts,
+        assigned: &ClaimedMessage,
+        opened: &OpenedTurn,
+        beginning: TurnStartReceiver,
+        provider: &str,
+    ) -> Self {
+        Self {
+            last: None,
+            store: parts.store.clone(),
+            claim: assigned.claim,
+            start: Some(beginning),
+            recorded: None,
+            overlay: Arc::clone(&opened.overlay),
+            provider: provider.to_owned(),
+            now: parts.now,
+        }
+    }
+
+    fn cost(&self, usage: Usage, model: &str) -> Cost {
+        Cost {
+            provider: self.provider.clone(),
+            model: model.to_owned(),
+            usage,
+        }
+    }
+
+    /// Waits until the turn is stored, and returns it.
+    pub(super) async fn wait_recorded(&mut self) -> anyhow::Result<&mut RecordedTurn> {
+        if let Some(beginning) = self.start.take() {
+            self.recorded = Some(beginning.await?);
+        }
+        self.recorded.as_mut().context("the turn could not be recorded")
+    }
+}
+
+#[async_trait]
+impl Journal for TurnJournal {
+    async fn answer_received(&mut self) -> anyhow::Result<()> {
+        self.wait_recorded().await?;
+        Ok(())
+    }
+
+    async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()> {
+        let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
+        let cost = self.cost(usage, model);
+        let RecordedTurn { turn, .. } = self.wait_recorded().await?;
+        store.record_cost(&claim, *turn, &cost, at).await?;
+        Ok(())
+    }
+
+    async fn record_step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
+        let cost = self.cost(step.assistant().usage, model);
+        if step.is_final() {
+            let step = step.clone();
+            self.last = Some(LastStep { step, cost });
+            return Ok(());
+        }
+        let (store, claim) = (self.store.clone(), self.claim);
+        let edits = self.overlay.edits();
+        let at = (self.now)();
+        let RecordedTurn { turn, recording } = self.wait_recorded().await?;
+        crash_point::before("B17");
+        store
+            .record_step(&claim, *turn, step, &cost, Some(&edits), at)
+            .await?;
+        crash_point::after("B17");
+        recording
+            .append(recording::RecordedEvent::from_step(step, model))
+            .await;
+        Ok(())
+    }
+}

@@ -1,0 +1,346 @@
+//! The opening of a turn: repository, commit, edits and the text for the model. No model is called here.
+
+use super::{ClaimedMessage, REVOKED, TurnRunner};
+use crate::base::model::{ConversationId, Inbound, InboundKind};
+use crate::base::redact::Redactor;
+use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
+use crate::engine::gateway::choice::RepositoryChoiceError;
+use crate::rendering::compare::Sides;
+use crate::state::access::Identity;
+use crate::state::store::{Conversation, StoreError};
+use crate::state::workspace::{
+    Base, Overlay, Repository, RepositoryError, SecretGuard, Tree, TreeError, Workspace, WorkspaceEdits,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// A turn that was admitted and has its workspace.
+pub(super) struct OpenedTurn {
+    pub(super) identity: Identity,
+    pub(super) conversation: Conversation,
+    pub(super) workspace: Workspace,
+    pub(super) overlay: Arc<Overlay>,
+    /// The start of the turn, including its opening.
+    pub(super) began: Instant,
+    /// The branch and its newest commit at the start of the turn.
+    pub(super) branch: String,
+    pub(super) head: String,
+    /// The reason why the repository is not current, if a fetch failed.
+    pub(super) stale: Option<String>,
+    pub(super) system: String,
+    pub(super) user_text: String,
+    /// The repository and base to bind to the conversation, if they are new.
+    pub(super) bind: Option<(String, String)>,
+}
+
+impl OpenedTurn {
+    /// True once the person may no longer read the repository.
+    pub(super) fn is_locked_out(&self) -> bool {
+        self.identity.role(self.workspace.repository.name()).is_none()
+    }
+
+    /// Waits until the person may no longer read the repository.
+    pub(super) async fn wait_until_locked_out(&self) {
+        self.identity
+            .wait_until_locked_out(self.workspace.repository.name())
+            .await;
+    }
+
+    /// Returns the only text for the person in that case.
+    pub(super) fn locked_out_text(&self) -> String {
+        locked_out_text(&self.identity, self.workspace.repository.name())
+    }
+}
+
+/// Returns the only text for a person who may no longer read a repository.
+pub(in crate::engine::gateway) fn locked_out_text(identity: &Identity, repository: &str) -> String {
+    match identity.is_revoked() {
+        true => REVOKED.to_owned(),
+        false => format!("You have no grant for `{repository}` any more."),
+    }
+}
+
+pub(super) enum TurnRefusal {
+    /// A reply for the person.
+    WithReply(String),
+    /// An internal error. The person gets a reference.
+    Internal(anyhow::Error),
+}
+
+impl From<StoreError> for TurnRefusal {
+    fn from(error: StoreError) -> Self {
+        Self::Internal(error.into())
+    }
+}
+
+impl From<RepositoryError> for TurnRefusal {
+    fn from(error: RepositoryError) -> Self {
+        Self::WithReply(error.to_string())
+    }
+}
+
+fn refuse_with(text: impl Into<String>) -> TurnRefusal {
+    TurnRefusal::WithReply(text.into())
+}
+
+impl TurnRunner {
+    /// Opens the workspace of a turn within the time limit of the turn, which counts from `began`.
+    pub(super) async fn open(
+        &self,
+        assigned: &ClaimedMessage,
+        identity: &Identity,
+        began: Instant,
+    ) -> Result<OpenedTurn, TurnRefusal> {
+        let repositories = &self.parts.repositories;
+        let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
+        let (name, words) = self.choose_repository(identity, inbound, conversation)?;
+        let edits = self.edits_of(assigned, &name).await?;
+        // Without edits there is no base to keep, so the workspace starts from the newest commit.
+        let bound = conversation.base.clone().filter(|_| !edits.is_empty());
+        let files = async {
+            let repository = repositories.get(&name).await?;
+            let head = repositories.head(&name).await?;
+            let base = bound.unwrap_or_else(|| head.clone());
+            let loaded = repositories.base(&name, &base).await?;
+            Ok::<_, RepositoryError>((repository, head, base, loaded))
+        };
+        let time_max = self.parts.config.limits.turn.turn_time_max;
+        let (repository, head, base, loaded) = tokio::time::timeout_at(began + time_max, files)
+            .await
+            .map_err(|_| {
+                refuse_with(format!(
+                    "{name} could not be opened within {} s. It is still being fetched or read; ask again later.",
+                    time_max.as_secs()
+                ))
+            })??;
+        let is_bound =
+            conversation.base.as_ref() == Some(&base) && conversation.repository.as_ref() == Some(&name);
+        let bind = (!is_bound).then(|| (name.clone(), base.clone()));
+        let overlay = Arc::new(Overlay::new(loaded, edits));
+        let guard = self.parts.guard();
+        if !overlay.is_untouched() {
+            learn_edits(&guard, &overlay).await?;
+        }
+        let stale = repositories.stale(&name, (self.parts.now)());
+        let branch = repositories.branch(&name).to_owned();
+        // The kind is taken from the base, not from the edits. So it is listed once per base, and the prompt stays
+        // byte-identical for as long as the base does.
+        let kind = RepositoryKind::of_files(&overlay.base().files());
+        if kind == RepositoryKind::Tanka && base == head {
+            self.prerender(&repository, overlay.base());
+        }
+        let environments = identity.environments(&name);
+        let facts = PromptFacts {
+            repository: &name,
+            branch: &branch,
+            role: identity.role(&name),
+            environments: &environments,
+        };
+        let system = prompt::system(kind, &facts);
+        let user_text = self.user_text(inbound, &words, &name, &guard).await?;
+        Ok(OpenedTurn {
+            identity: identity.clone(),
+            conversation: conversation.clone(),
+            workspace: Workspace {
+                repository,
+                base: Some(base.clone()),
+                tree: Arc::clone(&overlay) as Arc<dyn Tree>,
+                guard,
+            },
+            overlay,
+            began,
+            branch,
+            head,
+            stale,
+            system,
+            user_text,
+            bind,
+        })
+    }
+
+    /// Begins to prerender the newest commit of a repository, unless the settings disable it.
+    fn prerender(&self, repository: &Repository, head: &Arc<Base>) {
+        if !self.parts.config.sandbox.renders_ahead {
+            return;
+        }
+        let sides = Sides::unchanged_base(repository, Arc::clone(head));
+        let commit = (repository.name(), head.commit());
+        self.prerenderer
+            .begin(commit, sides, &self.parts.comparer, &self.shutdown);
+    }
+
+    /// Returns the edits at the start of a turn. A hook event starts without edits, and its change becomes the next
+    /// revision of the hook's earlier one.
+    async fn edits_of(
+        &self,
+        assigned: &ClaimedMessage,
+        repository: &str,
+    ) -> Result<WorkspaceEdits, TurnRefusal> {
+        if self.parts.hook(assigned.inbound()).is_some() {
+            return Ok(WorkspaceEdits::new());
+        }
+        let (conversation, edits) = (&assigned.work.conversation, &assigned.work.edits);
+        let elsewhere = conversation
+            .repository
+            .as_deref()
+            .filter(|bound| *bound != repository && !edits.is_empty());
+        match elsewhere {
+            Some(bound) => Err(self.prepared_elsewhere(conversation.id, bound).await?),
+            None => Ok(edits.clone()),
+        }
+    }
+
+    /// Returns the refusal to switch the repository. A switch would lose the edits, and only `discard` may do that.
+    async fn prepared_elsewhere(&self, id: ConversationId, bound: &str) -> Result<TurnRefusal, StoreError> {
+        let change = self.parts.store.current_change(id).await?;
+        let what = change.map_or_else(|| "Something".to_owned(), |change| change.to_string());
+        Ok(refuse_with(format!(
+            "{what} is prepared here in `{bound}`. `discard` it first, or ask in another thread."
+        )))
+    }
+
+    /// Returns the repository of a message, and its text without the word that named it.
+    fn choose_repository(
+        &self,
+        identity: &Identity,
+        inbound: &Inbound,
+        conversation: &Conversation,
+    ) -> Result<(String, String), TurnRefusal> {
+        if let Some(hook) = self.parts.hook(inbound) {
+            return Ok((hook.repository.clone(), String::new()));
+        }
+        let text = match &inbound.kind {
+            InboundKind::Text { text, .. } => text.clone(),
+            _ => String::new(),
+        };
+        let chosen = self
+            .parts
+            .resolve_repository(identity, &inbound.channel, conversation, &text);
+        chosen.map_err(|why| match why {
+            RepositoryChoiceError::NoGrant => {
+                refuse_with("You have no grant for a repository here; ask an administrator for one.")
+            }
+            RepositoryChoiceError::Ambiguous(names) => refuse_with(format!(
+                "Which repository? Start your message with one of `{}:`.",
+                names.join(":`, `")
+            )),
+        })
+    }
+
+    /// Returns the message for the model: the person's words, and their quotes as marked data.
+    async fn user_text(
+        &self,
+        inbound: &Inbound,
+        words: &str,
+        repository: &str,
+        guard: &SecretGuard,
+    ) -> Result<String, TurnRefusal> {
+        let chars_max = self.parts.config.limits.inbound_text_chars_max;
+        let text = match &inbound.kind {
+            InboundKind::Hook { event, fields } => {
+                self.hook_text(inbound, event, fields, (repository, guard))
+                    .await?
+            }
+            InboundKind::Text {
+                quoted: Some(quoted), ..
+            } => {
+                let quoted = cut(quoted, chars_max, &guard.redactor);
+                format!(
+                    "{words}\n\n{}",
+                    prompt::data_block("quoted message", "another person", &quoted)
+                )
+            }
+            _ => words.to_owned(),
+        };
+        Ok(guard.redactor.redact(&text).into_owned())
+    }
+
+    async fn hook_text(
+        &self,
+        inbound: &Inbound,
+        event: &str,
+        fields: &BTreeMap<String, String>,
+        (repository, guard): (&str, &SecretGuard),
+    ) -> Result<String, TurnRefusal> {
+        let hook = self
+            .parts
+            .hook(inbound)
+            .ok_or_else(|| refuse_with("This hook is not configured any more."))?;
+        // The instructions come from the trusted branch, not from edits or the payload.
+        let instructions = self
+            .parts
+            .repositories
+            .text_on_branch(repository, &hook.prompt)
+            .await
+            .map_err(|error| {
+                refuse_with(format!(
+                    "The prompt of hook `{}` could not be read: {error}",
+                    inbound.sender.id
+                ))
+            })?;
+        guard.redactor.learn_file(None, instructions.as_bytes());
+        let chars_max = self.parts.config.limits.inbound_text_chars_max;
+        let fields: BTreeMap<&String, String> = fields
+            .iter()
+            .map(|(name, value)| (name, cut(value, chars_max, &guard.redactor)))
+            .collect();
+        let fields =
+            serde_json::to_string_pretty(&fields).map_err(|error| TurnRefusal::Internal(error.into()))?;
+        Ok(format!(
+            "{instructions}\n\n{}",
+            prompt::data_block(event, "webhook payload", &fields)
+        ))
+    }
+}
+
+/// Registers the secrets in earlier edits with the guard, until the call is dropped. If there are very many, the rest
+/// is registered when their text is shown.
+async fn learn_edits(guard: &SecretGuard, overlay: &Arc<Overlay>) -> Result<(), TurnRefusal> {
+    let (guard, overlay, gone) = (guard.clone(), Arc::clone(overlay), CancellationToken::new());
+    let _nobody_waits = gone.clone().drop_guard();
+    let learning = tokio::task::spawn_blocking(move || {
+        let changes = overlay.changes()?;
+        guard.learn(&changes, overlay.as_ref(), &|| gone.is_cancelled());
+        Ok::<(), TreeError>(())
+    });
+    let learnt = learning.await.map_err(anyhow::Error::from);
+    learnt
+        .and_then(|learnt| learnt.map_err(anyhow::Error::from))
+        .map_err(TurnRefusal::Internal)
+}
+
+/// Cuts quoted text to a number of characters and adds a note about the rest. Secrets are removed before the cut,
+/// because a cut secret would not be recognized.
+fn cut(text: &str, chars_max: usize, redactor: &Redactor) -> String {
+    let text = redactor.redact(text);
+    let chars = text.chars().count();
+    if chars <= chars_max {
+        return text.into_owned();
+    }
+    let start: String = text.chars().take(chars_max).collect();
+    format!("{start}\n[...{} more characters left out]", chars - chars_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cut;
+    use crate::base::redact::Redactor;
+
+    #[test]
+    fn a_long_quotation_is_cut_between_characters_and_says_so() {
+        let none = Redactor::new([]);
+        assert_eq!(cut("äöü", 3, &none), "äöü");
+        assert_eq!(cut("äöüß", 3, &none), "äöü\n[...1 more characters left out]");
+    }
+
+    /// T87
+    #[test]
+    fn no_quotation_is_cut_within_a_secret_of_a_file() {
+        let redactor = Redactor::new([]);
+        redactor.learn(&redactor.secrets_in_entry("opens", "kept-to-ourselves-4711"));
+        let quoted = cut("it is kept-to-ourselves-4711, he said", 20, &redactor);
+        assert_eq!(quoted, "it is ⟦secret:1⟧, he\n[...5 more characters left out]");
+    }
+}

@@ -1,0 +1,6 @@
+//! The engine: messages, turns, commands and deliveries.
+
+pub mod agent;
+pub mod command;
+pub mod gateway;
+pub mod admin;

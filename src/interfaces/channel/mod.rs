@@ -1,0 +1,214 @@
+//! Channels connect users to Drydock. A channel renders replies for its platform, escapes everything, and delivers
+//! operations. Incoming messages arrive through its webhook or, on polled platforms, through [`Channel::poll`].
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod any_json;
+mod limit;
+mod markdown;
+mod slack;
+mod telegram;
+mod visible;
+
+pub use limit::{CallPurpose, Limit, Scope};
+
+use crate::base::config::{ChannelSettings, ServerSettings};
+use crate::base::model::{Account, Inbound, Installation, MessageRef, Op, Platform, Reply};
+use crate::base::webhook::Webhook;
+use async_trait::async_trait;
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The maximum number of characters in one message of any platform.
+pub const MESSAGE_CHARS_MAX: usize = {
+    let (mut largest, mut index) = (0, 0);
+    while index < Platform::ALL.len() {
+        let chars_max = Platform::ALL[index].message_chars_max();
+        if chars_max > largest {
+            largest = chars_max;
+        }
+        index += 1;
+    }
+    largest
+};
+
+/// The result of a delivered operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// The id of the posted message, for [`crate::base::model::Action::Post`] and uploads.
+    pub message: Option<MessageRef>,
+}
+
+/// An error of a delivery, classified by the caller's options. The texts contain no token, no URL and no message
+/// text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// Definitely not sent: the platform could not be reached, or it reports that it is out of service. The operation
+    /// itself may be valid.
+    #[error("cannot be reached: {0}")]
+    Unreachable(String),
+    /// Definitely not sent: the platform rejects the token. The operation itself may be valid.
+    #[error("the token is refused: {0}")]
+    Unauthorised(String),
+    /// Definitely not sent: the platform requires fewer calls.
+    #[error("limited: {why}")]
+    Limited {
+        /// The reason, in a few words.
+        why: String,
+        /// The wait that the platform requires.
+        retry_after: Option<Duration>,
+    },
+    /// The call got no answer, and may be repeated: a repetition is invisible to users.
+    #[error("not sent: {why}")]
+    NotSent {
+        /// The reason, in a few words.
+        why: String,
+        /// The wait that the platform requires.
+        retry_after: Option<Duration>,
+    },
+    /// The platform answered, but another host that it named failed. The call may be repeated, because a repetition
+    /// is invisible to users. The error does not mean that the platform is unreachable.
+    #[error("not sent: {why}")]
+    OtherHost {
+        /// The reason, in a few words.
+        why: String,
+        /// The wait that the other host requires.
+        retry_after: Option<Duration>,
+    },
+    /// Definitely not sent, and a retry would fail as well: any other 4xx, `ok: false`.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// The connection broke after the request was written, so the message may or may not have been delivered.
+    #[error("unknown outcome: {0}")]
+    Ambiguous(String),
+}
+
+/// The result of looking up an operation that may have been delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeliveryLookup {
+    /// The operation was delivered, as this message.
+    Message(MessageRef),
+    /// The operation was not delivered.
+    Nothing,
+    /// The platform offers no way to find out.
+    CannotTell,
+}
+
+/// A message from a polled platform, and the sender that confirms its storage.
+#[derive(Debug)]
+pub struct PolledInbound {
+    /// The received message.
+    pub inbound: Inbound,
+    /// Notified once the gateway has stored or refused the message. Until then the platform gets no acknowledgement;
+    /// if this is dropped unused, the platform delivers the message again.
+    pub accepted: tokio::sync::oneshot::Sender<()>,
+}
+
+/// A chat platform account.
+#[async_trait]
+pub trait Channel: Send + Sync {
+    /// Returns the installation of this account.
+    fn installation(&self) -> &Installation;
+
+    /// Delivers one operation. All operations except posts and uploads can be repeated safely.
+    async fn deliver(&self, op: &Op) -> Result<Delivered, SendError>;
+
+    /// Returns true if [`Channel::find`] can find every post. Then an ambiguous post is never repeated blindly, and
+    /// no post needs a placeholder.
+    fn can_find(&self) -> bool;
+
+    /// Looks up the result of an operation whose outcome is unknown and that was enqueued at `since`. Changes
+    /// nothing. An error means only that the lookup failed.
+    async fn find(&self, op: &Op, since: Timestamp) -> Result<DeliveryLookup, SendError>;
+
+    /// Checks that the platform answers and accepts the token. The call is invisible to users.
+    async fn probe(&self) -> Result<(), SendError>;
+
+    /// Returns the limits that a call for an operation counts against. The first one is exhausted when the platform
+    /// answers [`SendError::Limited`].
+    fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;
+
+    /// Receives messages by polling until `cancel`, for installations without a webhook. Channels that support only
+    /// webhooks return at once.
+    async fn poll(&self, inbox: mpsc::Sender<PolledInbound>, cancel: CancellationToken);
+}
+
+/// A kind of channel. Its settings implement it; nothing here needs a connection, so replies can be prepared while the
+/// platform is unreachable.
+#[async_trait]
+trait ChannelKind: Sync {
+    /// Implements [`split`].
+    fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply>;
+
+    /// Implements [`fits`].
+    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
+        self.split(server, reply).len() <= messages_max
+    }
+
+    /// Implements [`webhook`].
+    fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>>;
+
+    /// Implements [`connect`].
+    async fn connect(
+        &self,
+        name: &str,
+        server: &ServerSettings,
+        http: &reqwest::Client,
+    ) -> Result<Arc<dyn Channel>, SendError>;
+}
+
+/// Returns the kind of a configured channel.
+fn kind(settings: &ChannelSettings) -> &dyn ChannelKind {
+    match settings {
+        ChannelSettings::Slack(settings) => settings,
+        ChannelSettings::Telegram(settings) => settings,
+    }
+}
+
+/// Splits a reply into parts that fit one message each. It respects the platform's limits, loses nothing, and does
+/// not split code blocks; a code block too long for one message is continued in a new block.
+pub fn split(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
+    kind(settings).split(server, reply)
+}
+
+/// Returns true if a reply fits into `messages_max` messages.
+pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
+    kind(settings).fits(server, reply, messages_max)
+}
+
+/// Returns the webhook of a connected channel; `None` for a polled one.
+pub fn webhook(
+    name: &str,
+    settings: &ChannelSettings,
+    installation: &Installation,
+) -> Option<Arc<dyn Webhook>> {
+    kind(settings).webhook(name, installation)
+}
+
+/// Returns the webhook of a channel that is not connected yet. It only verifies; its decoded content must not be
+/// used.
+pub fn unconnected_webhook(name: &str, settings: &ChannelSettings) -> Option<Arc<dyn Webhook>> {
+    let nobody = Installation {
+        account: Account {
+            platform: settings.common().platform(),
+            id: String::new(),
+        },
+        bot_id: String::new(),
+        bot_name: String::new(),
+    };
+    webhook(name, settings, &nobody)
+}
+
+/// Connects a configured channel. It requests the bot's own identity from the platform (Slack `auth.test`, Telegram
+/// `getMe`), and registers the webhook of a Telegram bot in webhook mode below `public_url`.
+pub async fn connect(
+    name: &str,
+    settings: &ChannelSettings,
+    server: &ServerSettings,
+    http: &reqwest::Client,
+) -> Result<Arc<dyn Channel>, SendError> {
+    kind(settings).connect(name, server, http).await
+}

@@ -1,0 +1,140 @@
+//! Rate limits of Slack. A burst and the calls within the minute after it stay below Slack's limit for a minute. A
+//! lookup of a message counts as one call, however many pages of its thread are read. See
+//! <https://docs.slack.dev/apis/web-api/rate-limits>.
+
+use super::is_direct;
+use crate::base::model::{Action, Op, Receipt};
+use crate::interfaces::channel::{CallPurpose, Limit, Scope};
+use std::time::Duration;
+
+/// Returns the limits of one call. The first is the one that a 429 refers to: `chat.postMessage` is limited for each
+/// channel, all other methods for the workspace.
+pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
+    if call == CallPurpose::Find {
+        let method = match op.place.thread {
+            Some(_) => "conversations.replies",
+            None => "conversations.history",
+        };
+        return vec![tier_3(method)];
+    }
+    match &op.action {
+        Action::Post { .. } => posts(&op.place.chat),
+        Action::Notice { .. } | Action::AnswerClick { .. } if is_direct(&op.place) => posts(&op.place.chat),
+        Action::Notice { .. } | Action::AnswerClick { .. } => vec![tier_4("chat.postEphemeral")],
+        Action::Edit { .. } | Action::Fill { .. } => vec![tier_3("chat.update")],
+        Action::React {
+            receipt: Receipt::Started,
+            ..
+        } => vec![tier_3("reactions.add"), tier_2("reactions.remove")],
+        Action::React { .. } => vec![tier_3("reactions.add")],
+        Action::Upload { .. } => {
+            vec![tier_4("files.completeUploadExternal"), chat(&op.place.chat)]
+        }
+    }
+}
+
+/// Returns the limits of posts: one message a second in a channel, with short bursts, and several hundred a minute in
+/// the workspace.
+fn posts(id: &str) -> Vec<Limit> {
+    let workspace = Scope::Method("chat.postMessage");
+    vec![chat(id), Limit::new(workspace, 50, Duration::from_millis(200))]
+}
+
+fn chat(id: &str) -> Limit {
+    Limit::new(Scope::Chat(id.to_owned()), 5, Duration::from_millis(1_100))
+}
+
+/// Returns a limit within Slack's tier 2: at least 20 calls a minute.
+fn tier_2(method: &'static str) -> Limit {
+    Limit::new(Scope::Method(method), 10, Duration::from_secs(6))
+}
+
+/// Returns a limit within Slack's tier 3: at least 50 calls a minute.
+fn tier_3(method: &'static str) -> Limit {
+    Limit::new(Scope::Method(method), 20, Duration::from_secs(2))
+}
+
+/// Returns a limit within Slack's tier 4: at least 100 calls a minute.
+fn tier_4(method: &'static str) -> Limit {
+    Limit::new(Scope::Method(method), 20, Duration::from_millis(750))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limits;
+    use crate::base::model::{Account, Action, ChatPlace, MessageRef, Op, Platform, Receipt, Reply};
+    use crate::interfaces::channel::{CallPurpose, Scope};
+    use bytes::Bytes;
+    use std::time::Duration;
+
+    fn op(action: Action) -> Op {
+        Op {
+            id: "inbox-1/result".to_owned(),
+            channel: "slack".to_owned(),
+            place: ChatPlace {
+                account: Account {
+                    platform: Platform::Slack,
+                    id: "T1".to_owned(),
+                },
+                chat: "C1".to_owned(),
+                thread: Some("1.0".to_owned()),
+            },
+            action,
+            response_url: None,
+        }
+    }
+
+    /// Returns each limited scope with the highest number of calls in any minute.
+    fn most(action: Action, call: CallPurpose) -> Vec<(Scope, u128)> {
+        let of_minute = |every: Duration| Duration::from_secs(60).as_nanos() / every.as_nanos();
+        let limits = limits(&op(action), call).into_iter();
+        limits
+            .map(|limit| (limit.scope, u128::from(limit.burst) + of_minute(limit.every)))
+            .collect()
+    }
+
+    /// R17
+    #[test]
+    fn the_send_rate_stays_just_below_the_limits_of_slack() {
+        let message = MessageRef {
+            chat: "C1".to_owned(),
+            id: "1.0".to_owned(),
+        };
+        let post = Action::Post {
+            reply: Reply::text("x"),
+            reply_to: None,
+            placeholder: false,
+        };
+        let edit = Action::Edit {
+            message: message.clone(),
+            reply: Reply::text("x"),
+        };
+        let file = Action::Upload {
+            file_name: "CHG-1.patch".to_owned(),
+            content: Bytes::from_static(b"x"),
+            caption: String::new(),
+        };
+        let started = Action::React {
+            message,
+            receipt: Receipt::Started,
+        };
+        let (chat, method) = (Scope::Chat("C1".to_owned()), Scope::Method);
+        assert_eq!(
+            most(post.clone(), CallPurpose::Deliver),
+            [(chat.clone(), 59), (method("chat.postMessage"), 350)]
+        );
+        assert_eq!(most(edit, CallPurpose::Deliver), [(method("chat.update"), 50)]);
+        assert_eq!(
+            most(file, CallPurpose::Deliver),
+            [(method("files.completeUploadExternal"), 100), (chat, 59)]
+        );
+        assert_eq!(
+            most(started, CallPurpose::Deliver),
+            [(method("reactions.add"), 50), (method("reactions.remove"), 20)]
+        );
+        assert_eq!(
+            most(post, CallPurpose::Find),
+            [(method("conversations.replies"), 50)]
+        );
+    }
+}

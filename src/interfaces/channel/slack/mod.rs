@@ -1,0 +1,350 @@
+//! Slack: renders replies as Block Kit and delivers operations through the Web API. Events arrive through its webhook.
+
+mod client;
+mod limits;
+mod lookup;
+mod render;
+mod rich_text;
+mod split;
+mod webhook;
+
+use super::{CallPurpose, Channel, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
+use crate::base::config::{ServerSettings, SlackSettings};
+use crate::base::model::{
+    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, Sender,
+};
+use crate::base::webhook::Webhook;
+use crate::crash_point;
+use crate::interfaces::channel::visible::escape_line;
+use async_trait::async_trait;
+use bytes::Bytes;
+use client::{RepeatEffect, SlackClient};
+use jiff::Timestamp;
+use render::{SlackPayload, escaped, render};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+#[async_trait]
+impl ChannelKind for SlackSettings {
+    fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
+        split::split(reply, &server.link_hosts)
+    }
+
+    fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>> {
+        Some(webhook::webhook(name, self, installation))
+    }
+
+    async fn connect(
+        &self,
+        name: &str,
+        server: &ServerSettings,
+        http: &reqwest::Client,
+    ) -> Result<Arc<dyn Channel>, SendError> {
+        let client = SlackClient::new(http.clone(), &self.api_base_url, self.bot_token.clone());
+        let (who, scopes) = client.identify().await?;
+        if let Some(unreadable) = lookup::unreadable(scopes.as_deref()) {
+            tracing::warn!(
+                channel = name,
+                "{unreadable}: results are posted in two steps, so that no result is shown twice"
+            );
+        }
+        let text_of = |field: &str| {
+            who.get(field)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+                .ok_or_else(|| SendError::Refused(format!("auth.test did not return `{field}`")))
+        };
+        Ok(Arc::new(SlackChannel {
+            installation: Installation {
+                account: Account {
+                    platform: Platform::Slack,
+                    id: text_of("team_id")?,
+                },
+                bot_id: text_of("user_id")?,
+                bot_name: text_of("user")?,
+            },
+            can_find: lookup::unreadable(scopes.as_deref()).is_none(),
+            client,
+            link_hosts: server.link_hosts.clone(),
+        }))
+    }
+}
+
+/// Slack's error codes for a conversation that the bot or the user has not joined.
+const NOT_THERE: [&str; 3] = ["channel_not_found", "not_in_channel", "user_not_in_channel"];
+
+struct SlackChannel {
+    client: SlackClient,
+    installation: Installation,
+    link_hosts: Vec<String>,
+    can_find: bool,
+}
+
+#[async_trait]
+impl Channel for SlackChannel {
+    fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    async fn deliver(&self, op: &Op) -> Result<Delivered, SendError> {
+        match &op.action {
+            Action::React { message, receipt } => self.react(message, *receipt).await,
+            Action::Post { reply, .. } => self.post(op, reply).await,
+            Action::Edit { message, reply } => self.edit(message, reply).await,
+            Action::Fill { .. } => Err(SendError::Refused(
+                "a fill must become an edit before it is delivered".to_owned(),
+            )),
+            Action::Notice { to, reply } => self.notice(op, to, reply).await,
+            Action::Upload {
+                file_name,
+                content,
+                caption,
+            } => {
+                let title = lookup::file_title(op, file_name);
+                self.upload(&op.place, file_name, &title, content, caption).await
+            }
+            Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
+        }
+    }
+
+    fn can_find(&self) -> bool {
+        self.can_find
+    }
+
+    async fn find(&self, op: &Op, since: Timestamp) -> Result<DeliveryLookup, SendError> {
+        match &op.action {
+            Action::Post { .. } | Action::Upload { .. } => self.look_up(op, since).await,
+            Action::Notice { .. } if is_direct(&op.place) => self.look_up(op, since).await,
+            // An ephemeral message is in no history, and the other operations can be repeated.
+            Action::Notice { .. }
+            | Action::AnswerClick { .. }
+            | Action::React { .. }
+            | Action::Edit { .. }
+            | Action::Fill { .. } => Ok(DeliveryLookup::Nothing),
+        }
+    }
+
+    async fn probe(&self) -> Result<(), SendError> {
+        self.client.identify().await.map(|_| ())
+    }
+
+    fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
+        limits::limits(op, call)
+    }
+
+    async fn poll(&self, _inbox: mpsc::Sender<PolledInbound>, _cancel: CancellationToken) {}
+}
+
+impl SlackChannel {
+    async fn react(&self, message: &MessageRef, receipt: Receipt) -> Result<Delivered, SendError> {
+        let (ours, before) = match receipt {
+            Receipt::Seen => ("eyes", None),
+            Receipt::Queued => ("hourglass_flowing_sand", None),
+            Receipt::Started => ("eyes", Some("hourglass_flowing_sand")),
+        };
+        let body = |name: &str| json!({"channel": message.chat, "timestamp": message.id, "name": name});
+        let added = self
+            .client
+            .call("reactions.add", &body(ours), RepeatEffect::Repeatable)
+            .await;
+        accept_already_done(added, "already_reacted")?;
+        if let Some(before) = before {
+            let removed = self
+                .client
+                .call("reactions.remove", &body(before), RepeatEffect::Repeatable)
+                .await;
+            accept_already_done(removed, "no_reaction")?;
+        }
+        Ok(Delivered::default())
+    }
+
+    async fn post(&self, op: &Op, reply: &Reply) -> Result<Delivered, SendError> {
+        let mut body = self.message(reply);
+        body["channel"] = json!(op.place.chat);
+        if let Some(thread) = &op.place.thread {
+            body["thread_ts"] = json!(thread);
+        }
+        body["metadata"] = lookup::metadata(op);
+        crash_point::before("B8");
+        let posted = self
+            .client
+            .call("chat.postMessage", &body, RepeatEffect::Once)
+            .await;
+        crash_point::before("B9");
+        let posted = match posted {
+            Err(SendError::Refused(why)) => return self.respond(op, reply, why).await,
+            posted => posted?,
+        };
+        Ok(Delivered {
+            message: message_of(&posted, &op.place.chat),
+        })
+    }
+
+    async fn look_up(&self, op: &Op, since: Timestamp) -> Result<DeliveryLookup, SendError> {
+        lookup::find(&self.client, &self.installation.bot_id, op, since).await
+    }
+
+    async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
+        let mut body = self.message(reply);
+        body["channel"] = json!(message.chat);
+        body["ts"] = json!(message.id);
+        crash_point::before("B19");
+        let edited = self
+            .client
+            .call("chat.update", &body, RepeatEffect::Repeatable)
+            .await;
+        crash_point::before("B20");
+        accept_already_done(edited, "message_not_modified")?;
+        Ok(Delivered::default())
+    }
+
+    async fn notice(&self, op: &Op, to: &Sender, reply: &Reply) -> Result<Delivered, SendError> {
+        if is_direct(&op.place) {
+            return self.post(op, reply).await;
+        }
+        let mut body = self.message(reply);
+        body["channel"] = json!(op.place.chat);
+        body["user"] = json!(to.id);
+        if let Some(thread) = &op.place.thread {
+            body["thread_ts"] = json!(thread);
+        }
+        // An ephemeral message disappears on reload, so a duplicate is better than a lost message.
+        match self
+            .client
+            .call("chat.postEphemeral", &body, RepeatEffect::Repeatable)
+            .await
+        {
+            Err(SendError::Refused(why)) => self.respond(op, reply, why).await,
+            shown => shown.map(|_| Delivered::default()),
+        }
+    }
+
+    /// Answers a command at its response URL if the bot is not in the conversation. Commands work in every
+    /// conversation, and so do their response URLs.
+    async fn respond(&self, op: &Op, reply: &Reply, why: String) -> Result<Delivered, SendError> {
+        let is_elsewhere = NOT_THERE.contains(&why.as_str());
+        let Some(url) = op.response_url.as_ref().filter(|_| is_elsewhere) else {
+            return Err(SendError::Refused(why));
+        };
+        let mut body = self.message(reply);
+        body["response_type"] = json!("ephemeral");
+        self.client.respond(url, &body).await?;
+        Ok(Delivered::default())
+    }
+
+    async fn upload(
+        &self,
+        place: &ChatPlace,
+        file_name: &str,
+        title: &str,
+        content: &Bytes,
+        caption: &str,
+    ) -> Result<Delivered, SendError> {
+        let length = content.len().to_string();
+        let fields = [("filename", file_name), ("length", length.as_str())];
+        let ticket = self
+            .client
+            .call_form("files.getUploadURLExternal", &fields)
+            .await?;
+        let text_of = |field: &str| ticket.get(field).and_then(Value::as_str);
+        let (Some(address), Some(id)) = (text_of("upload_url"), text_of("file_id")) else {
+            return Err(SendError::Refused("slack returned no upload address".to_owned()));
+        };
+        self.client.put_file(address, content.clone()).await?;
+        let mut body = json!({
+            "files": [{"id": id, "title": title}],
+            "channel_id": place.chat,
+        });
+        if !caption.is_empty() {
+            body["initial_comment"] = json!(escaped(&unlinked(caption)));
+        }
+        if let Some(thread) = &place.thread {
+            body["thread_ts"] = json!(thread);
+        }
+        let shared = self
+            .client
+            .call("files.completeUploadExternal", &body, RepeatEffect::Once)
+            .await?;
+        Ok(Delivered {
+            message: shared_as(&shared, &place.chat),
+        })
+    }
+
+    /// Returns the common fields of Drydock's messages, which disable links, unfurling and expansion by Slack.
+    fn message(&self, reply: &Reply) -> Value {
+        let SlackPayload { blocks, text } = render(reply, &self.link_hosts);
+        let mut body = json!({
+            "text": text,
+            "unfurl_links": false,
+            "unfurl_media": false,
+            "link_names": false,
+            "parse": "none",
+        });
+        if !blocks.is_empty() {
+            body["blocks"] = Value::Array(blocks);
+        }
+        body
+    }
+}
+
+/// Returns the caption of a file with invisible joiners in texts that Slack would convert to links. A caption is the
+/// only text for which Slack has no option to disable links.
+fn unlinked(caption: &str) -> String {
+    const JOINER: char = '\u{2060}';
+    let mut out = String::with_capacity(caption.len());
+    let mut characters = escape_line(caption)
+        .chars()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .peekable();
+    while let Some(character) = characters.next() {
+        out.push(character);
+        let goes_on = characters
+            .peek()
+            .is_some_and(|next| next.is_alphanumeric() || *next == '/');
+        if matches!(character, '.' | ':' | '@') && goes_on {
+            out.push(JOINER);
+        }
+    }
+    out
+}
+
+/// Returns true if a place is a direct chat between one user and the bot.
+fn is_direct(place: &ChatPlace) -> bool {
+    place.chat.starts_with('D')
+}
+
+/// Treats the error "already done" as success.
+fn accept_already_done(result: Result<Value, SendError>, done: &str) -> Result<(), SendError> {
+    match result {
+        Err(SendError::Refused(reason)) if reason == done => Ok(()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn message_of(answer: &Value, chat: &str) -> Option<MessageRef> {
+    let id = answer.get("ts").and_then(Value::as_str)?;
+    let chat = answer.get("channel").and_then(Value::as_str).unwrap_or(chat);
+    Some(MessageRef {
+        chat: chat.to_owned(),
+        id: id.to_owned(),
+    })
+}
+
+/// Returns the message in which a file was shared. Slack usually shares the file after its answer.
+fn shared_as(answer: &Value, chat: &str) -> Option<MessageRef> {
+    let shares = answer.pointer("/files/0/shares")?;
+    let id = ["public", "private"]
+        .iter()
+        .find_map(|kind| shares.get(*kind)?.get(chat)?.pointer("/0/ts")?.as_str())?;
+    Some(MessageRef {
+        chat: chat.to_owned(),
+        id: id.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Splits a long reply into messages that Slack accepts: first between parts, then between the blocks of a Markdown
+//! text, then between lines, then between words, but never inside a visible character.
+
+use super::render::blocks;
+use crate::base::model::{Platform, Reply, ReplyPart};
+use crate::interfaces::channel::markdown::{Section, sections};
+use crate::interfaces::channel::visible::escape_line;
+
+/// The maximum number of blocks of one message.
+const BLOCKS_MAX: usize = 50;
+/// The maximum number of characters of one message's blocks as JSON.
+const MESSAGE_CHARS_MAX: usize = Platform::Slack.message_chars_max();
+/// The maximum number of characters of one part's blocks as JSON; it leaves room for a heading.
+const PART_CHARS_MAX: usize = 9_000;
+/// The maximum number of halvings of one part; enough for any text that fits in memory.
+const HALVINGS_MAX: usize = 48;
+
+/// The size of a reply.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    blocks: usize,
+    chars: usize,
+}
+
+impl Size {
+    fn measure(parts: &[ReplyPart], link_hosts: &[String]) -> Self {
+        let blocks = blocks(parts, link_hosts);
+        let chars = blocks
+            .iter()
+            .map(|block| block.to_string().chars().count() + 1)
+            .sum();
+        Self {
+            blocks: blocks.len(),
+            chars,
+        }
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self {
+            blocks: self.blocks + other.blocks,
+            chars: self.chars + other.chars,
+        }
+    }
+
+    fn fits(self) -> bool {
+        self.blocks <= BLOCKS_MAX && self.chars <= MESSAGE_CHARS_MAX
+    }
+}
+
+/// Splits a reply: the mention is on the first message, footer and buttons are on the last, and all else keeps its
+/// order.
+pub(in crate::interfaces::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
+    if Size::measure(&reply.parts, link_hosts).fits() {
+        return vec![reply.clone()];
+    }
+    let (mut ordered, mut body, mut tail) = (Vec::new(), Vec::new(), Vec::new());
+    for part in &reply.parts {
+        match part {
+            ReplyPart::Mention { .. } => ordered.push(part.clone()),
+            ReplyPart::Buttons { .. } | ReplyPart::Footer { .. } => tail.push(part.clone()),
+            part => body.push(part.clone()),
+        }
+    }
+    ordered.append(&mut body);
+    ordered.append(&mut tail);
+    let mut messages = vec![Reply::default()];
+    let mut used = Size::default();
+    for (part, size) in ordered
+        .iter()
+        .flat_map(|part| fitting(part, link_hosts, HALVINGS_MAX))
+    {
+        if !used.with(size).fits() {
+            messages.push(Reply::default());
+            used = Size::default();
+        }
+        used = used.with(size);
+        if let Some(message) = messages.last_mut() {
+            message.parts.push(part);
+        }
+    }
+    messages.retain(|message| !message.parts.is_empty());
+    messages
+}
+
+/// Splits a part into parts that are each small enough, and returns their sizes.
+fn fitting(part: &ReplyPart, link_hosts: &[String], halvings: usize) -> Vec<(ReplyPart, Size)> {
+    // A long source is too long in any case and is not rendered.
+    if source_bytes(part) <= 4 * PART_CHARS_MAX || halvings == 0 {
+        let size = Size::measure(std::slice::from_ref(part), link_hosts);
+        if size.chars <= PART_CHARS_MAX || halvings == 0 {
+            return vec![(part.clone(), size)];
+        }
+    }
+    smaller(part)
+        .iter()
+        .flat_map(|part| fitting(part, link_hosts, halvings - 1))
+        .collect()
+}
+
+/// Returns the number of bytes of a part's text; a character has at most four.
+fn source_bytes(part: &ReplyPart) -> usize {
+    match part {
+        ReplyPart::Heading { text }
+        | ReplyPart::Text { text }
+        | ReplyPart::Markdown { text }
+        | ReplyPart::Code { text, .. }
+        | ReplyPart::Footer { text } => text.len(),
+        ReplyPart::Facts { rows } => rows.iter().map(|(label, value)| label.len() + value.len()).sum(),
+        ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => 0,
+    }
+}
+
+fn smaller(part: &ReplyPart) -> Vec<ReplyPart> {
+    match part {
+        ReplyPart::Mention { .. } => vec![part.clone()],
+        ReplyPart::Heading { text } | ReplyPart::Text { text } | ReplyPart::Footer { text } => {
+            halves(text).map(|text| ReplyPart::Text { text }).into()
+        }
+        ReplyPart::Markdown { text } => smaller_markdown(text),
+        ReplyPart::Code { language, text } => halves(text)
+            .map(|text| ReplyPart::Code {
+                language: language.clone(),
+                text,
+            })
+            .into(),
+        ReplyPart::Facts { rows } => match rows.as_slice() {
+            [(label, value)] => vec![ReplyPart::Text {
+                text: escape_line(&format!("{label}  {value}")),
+            }],
+            rows => {
+                let (first, second) = rows.split_at(rows.len() / 2);
+                [first, second]
+                    .map(|rows| ReplyPart::Facts { rows: rows.to_vec() })
+                    .into()
+            }
+        },
+        ReplyPart::Buttons { buttons } => match buttons.as_slice() {
+            [_] => vec![part.clone()],
+            buttons => {
+                let (first, second) = buttons.split_at(buttons.len() / 2);
+                [first, second]
+                    .map(|buttons| ReplyPart::Buttons {
+                        buttons: buttons.to_vec(),
+                    })
+                    .into()
+            }
+        },
+    }
+}
+
+fn smaller_markdown(text: &str) -> Vec<ReplyPart> {
+    let sections = sections(text);
+    if let [Section::Prose(text)] = sections.as_slice() {
+        return halves(text).map(|text| ReplyPart::Markdown { text }).into();
+    }
+    sections
+        .into_iter()
+        .map(|section| match section {
+            Section::Prose(text) => ReplyPart::Markdown {
+                text: text.to_owned(),
+            },
+            Section::Code { language, text } => ReplyPart::Code { language, text },
+        })
+        .collect()
+}
+
+/// Splits a text near its middle: after a line if possible, else after a space, else between characters.
+fn halves(text: &str) -> [String; 2] {
+    let characters: Vec<char> = text.chars().collect();
+    let middle = characters.len() / 2;
+    let may_cut = |index: usize, wanted: fn(char) -> bool| {
+        index > 0
+            && index < characters.len()
+            && wanted(characters[index - 1])
+            && !is_joined(&characters, index)
+    };
+    let nearest = |reach: usize, wanted: fn(char) -> bool| {
+        (0..=reach).find_map(|distance| {
+            [middle.saturating_sub(distance), middle + distance]
+                .into_iter()
+                .find(|index| may_cut(*index, wanted))
+        })
+    };
+    let at = nearest(characters.len() / 4, |character| character == '\n')
+        .or_else(|| nearest(characters.len() / 8, |character| character == ' '))
+        .or_else(|| nearest(characters.len(), |_| true))
+        .unwrap_or(middle);
+    let (first, second) = characters.split_at(at);
+    [first, second].map(|half| half.iter().collect())
+}
+
+/// Returns true if the characters before and after the index are shown as one.
+fn is_joined(characters: &[char], index: usize) -> bool {
+    let (before, after) = (characters[index - 1], characters[index]);
+    let extends = matches!(after,
+        '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{200c}' | '\u{200d}'
+        | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}'
+        | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0020}'..='\u{e007f}');
+    let is_flag_half = |character: char| matches!(character, '\u{1f1e6}'..='\u{1f1ff}');
+    extends
+        || before == '\u{200d}'
+        || (is_flag_half(before) && is_flag_half(after))
+        || (before == '\r' && after == '\n')
+}

@@ -1,0 +1,180 @@
+//! The Events API: decides which messages are addressed to Drydock.
+
+use super::text::{self, MessageText};
+use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
+use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef};
+use serde_json::Value;
+
+/// The maximum number of characters of a challenge that is echoed.
+const CHALLENGE_CHARS_MAX: usize = 256;
+
+pub(super) fn decode(body: &[u8], installed: &SlackInstallation) -> Result<Received, Rejected> {
+    let envelope: Value =
+        serde_json::from_slice(body).map_err(|_| Rejected::Malformed("the body is not JSON"))?;
+    match text_at(&envelope, "/type") {
+        Some("url_verification") => challenge(&envelope),
+        Some("event_callback") => event(&envelope, installed),
+        Some("app_rate_limited") => Ok(Received::Ignored("slack limits the rate of events")),
+        Some(_) => Ok(Received::Ignored("unknown type of envelope")),
+        None => Err(Rejected::Malformed("the body is not an event")),
+    }
+}
+
+fn challenge(envelope: &Value) -> Result<Received, Rejected> {
+    let challenge = text_at(envelope, "/challenge").ok_or(Rejected::Malformed("the challenge is missing"))?;
+    if challenge.chars().count() > CHALLENGE_CHARS_MAX {
+        return Err(Rejected::Malformed("the challenge is too long"));
+    }
+    Ok(Received::Answer(challenge.to_owned()))
+}
+
+fn event(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+    if is_for_another_workspace(envelope, installed) {
+        return Ok(Received::Ignored("event of another installation"));
+    }
+    match text_at(envelope, "/event/type") {
+        Some("message" | "app_mention" | "message.im") => message(envelope, installed),
+        Some("app_uninstalled") => Ok(Received::Ignored("the app was uninstalled")),
+        Some("tokens_revoked") => Ok(Received::Ignored("tokens were revoked")),
+        Some(_) => Ok(Received::Ignored("unknown type of event")),
+        None => Err(Rejected::Malformed("the event has no type")),
+    }
+}
+
+fn is_for_another_workspace(envelope: &Value, installed: &SlackInstallation) -> bool {
+    let Some(authorizations) = envelope.get("authorizations").and_then(Value::as_array) else {
+        return false;
+    };
+    let mut teams = authorizations
+        .iter()
+        .filter_map(|authorization| text_at(authorization, "/team_id"))
+        .peekable();
+    teams.peek().is_some() && teams.all(|team| team != installed.team)
+}
+
+fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+    let event = envelope.get("event").unwrap_or(&Value::Null);
+    if let Some(reason) = ignore_reason(event, installed) {
+        return Ok(Received::Ignored(reason));
+    }
+    let malformed = Rejected::Malformed("the message lacks an id, a channel or a sender");
+    let (Some(user), Some(chat), Some(ts), Some(event_id)) = (
+        text_at(event, "/user"),
+        text_at(event, "/channel"),
+        text_at(event, "/ts"),
+        text_at(envelope, "/event_id"),
+    ) else {
+        return Err(malformed);
+    };
+    // In a shared channel the envelope names our workspace, and the message names the sender's own.
+    let Some(account) = text_at(event, "/user_team")
+        .or_else(|| text_at(event, "/source_team"))
+        .or_else(|| text_at(event, "/team"))
+        .or_else(|| text_at(envelope, "/team_id"))
+    else {
+        return Err(malformed);
+    };
+    let Some(kind) = kind(event, chat, &installed.bot) else {
+        return Ok(Received::Ignored("a message without words"));
+    };
+    Ok(Received::Inbound(Box::new(Inbound {
+        channel: installed.channel.clone(),
+        delivery: delivery(event_id, chat, ts, text_at(event, "/client_msg_id"), installed),
+        sender: sender(account, user),
+        place: ChatPlace {
+            account: installed.account(),
+            chat: chat.to_owned(),
+            thread: Some(text_at(event, "/thread_ts").unwrap_or(ts).to_owned()),
+        },
+        direct: is_direct(event, chat),
+        message: Some(MessageRef {
+            chat: chat.to_owned(),
+            id: ts.to_owned(),
+        }),
+        kind,
+        response_url: None,
+    })))
+}
+
+/// Returns the reason why a message is not a user's request, if there is one. Bots must not trigger each other, and
+/// an edited message must not start a second turn.
+fn ignore_reason(event: &Value, installed: &SlackInstallation) -> Option<&'static str> {
+    match text_at(event, "/subtype") {
+        None | Some("file_share" | "thread_broadcast") => {}
+        Some("bot_message") => return Some("message of a bot"),
+        Some("message_changed" | "message_deleted") => return Some("a message was edited or deleted"),
+        Some(_) => return Some("a notice of slack, not a message"),
+    }
+    let is_set = |name: &str| event.get(name).is_some_and(|value| !value.is_null());
+    let user = text_at(event, "/user");
+    if user == Some(installed.bot.as_str()) {
+        return Some("message of our own");
+    }
+    if is_set("bot_id") || is_set("bot_profile") || user == Some("USLACKBOT") {
+        return Some("message of a bot");
+    }
+    if event.get("hidden").and_then(Value::as_bool) == Some(true) {
+        return Some("hidden message");
+    }
+    if is_set("edited") {
+        return Some("a message was edited or deleted");
+    }
+    None
+}
+
+fn is_direct(event: &Value, chat: &str) -> bool {
+    match text_at(event, "/channel_type") {
+        Some(channel_type) => channel_type == "im",
+        None => is_direct_id(chat),
+    }
+}
+
+fn kind(event: &Value, chat: &str, bot: &str) -> Option<InboundKind> {
+    let MessageText { text, mentions_bot } =
+        text::parse_text(text_at(event, "/text").unwrap_or_default(), bot);
+    let addressed = is_direct(event, chat) || mentions_bot || text_at(event, "/type") == Some("app_mention");
+    if let Some(join) = invite(&text) {
+        return Some(join);
+    }
+    let quoted = text::quoted(event);
+    let has_files = event
+        .get("files")
+        .and_then(Value::as_array)
+        .is_some_and(|files| !files.is_empty());
+    if !text.is_empty() || quoted.is_some() {
+        return Some(InboundKind::Text {
+            text,
+            quoted,
+            addressed,
+        });
+    }
+    if has_files {
+        return Some(InboundKind::Unsupported {
+            what: "file".to_owned(),
+        });
+    }
+    // A message with only the bot's name is treated as a request for help.
+    addressed.then(|| InboundKind::Command {
+        verb: "help".to_owned(),
+        arguments: String::new(),
+    })
+}
+
+/// Returns the identities of one message. `message` and `app_mention` of the same message share its `ts`; a client
+/// that sends a message twice repeats its own id. If two of our apps are in one workspace, both receive the message,
+/// and each has its own identities for it.
+fn delivery(
+    event_id: &str,
+    chat: &str,
+    ts: &str,
+    client_id: Option<&str>,
+    installed: &SlackInstallation,
+) -> Vec<String> {
+    let SlackInstallation { channel, team, .. } = installed;
+    let mut names = vec![
+        format!("slack:{channel}:event:{event_id}"),
+        format!("slack:{channel}:{team}:{chat}:{ts}"),
+    ];
+    names.extend(client_id.map(|id| format!("slack:{channel}:client:{team}:{id}")));
+    names
+}

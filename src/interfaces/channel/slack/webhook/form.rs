@@ -1,0 +1,166 @@
+//! Decodes forms: slash commands and button presses.
+
+use super::text;
+use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
+use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef, ResponseUrl};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The maximum number of form fields that are read; Slack sends about fifteen.
+const FIELDS_MAX: usize = 64;
+/// The maximum number of characters of a button's value, as Slack limits it.
+const TOKEN_CHARS_MAX: usize = 2_000;
+/// The maximum number of bytes of a response URL; Slack's have about 80.
+const RESPONSE_URL_BYTES_MAX: usize = 512;
+/// The time during which Slack accepts answers at a response URL. See
+/// <https://docs.slack.dev/interactivity/handling-user-interaction>.
+const RESPONSE_URL_KEPT: SignedDuration = SignedDuration::from_mins(30);
+
+pub(super) fn decode(
+    body: &[u8],
+    installed: &SlackInstallation,
+    at: Timestamp,
+) -> Result<Received, Rejected> {
+    let mut fields = BTreeMap::new();
+    for (name, value) in form_urlencoded::parse(body).take(FIELDS_MAX) {
+        if fields.insert(name.into_owned(), value.into_owned()).is_some() {
+            return Err(Rejected::Malformed("a field of the form is repeated"));
+        }
+    }
+    if fields.get("ssl_check").is_some_and(|value| value == "1") {
+        return Ok(Received::Answer(String::new()));
+    }
+    if let Some(payload) = fields.get("payload") {
+        return interaction(payload, installed);
+    }
+    if fields.contains_key("command") {
+        return slash_command(&fields, installed, at);
+    }
+    Err(Rejected::Malformed("the form is neither a command nor a press"))
+}
+
+fn slash_command(
+    fields: &BTreeMap<String, String>,
+    installed: &SlackInstallation,
+    at: Timestamp,
+) -> Result<Received, Rejected> {
+    let field = |name: &str| {
+        fields
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
+    };
+    let (Some(team), Some(user), Some(chat), Some(trigger)) = (
+        field("team_id"),
+        field("user_id"),
+        field("channel_id"),
+        field("trigger_id"),
+    ) else {
+        return Err(Rejected::Malformed(
+            "the command lacks a sender, a channel or an id",
+        ));
+    };
+    let words = text::parse_text(field("text").unwrap_or_default(), &installed.bot).text;
+    Ok(Received::Inbound(Box::new(Inbound {
+        channel: installed.channel.clone(),
+        delivery: vec![format!("slack:{}:trigger:{trigger}", installed.channel)],
+        sender: sender(team, user),
+        place: ChatPlace {
+            account: installed.account(),
+            chat: chat.to_owned(),
+            thread: None,
+        },
+        direct: is_direct_id(chat),
+        message: None,
+        kind: invite(&words).unwrap_or_else(|| command(&words)),
+        response_url: field("response_url")
+            .filter(|url| url.len() <= RESPONSE_URL_BYTES_MAX)
+            .map(|url| ResponseUrl::new(url.to_owned(), at.saturating_add(RESPONSE_URL_KEPT).unwrap_or(at))),
+    })))
+}
+
+fn command(words: &str) -> InboundKind {
+    let words = words.trim_start_matches(['/', '!']).trim();
+    let (verb, arguments) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let verb = if verb.is_empty() {
+        "help".to_owned()
+    } else {
+        verb.to_lowercase()
+    };
+    InboundKind::Command {
+        verb,
+        arguments: arguments.trim().to_owned(),
+    }
+}
+
+fn interaction(payload: &str, installed: &SlackInstallation) -> Result<Received, Rejected> {
+    let payload: Value =
+        serde_json::from_str(payload).map_err(|_| Rejected::Malformed("the payload is not JSON"))?;
+    match text_at(&payload, "/type") {
+        Some("block_actions") => press(&payload, installed),
+        Some(_) => Ok(Received::Ignored("unknown type of interaction")),
+        None => Err(Rejected::Malformed("the interaction has no type")),
+    }
+}
+
+fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+    let Some(action) = payload.pointer("/actions/0") else {
+        return Err(Rejected::Malformed("the press has no action"));
+    };
+    let token = match text_at(action, "/value") {
+        Some(token) if text_at(action, "/type") == Some("button") => token,
+        Some(_) | None => return Ok(Received::Ignored("a press without a token")),
+    };
+    if token.chars().count() > TOKEN_CHARS_MAX {
+        return Err(Rejected::Malformed("the token of the press is too long"));
+    }
+    // `team` is the workspace where the button was pressed. In a shared channel, only `user.team_id` is the workspace
+    // of the user who pressed it.
+    let team = text_at(payload, "/user/team_id").or_else(|| text_at(payload, "/team/id"));
+    let chat = text_at(payload, "/container/channel_id").or_else(|| text_at(payload, "/channel/id"));
+    let (Some(team), Some(user), Some(chat), Some(trigger), Some(action_ts)) = (
+        team,
+        text_at(payload, "/user/id"),
+        chat,
+        text_at(payload, "/trigger_id"),
+        text_at(action, "/action_ts"),
+    ) else {
+        return Err(Rejected::Malformed(
+            "the press lacks a sender, a channel or an id",
+        ));
+    };
+    let message = text_at(payload, "/container/message_ts").or_else(|| text_at(payload, "/message/ts"));
+    // An ephemeral message cannot be edited or reacted to, and begins no thread.
+    let is_ephemeral = payload
+        .pointer("/container/is_ephemeral")
+        .and_then(Value::as_bool)
+        == Some(true);
+    let message = message.filter(|_| !is_ephemeral);
+    let thread = text_at(payload, "/container/thread_ts")
+        .or_else(|| text_at(payload, "/message/thread_ts"))
+        .or(message);
+    Ok(Received::Inbound(Box::new(Inbound {
+        channel: installed.channel.clone(),
+        delivery: vec![format!(
+            "slack:{}:action:{trigger}:{action_ts}",
+            installed.channel
+        )],
+        sender: sender(team, user),
+        place: ChatPlace {
+            account: installed.account(),
+            chat: chat.to_owned(),
+            thread: thread.map(str::to_owned),
+        },
+        direct: is_direct_id(chat),
+        message: message.map(|ts| MessageRef {
+            chat: chat.to_owned(),
+            id: ts.to_owned(),
+        }),
+        kind: InboundKind::Click {
+            token: token.to_owned(),
+            callback: None,
+        },
+        response_url: None,
+    })))
+}

@@ -1,0 +1,134 @@
+//! Slack's signed requests: events, slash commands and button presses on one address, distinguished by their content
+//! type. The signature over the raw bytes is verified before anything is decoded. This module makes no decisions
+//! about permissions.
+
+mod event;
+mod form;
+mod text;
+
+use crate::base::config::SlackSettings;
+use crate::base::model::{Account, InboundKind, Installation, Platform, Secret, Sender};
+use crate::base::webhook::{
+    Received, Rejected, Webhook, refuse_other_schemes, require_fresh, single_header, verify_hex_hmac_sha256,
+};
+use bytes::Bytes;
+use http::{HeaderMap, Request, header};
+use jiff::Timestamp;
+use serde_json::Value;
+use std::sync::Arc;
+
+const SIGNATURE: &str = Platform::Slack.signature_header();
+const TIMESTAMP: &str = "x-slack-request-timestamp";
+/// The number of characters of an invite token.
+const INVITE_TOKEN_CHARS: usize = 43;
+
+pub(super) fn webhook(name: &str, settings: &SlackSettings, installation: &Installation) -> Arc<dyn Webhook> {
+    Arc::new(SlackWebhook {
+        signing_secret: settings.signing_secret.clone(),
+        installation: SlackInstallation {
+            channel: name.to_owned(),
+            team: installation.account.id.clone(),
+            bot: installation.bot_id.clone(),
+        },
+    })
+}
+
+struct SlackWebhook {
+    signing_secret: Secret,
+    installation: SlackInstallation,
+}
+
+/// The identity of this installation, which decoding compares with.
+struct SlackInstallation {
+    channel: String,
+    team: String,
+    bot: String,
+}
+
+impl SlackInstallation {
+    fn account(&self) -> Account {
+        Account {
+            platform: Platform::Slack,
+            id: self.team.clone(),
+        }
+    }
+}
+
+impl Webhook for SlackWebhook {
+    fn receive(&self, request: &Request<Bytes>, at: Timestamp) -> Result<Received, Rejected> {
+        let headers = request.headers();
+        // The signature is checked first, so that a sender without the secret gets the same answer as for an unknown
+        // name.
+        self.verify(headers, request.body(), at)?;
+        if headers.contains_key(header::CONTENT_ENCODING) {
+            return Err(Rejected::Unsupported("encoded bodies are not accepted"));
+        }
+        match content_type(headers).as_deref() {
+            Some("application/json") => event::decode(request.body(), &self.installation),
+            Some("application/x-www-form-urlencoded") => form::decode(request.body(), &self.installation, at),
+            Some(_) | None => Err(Rejected::Unsupported("neither JSON nor a form")),
+        }
+    }
+}
+
+impl SlackWebhook {
+    fn verify(&self, headers: &HeaderMap, body: &[u8], at: Timestamp) -> Result<(), Rejected> {
+        refuse_other_schemes(headers, &[SIGNATURE])?;
+        let sent = single_header(headers, TIMESTAMP)?;
+        let hex = single_header(headers, SIGNATURE)?
+            .strip_prefix("v0=")
+            .ok_or(Rejected::Unauthenticated("the signature is not of version 0"))?;
+        let parts: [&[u8]; 4] = [b"v0:", sent.as_bytes(), b":", body];
+        if !verify_hex_hmac_sha256(&[&self.signing_secret], &parts, hex) {
+            return Err(Rejected::Unauthenticated("hook.forged"));
+        }
+        // The time is checked after the signature, so that the audit log can distinguish a replay from a forgery.
+        require_fresh(sent, at)
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    let essence = value.split(';').next().unwrap_or_default();
+    Some(essence.trim().to_ascii_lowercase())
+}
+
+/// Returns the sender as the audit log names it.
+fn sender(account: &str, id: &str) -> Sender {
+    Sender {
+        platform: Platform::Slack,
+        account: account.to_owned(),
+        id: id.to_owned(),
+    }
+}
+
+/// Returns the text at a path such as `/event/user`; `None` if it is missing, empty or not a text.
+fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    // `Value::pointer` would allocate two strings for each name to undo escapes that our names do not have.
+    path.split('/')
+        .skip(1)
+        .try_fold(value, |value, name| value.get(name))
+        .and_then(Value::as_str)
+        .filter(|text| !text.is_empty())
+}
+
+/// Returns the invite of a text that is exactly `join <token>`.
+fn invite(text: &str) -> Option<InboundKind> {
+    let mut words = text.split_whitespace();
+    let (verb, token, rest) = (words.next()?, words.next()?, words.next());
+    let token_shaped = token.len() == INVITE_TOKEN_CHARS
+        && token
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    (verb.eq_ignore_ascii_case("join") && token_shaped && rest.is_none()).then(|| InboundKind::Join {
+        token: token.to_owned(),
+    })
+}
+
+/// Returns true for the id of a one-to-one chat. Used for payloads without the kind of the chat.
+fn is_direct_id(channel: &str) -> bool {
+    channel.starts_with('D')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,410 @@
+//! Telegram: renders replies and delivers operations. It uses text with entities instead of a markup language, so
+//! that text of a model or a repository cannot break or change a message.
+
+mod api;
+mod form;
+mod auto_links;
+mod limits;
+mod poll;
+mod render;
+mod split;
+mod text;
+mod webhook;
+
+use super::{CallPurpose, Channel, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
+use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
+use crate::base::model::{
+    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply,
+};
+use crate::base::webhook::Webhook;
+use api::{ApiError, BotApi};
+use async_trait::async_trait;
+use bytes::Bytes;
+use jiff::Timestamp;
+use render::{RenderOptions, TelegramPayload, plain, render};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The requested updates. Edits are included so that they are audited and ignored.
+const ALLOWED_UPDATES: [&str; 4] = ["message", "edited_message", "callback_query", "my_chat_member"];
+/// The maximum number of concurrent requests from Telegram to the webhook.
+const CONNECTIONS_MAX: u32 = 40;
+/// The maximum number of bytes of a file that a bot may send.
+const FILE_BYTES_MAX: usize = 50 * 1000 * 1000;
+/// The maximum number of UTF-16 units of a caption.
+const CAPTION_UNITS_MAX: usize = 1024;
+/// The maximum number of UTF-16 units of the answer to a button press.
+const ANSWER_UNITS_MAX: usize = 200;
+
+/// The commands that Telegram suggests while a user types.
+const COMMANDS: [(&str, &str); 14] = [
+    ("help", "list what I can do here"),
+    ("status", "show what is running, waiting and prepared"),
+    (
+        "diff",
+        "show the prepared change, or its effect on one environment",
+    ),
+    ("risk", "show the risks of the prepared change"),
+    ("patch", "send the prepared change as a patch file"),
+    ("envs", "list the environments, and which of them change"),
+    ("render", "show the objects of an environment as YAML"),
+    ("who_imports", "list the entry points that a file affects"),
+    ("undo", "undo the edits of the last turn"),
+    ("discard", "discard the prepared change"),
+    ("clear", "clear the history; the prepared change stays"),
+    ("context", "show what the model sees of this conversation"),
+    ("usage", "show the tokens you used"),
+    ("stop", "stop what is running"),
+];
+
+struct TelegramChannel {
+    name: String,
+    installation: Installation,
+    api: BotApi,
+    mode: TelegramMode,
+    link_hosts: Vec<String>,
+}
+
+#[async_trait]
+impl ChannelKind for TelegramSettings {
+    fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
+        split::split(reply, &server.link_hosts)
+    }
+
+    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
+        split::fits(reply, &server.link_hosts, messages_max)
+    }
+
+    fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>> {
+        webhook::webhook(name, self, installation)
+    }
+
+    /// Requests the bot's identity, and configures how Telegram delivers updates.
+    async fn connect(
+        &self,
+        name: &str,
+        server: &ServerSettings,
+        http: &reqwest::Client,
+    ) -> Result<Arc<dyn Channel>, SendError> {
+        let api = BotApi::new(http.clone(), &self.api_base_url, self.bot_token.clone());
+        let me = api
+            .call("getMe", &json!({}))
+            .await
+            .map_err(ApiError::into_repeatable_error)?;
+        let channel = TelegramChannel {
+            name: name.to_owned(),
+            installation: installation(&me)?,
+            api,
+            mode: self.mode,
+            link_hosts: server.link_hosts.clone(),
+        };
+        channel
+            .register(self, server)
+            .await
+            .map_err(ApiError::into_repeatable_error)?;
+        channel.suggest_commands().await;
+        Ok(Arc::new(channel))
+    }
+}
+
+fn installation(me: &Value) -> Result<Installation, SendError> {
+    let (Some(id), Some(name)) = (me["id"].as_i64(), me["username"].as_str()) else {
+        return Err(SendError::Refused("getMe returned no bot".to_owned()));
+    };
+    Ok(Installation {
+        account: Account {
+            platform: Platform::Telegram,
+            id: id.to_string(),
+        },
+        bot_id: id.to_string(),
+        bot_name: name.to_owned(),
+    })
+}
+
+#[async_trait]
+impl Channel for TelegramChannel {
+    fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    async fn deliver(&self, op: &Op) -> Result<Delivered, SendError> {
+        let place = &op.place;
+        match &op.action {
+            Action::React { message, receipt } => self.react(message, *receipt).await,
+            Action::Post { reply, reply_to, .. } => self.post(place, reply, reply_to.as_ref()).await,
+            Action::Edit { message, reply } => self.edit(message, reply).await,
+            Action::Fill { .. } => Err(SendError::Refused("a fill has no message yet".to_owned())),
+            Action::Notice { to, reply } => self.post(&private_place(place, &to.id), reply, None).await,
+            Action::Upload {
+                file_name,
+                content,
+                caption,
+            } => self.upload(place, file_name, content, caption).await,
+            Action::AnswerClick {
+                callback: Some(callback),
+                text,
+                ..
+            } => self.answer_click(callback, text).await,
+            Action::AnswerClick {
+                callback: None,
+                to,
+                text,
+            } => {
+                let reply = Reply::text(text.as_str());
+                self.post(&private_place(place, &to.id), &reply, None).await
+            }
+        }
+    }
+
+    /// Returns false: Telegram gives bots no access to the history.
+    fn can_find(&self) -> bool {
+        false
+    }
+
+    async fn find(&self, _op: &Op, _since: Timestamp) -> Result<DeliveryLookup, SendError> {
+        Ok(DeliveryLookup::CannotTell)
+    }
+
+    async fn probe(&self) -> Result<(), SendError> {
+        let asked = self.api.call("getMe", &json!({})).await;
+        asked.map(|_| ()).map_err(ApiError::into_repeatable_error)
+    }
+
+    fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
+        limits::limits(op, call)
+    }
+
+    async fn poll(&self, inbox: mpsc::Sender<PolledInbound>, cancel: CancellationToken) {
+        if self.mode == TelegramMode::Polling {
+            poll::poll(&self.name, &self.installation, &self.api, &inbox, &cancel).await;
+        }
+    }
+}
+
+impl TelegramChannel {
+    async fn register(&self, settings: &TelegramSettings, server: &ServerSettings) -> Result<(), ApiError> {
+        match settings.mode {
+            TelegramMode::Polling => {
+                let keep = json!({"drop_pending_updates": false});
+                self.api.call("deleteWebhook", &keep).await?;
+            }
+            // Without a public address, the operator registers the webhook manually.
+            TelegramMode::Webhook if server.public_url.is_empty() => {}
+            TelegramMode::Webhook => {
+                let Some(secret) = &settings.secret_token else {
+                    return Err(ApiError::Refused {
+                        code: 0,
+                        description: "a webhook needs `secret_token`".to_owned(),
+                    });
+                };
+                let parameters = json!({
+                    "url": format!("{}/in/{}", server.public_url.trim_end_matches('/'), self.name),
+                    "secret_token": secret.expose(),
+                    "allowed_updates": ALLOWED_UPDATES,
+                    "max_connections": CONNECTIONS_MAX,
+                });
+                self.api.call("setWebhook", &parameters).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the commands that Telegram suggests. They are optional: a bot without them works.
+    async fn suggest_commands(&self) {
+        let commands: Vec<Value> = COMMANDS
+            .iter()
+            .map(|(command, description)| json!({"command": command, "description": description}))
+            .collect();
+        if let Err(err) = self
+            .api
+            .call("setMyCommands", &json!({"commands": commands}))
+            .await
+        {
+            let why = err.into_repeatable_error();
+            tracing::warn!(
+                channel = self.name,
+                "the commands could not be registered with telegram: {why}"
+            );
+        }
+    }
+
+    /// Sets a reaction on a message. Bots may only use a fixed set of reactions. It has no hourglass, so the writing
+    /// hand means that a message is queued.
+    async fn react(&self, message: &MessageRef, receipt: Receipt) -> Result<Delivered, SendError> {
+        let emoji = match receipt {
+            Receipt::Seen | Receipt::Started => "👀",
+            Receipt::Queued => "✍",
+        };
+        let parameters = json!({
+            "chat_id": number(&message.chat)?,
+            "message_id": number(&message.id)?,
+            "reaction": [{"type": "emoji", "emoji": emoji}],
+        });
+        self.repeatable("setMessageReaction", &parameters).await
+    }
+
+    async fn post(
+        &self,
+        place: &ChatPlace,
+        reply: &Reply,
+        reply_to: Option<&MessageRef>,
+    ) -> Result<Delivered, SendError> {
+        let rendered = self.render(reply, &place.chat);
+        let mut parameters = with_text(json!({"chat_id": number(&place.chat)?}), &rendered);
+        if let Some(thread) = &place.thread {
+            parameters["message_thread_id"] = json!(number(thread)?);
+        }
+        if let Some(message) = reply_to {
+            parameters["reply_parameters"] =
+                json!({"message_id": number(&message.id)?, "allow_sending_without_reply": true});
+        }
+        let sent = self
+            .call_with_fallbacks("sendMessage", parameters, &rendered)
+            .await;
+        let sent = sent.map_err(ApiError::into_post_error)?;
+        Ok(Delivered {
+            message: message_of(&sent),
+        })
+    }
+
+    async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
+        let rendered = self.render(reply, &message.chat);
+        let target = json!({"chat_id": number(&message.chat)?, "message_id": number(&message.id)?});
+        let parameters = with_text(target, &rendered);
+        match self
+            .call_with_fallbacks("editMessageText", parameters, &rendered)
+            .await
+        {
+            Ok(_) => Ok(Delivered::default()),
+            Err(err) if err.says("message is not modified") => Ok(Delivered::default()),
+            Err(err) => Err(err.into_repeatable_error()),
+        }
+    }
+
+    /// Sends a text. If Telegram refuses the decorations of the text, it is sent again without them, because a plain
+    /// answer is better than none.
+    async fn call_with_fallbacks(
+        &self,
+        method: &str,
+        mut parameters: Value,
+        rendered: &TelegramPayload,
+    ) -> Result<Value, ApiError> {
+        loop {
+            let err = match self.api.call(method, &parameters).await {
+                Ok(sent) => return Ok(sent),
+                Err(err) => err,
+            };
+            let Some(fields) = parameters.as_object_mut() else {
+                return Err(err);
+            };
+            let is_unreadable = err.says("can't parse entities") || err.says("message is too long");
+            let has_lost_target = err.says("replied not found") || err.says("message to reply not found");
+            if is_unreadable && fields.remove("entities").is_some() {
+                fields.insert("text".to_owned(), json!(plain(&rendered.body)));
+            } else if !(has_lost_target && fields.remove("reply_parameters").is_some()) {
+                return Err(err);
+            }
+            tracing::warn!(
+                channel = self.name,
+                "telegram refused the format of a message; it is sent with less formatting"
+            );
+        }
+    }
+
+    async fn upload(
+        &self,
+        place: &ChatPlace,
+        file_name: &str,
+        content: &Bytes,
+        caption: &str,
+    ) -> Result<Delivered, SendError> {
+        if content.len() > FILE_BYTES_MAX {
+            return Err(SendError::Refused("the file is larger than 50 MB".to_owned()));
+        }
+        let mut fields = vec![("chat_id", number(&place.chat)?.to_string())];
+        if let Some(thread) = &place.thread {
+            fields.push(("message_thread_id", number(thread)?.to_string()));
+        }
+        let caption = render::caption(caption, CAPTION_UNITS_MAX);
+        if !caption.text.is_empty() {
+            fields.push(("caption", caption.text));
+            fields.push(("caption_entities", json!(caption.entities).to_string()));
+        }
+        fields.push(("disable_content_type_detection", "true".to_owned()));
+        let form = form::form(&fields, file_name, content);
+        let sent = self
+            .api
+            .upload("sendDocument", &form.content_type, form.body)
+            .await;
+        let sent = sent.map_err(ApiError::into_post_error)?;
+        Ok(Delivered {
+            message: message_of(&sent),
+        })
+    }
+
+    async fn answer_click(&self, callback: &str, text: &str) -> Result<Delivered, SendError> {
+        let mut parameters = json!({"callback_query_id": callback});
+        let text = render::unmarked(text, ANSWER_UNITS_MAX);
+        if !text.is_empty() {
+            parameters["text"] = json!(text);
+        }
+        match self.api.call("answerCallbackQuery", &parameters).await {
+            Ok(_) => Ok(Delivered::default()),
+            // The query has expired, so the answer is no longer needed.
+            Err(err) if err.says("query is too old") => Ok(Delivered::default()),
+            Err(err) => Err(err.into_repeatable_error()),
+        }
+    }
+
+    async fn repeatable(&self, method: &str, parameters: &Value) -> Result<Delivered, SendError> {
+        let called = self.api.call(method, parameters).await;
+        called
+            .map(|_| Delivered::default())
+            .map_err(ApiError::into_repeatable_error)
+    }
+
+    fn render(&self, reply: &Reply, chat: &str) -> TelegramPayload {
+        let setting = RenderOptions {
+            link_hosts: &self.link_hosts,
+            chat: Some(chat),
+        };
+        render(reply, setting)
+    }
+}
+
+fn with_text(mut parameters: Value, rendered: &TelegramPayload) -> Value {
+    parameters["text"] = json!(rendered.body.text);
+    parameters["entities"] = json!(rendered.body.entities);
+    parameters["link_preview_options"] = json!({"is_disabled": true});
+    if let Some(keyboard) = &rendered.keyboard {
+        parameters["reply_markup"] = keyboard.clone();
+    }
+    parameters
+}
+
+fn message_of(sent: &Value) -> Option<MessageRef> {
+    Some(MessageRef {
+        chat: sent["chat"]["id"].as_i64()?.to_string(),
+        id: sent["message_id"].as_i64()?.to_string(),
+    })
+}
+
+/// Returns the private chat of a user with the bot; its id is the user's id. Telegram has no other ephemeral messages
+/// in groups, and refuses this one if the user has never opened the private chat.
+fn private_place(place: &ChatPlace, user: &str) -> ChatPlace {
+    if place.chat == user {
+        return place.clone();
+    }
+    ChatPlace {
+        account: place.account.clone(),
+        chat: user.to_owned(),
+        thread: None,
+    }
+}
+
+fn number(id: &str) -> Result<i64, SendError> {
+    id.parse()
+        .map_err(|_| SendError::Refused("not a chat or message of telegram".to_owned()))
+}

@@ -1,0 +1,332 @@
+//! Renders a reply as one Telegram message: text with entities, and a keyboard. No markup language is used.
+
+use super::text::{EntityKind, EntityText, RichText};
+use crate::base::model::{Button, ButtonStyle, Reply, ReplyPart, Sender};
+use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
+use crate::interfaces::channel::visible::{escape_code, escape_line};
+use serde_json::{Value, json};
+
+/// The maximum number of UTF-16 units of one message.
+pub(super) const UNITS_MAX: usize = 4096;
+/// The maximum number of entities of one message. Telegram silently drops further ones, and dropped code could become
+/// a link.
+pub(super) const ENTITIES_MAX: usize = 100;
+/// The maximum width of a table of facts in columns, so that it fits a phone; wider tables become plain lines.
+const COLUMNS_MAX: usize = 40;
+/// The maximum number of buttons in a row that is still readable on a phone.
+const ROW_MAX: usize = 3;
+
+/// A message in Telegram's format.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TelegramPayload {
+    /// The text and its entities; never empty.
+    pub(super) body: EntityText,
+    /// `reply_markup`, if there are buttons.
+    pub(super) keyboard: Option<Value>,
+}
+
+/// Rendering options that are not part of the reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RenderOptions<'a> {
+    /// The hosts whose links stay clickable.
+    pub(super) link_hosts: &'a [String],
+    /// The target chat, if known: in a user's private chat, mentions are left out.
+    pub(super) chat: Option<&'a str>,
+}
+
+impl TelegramPayload {
+    /// Returns true if the message respects Telegram's limits.
+    pub(super) fn fits(&self) -> bool {
+        self.body.units <= UNITS_MAX && self.body.entities.len() <= ENTITIES_MAX
+    }
+}
+
+/// Renders a reply.
+pub(super) fn render(reply: &Reply, setting: RenderOptions<'_>) -> TelegramPayload {
+    let mut page = MessageBuilder {
+        text: RichText::default(),
+        setting,
+    };
+    let mut rows = Vec::new();
+    let mut previous = None;
+    for part in &reply.parts {
+        if let ReplyPart::Buttons { buttons } = part {
+            rows.extend(
+                buttons
+                    .chunks(ROW_MAX)
+                    .map(|row| row.iter().map(button).collect::<Vec<_>>()),
+            );
+            continue;
+        }
+        page.text.separate(gap(previous, part));
+        page.part(part);
+        previous = Some(part);
+    }
+    if page.text.is_blank() {
+        page.text = RichText::default();
+        page.text.push("(nothing to show)");
+    }
+    TelegramPayload {
+        body: page.text.finish(),
+        keyboard: (!rows.is_empty()).then(|| json!({"inline_keyboard": rows})),
+    }
+}
+
+/// Renders one line of Drydock with its code marked, of at most `units_max` UTF-16 units; a longer line loses its
+/// marks.
+pub(super) fn caption(text: &str, units_max: usize) -> EntityText {
+    let mut page = MessageBuilder {
+        text: RichText::default(),
+        setting: RenderOptions {
+            link_hosts: &[],
+            chat: None,
+        },
+    };
+    page.inlines(&backticks(text), None);
+    let finished = page.text.finish();
+    match finished.units <= units_max && finished.entities.len() <= ENTITIES_MAX {
+        true => finished,
+        false => EntityText {
+            text: line(&finished.text, units_max),
+            ..EntityText::default()
+        },
+    }
+}
+
+/// Returns the text of a caption without marks, for places where Telegram shows none.
+pub(super) fn unmarked(text: &str, units_max: usize) -> String {
+    line(&caption(text, usize::MAX).text, units_max)
+}
+
+/// Returns any text as one line without entities, of at most `units_max` UTF-16 units.
+pub(super) fn line(text: &str, units_max: usize) -> String {
+    let mut rich = RichText::default();
+    rich.push(text);
+    let finished = rich.finish().text;
+    let mut units = 0;
+    finished
+        .chars()
+        .take_while(|character| {
+            units += character.len_utf16();
+            units <= units_max
+        })
+        .collect()
+}
+
+/// Returns the text of a body without entities, used when Telegram refuses them.
+pub(super) fn plain(body: &EntityText) -> String {
+    line(&body.text, UNITS_MAX)
+}
+
+fn gap(previous: Option<&ReplyPart>, part: &ReplyPart) -> usize {
+    let is_box = |part: &ReplyPart| matches!(part, ReplyPart::Code { .. } | ReplyPart::Facts { .. });
+    match previous {
+        Some(ReplyPart::Heading { .. } | ReplyPart::Mention { .. }) => 1,
+        Some(previous) if is_box(previous) || is_box(part) => 1,
+        Some(_) | None => 2,
+    }
+}
+
+fn button(button: &Button) -> Value {
+    let mut json = json!({"text": escape_line(&button.label), "callback_data": button.token});
+    match button.style {
+        ButtonStyle::Plain => {}
+        ButtonStyle::Primary => json["style"] = json!("primary"),
+        ButtonStyle::Danger => json["style"] = json!("danger"),
+    }
+    json
+}
+
+struct MessageBuilder<'a> {
+    text: RichText,
+    setting: RenderOptions<'a>,
+}
+
+impl MessageBuilder<'_> {
+    fn part(&mut self, part: &ReplyPart) {
+        match part {
+            ReplyPart::Mention { to } => self.mention(to),
+            ReplyPart::Heading { text } => self.inlines(&backticks(text), Some(&EntityKind::Bold)),
+            ReplyPart::Text { text } => self.inlines(&backticks(text), None),
+            ReplyPart::Markdown { text } => {
+                let blocks = parse(text, self.setting.link_hosts);
+                self.blocks(&blocks, Nesting::default());
+            }
+            ReplyPart::Code { language, text } => self.code(language, text),
+            ReplyPart::Facts { rows } => self.facts(rows),
+            ReplyPart::Footer { text } => self.inlines(&backticks(text), Some(&EntityKind::Italic)),
+            ReplyPart::Buttons { .. } => {}
+        }
+    }
+
+    fn mention(&mut self, to: &Sender) {
+        let Ok(id) = to.id.parse() else { return };
+        if self.setting.chat == Some(to.id.as_str()) {
+            return;
+        }
+        self.text.push("For ");
+        self.text.push_as("you", EntityKind::Person { id });
+        self.text.push(":");
+    }
+
+    fn code(&mut self, language: &str, text: &str) {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '#');
+        let language: String = language.chars().take_while(|c| is_word(*c)).take(32).collect();
+        let text = text.trim_end_matches('\n');
+        let shown = if text.trim().is_empty() { "(empty)" } else { text };
+        self.text
+            .push_as(&escape_code(shown), EntityKind::Pre { language });
+    }
+
+    fn facts(&mut self, rows: &[(String, String)]) {
+        let rows: Vec<(String, String)> = rows
+            .iter()
+            .map(|(label, value)| (escape_line(label), escape_line(value)))
+            .collect();
+        let width = |text: &str| text.chars().count();
+        let column = rows.iter().map(|(label, _)| width(label)).max().unwrap_or(0);
+        let is_narrow = rows
+            .iter()
+            .all(|(_, value)| column + 2 + width(value) <= COLUMNS_MAX && !value.contains('`'));
+        if is_narrow {
+            let lines: Vec<String> = rows
+                .iter()
+                .map(|(label, value)| format!("{label}{}  {value}", " ".repeat(column - width(label))))
+                .collect();
+            return self.code("", &lines.join("\n"));
+        }
+        for (label, value) in &rows {
+            self.text.separate(1);
+            self.inlines(&fact(label, SpanStyle::default()), Some(&EntityKind::Bold));
+            self.text.push_as(":", EntityKind::Bold);
+            self.text.push(" ");
+            self.inlines(&fact(value, SpanStyle::default()), None);
+        }
+    }
+
+    fn blocks(&mut self, blocks: &[MarkdownBlock], nesting: Nesting) {
+        for (index, block) in blocks.iter().enumerate() {
+            if index > 0 {
+                let is_close = nesting.indent > 0 || is_box(block) || is_box(&blocks[index - 1]);
+                self.text.separate(if is_close { 1 } else { 2 });
+                self.indent(block, nesting);
+            }
+            self.block(block, nesting);
+        }
+    }
+
+    fn indent(&mut self, block: &MarkdownBlock, nesting: Nesting) {
+        if !matches!(block, MarkdownBlock::List { .. } | MarkdownBlock::Code { .. }) {
+            self.text.push(&" ".repeat(nesting.indent));
+        }
+    }
+
+    fn block(&mut self, block: &MarkdownBlock, nesting: Nesting) {
+        match block {
+            MarkdownBlock::Paragraph(inlines) => self.inlines(inlines, None),
+            MarkdownBlock::Heading { inlines, .. } => self.inlines(inlines, Some(&EntityKind::Bold)),
+            MarkdownBlock::Code { language, text } => self.code(language, text),
+            MarkdownBlock::List { start, items } => self.list(*start, items, nesting),
+            MarkdownBlock::Quote(blocks) => self.quote(blocks, nesting),
+            MarkdownBlock::Rule => self.text.push("———"),
+        }
+    }
+
+    fn list(&mut self, start: Option<u64>, items: &[Vec<MarkdownBlock>], nesting: Nesting) {
+        for (index, item) in (0_u64..).zip(items) {
+            if index > 0 || nesting.indent > 0 {
+                self.text.separate(1);
+            }
+            self.text.push(&" ".repeat(nesting.indent));
+            match start {
+                Some(start) => self.text.push(&format!("{}. ", start.saturating_add(index))),
+                None => self.text.push("• "),
+            }
+            if item
+                .first()
+                .is_some_and(|block| matches!(block, MarkdownBlock::Code { .. }))
+            {
+                self.text.separate(1);
+            }
+            let deeper = Nesting {
+                indent: nesting.indent + 2,
+                ..nesting
+            };
+            self.blocks(item, deeper);
+        }
+    }
+
+    /// Renders a quote. Telegram has no nested quotes, so inner ones become part of the outer.
+    fn quote(&mut self, blocks: &[MarkdownBlock], nesting: Nesting) {
+        let start = self.text.position();
+        self.blocks(
+            blocks,
+            Nesting {
+                in_quote: true,
+                ..nesting
+            },
+        );
+        if !nesting.in_quote {
+            self.text.mark_from(start, EntityKind::Quote);
+        }
+    }
+
+    /// Renders inline content. Code and links keep their own style: Telegram allows no other entity on code.
+    fn inlines(&mut self, inlines: &[Inline], look: Option<&EntityKind>) {
+        for inline in inlines {
+            let start = self.text.position();
+            self.text.push(inline.text());
+            let style = match inline {
+                Inline::Code { .. } => {
+                    self.text.mark_from(start, EntityKind::Code);
+                    continue;
+                }
+                Inline::Link { url, style, .. } => {
+                    self.text.mark_from(start, EntityKind::Link { url: url.clone() });
+                    style
+                }
+                Inline::Text { style, .. } => style,
+            };
+            let is_bold = style.bold || look == Some(&EntityKind::Bold);
+            let is_italic = style.italic || look == Some(&EntityKind::Italic);
+            let marks = [
+                (is_bold, EntityKind::Bold),
+                (is_italic, EntityKind::Italic),
+                (style.strike, EntityKind::Strike),
+            ];
+            for (_, look) in marks.into_iter().filter(|(is_set, _)| *is_set) {
+                self.text.mark_from(start, look);
+            }
+        }
+    }
+}
+
+fn is_box(block: &MarkdownBlock) -> bool {
+    matches!(block, MarkdownBlock::Code { .. })
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Nesting {
+    indent: usize,
+    in_quote: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RenderOptions, render};
+    use crate::base::model::{Reply, ReplyPart};
+    use proptest::prelude::{ProptestConfig, prop_assert, proptest};
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// T43, T58: facts have at most as many lines as there are rows, for any names of files, checks and
+        /// environments; trailing blank lines are removed.
+        #[test]
+        fn no_name_makes_a_line_of_its_own(rows in proptest::collection::vec((".*", ".*|a\nb|`.*"), 1..8)) {
+            let setting = RenderOptions { link_hosts: &[], chat: None };
+            let rendered = render(&Reply { parts: vec![ReplyPart::Facts { rows: rows.clone() }] }, setting);
+            prop_assert!(rendered.body.text.split('\n').count() <= rows.len(), "{}", rendered.body.text);
+        }
+    }
+}

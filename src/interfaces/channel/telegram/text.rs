@@ -1,0 +1,213 @@
+//! Text with entities, as Telegram requires it: offsets in UTF-16 units, and no markup language that untrusted text
+//! could break. Texts that Telegram would convert to links are broken up first.
+
+use super::auto_links::joiner_positions;
+use crate::interfaces::channel::visible::escape_text;
+use serde_json::{Value, json};
+use std::ops::Range;
+
+/// A text under construction, with marks on parts of it.
+#[derive(Debug, Default)]
+pub(super) struct RichText {
+    text: String,
+    marks: Vec<Mark>,
+}
+
+#[derive(Debug)]
+struct Mark {
+    range: Range<usize>,
+    kind: EntityKind,
+}
+
+/// The style or the function of a part of the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum EntityKind {
+    Bold,
+    Italic,
+    Strike,
+    Code,
+    Pre { language: String },
+    Quote,
+    Link { url: String },
+    Person { id: i64 },
+}
+
+impl EntityKind {
+    fn is_preformatted(&self) -> bool {
+        matches!(self, Self::Code | Self::Pre { .. })
+    }
+
+    /// Returns true if Telegram makes no links within this entity.
+    fn is_protected(&self) -> bool {
+        self.is_preformatted() || matches!(self, Self::Person { .. })
+    }
+
+    fn entity(&self, offset: usize, length: usize) -> Value {
+        let mut entity = json!({"offset": offset, "length": length, "type": self.name()});
+        match self {
+            Self::Pre { language } if !language.is_empty() => entity["language"] = json!(language),
+            Self::Link { url } => entity["url"] = json!(url),
+            Self::Person { id } => {
+                entity["user"] = json!({"id": id, "is_bot": false, "first_name": "you"});
+            }
+            Self::Bold | Self::Italic | Self::Strike | Self::Code | Self::Pre { .. } | Self::Quote => {}
+        }
+        entity
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Bold => "bold",
+            Self::Italic => "italic",
+            Self::Strike => "strikethrough",
+            Self::Code => "code",
+            Self::Pre { .. } => "pre",
+            Self::Quote => "blockquote",
+            Self::Link { .. } => "text_link",
+            Self::Person { .. } => "text_mention",
+        }
+    }
+}
+
+/// A finished text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct EntityText {
+    /// The text.
+    pub(super) text: String,
+    /// The length of the text in UTF-16 units.
+    pub(super) units: usize,
+    /// The entities of the text.
+    pub(super) entities: Vec<Value>,
+}
+
+impl RichText {
+    /// Returns true if the text has no visible character yet.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.chars().all(is_invisible)
+    }
+
+    /// Returns the position of the next text, for [`RichText::mark_from`].
+    pub(super) fn position(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Appends text, with control and direction characters made visible.
+    pub(super) fn push(&mut self, text: &str) {
+        self.text.push_str(&escape_text(text));
+    }
+
+    /// Appends marked text.
+    pub(super) fn push_as(&mut self, text: &str, look: EntityKind) {
+        let start = self.position();
+        self.push(text);
+        self.mark_from(start, look);
+    }
+
+    /// Marks all text since `start`.
+    pub(super) fn mark_from(&mut self, start: usize, look: EntityKind) {
+        let end = self.text.len();
+        if start == end {
+            return;
+        }
+        if let Some(last) = self.marks.last_mut()
+            && last.range.end == start
+            && last.kind == look
+            && matches!(look, EntityKind::Bold | EntityKind::Italic | EntityKind::Strike)
+        {
+            last.range.end = end;
+            return;
+        }
+        self.marks.push(Mark {
+            range: start..end,
+            kind: look,
+        });
+    }
+
+    /// Starts a new line, so that there are `lines` line ends in total; does nothing at the very start.
+    pub(super) fn separate(&mut self, lines: usize) {
+        if self.text.is_empty() {
+            return;
+        }
+        let there = self
+            .text
+            .bytes()
+            .rev()
+            .take_while(|byte| *byte == b'\n')
+            .take(lines)
+            .count();
+        self.text.extend(std::iter::repeat_n('\n', lines - there));
+    }
+
+    /// Breaks up texts that would become links, and converts positions to UTF-16 units.
+    pub(super) fn finish(self) -> EntityText {
+        let protected: Vec<Range<usize>> = self
+            .marks
+            .iter()
+            .filter(|mark| mark.kind.is_protected())
+            .map(|mark| mark.range.clone())
+            .collect();
+        let end = self.text.trim_end().len();
+        let shown = self.text.get(..end).unwrap_or_default();
+        let breaks = joiner_positions(shown, &protected);
+        let (text, units_at) = joined(shown, &breaks);
+        let mut entities: Vec<(usize, usize, &EntityKind)> = self
+            .marks
+            .iter()
+            .filter_map(|mark| {
+                let from = *units_at.get(mark.range.start)?;
+                let to = *units_at.get(mark.range.end.min(end))?;
+                (from < to).then_some((from, to - from, &mark.kind))
+            })
+            .collect();
+        // Outer entities come first, as Telegram sorts them.
+        entities.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        EntityText {
+            units: text.encode_utf16().count(),
+            entities: entities
+                .iter()
+                .map(|(offset, length, look)| look.entity(*offset, *length))
+                .collect(),
+            text,
+        }
+    }
+}
+
+/// Returns true for an invisible character. Telegram treats a text of such characters as empty and refuses it.
+fn is_invisible(character: char) -> bool {
+    character.is_whitespace()
+        || matches!(character,
+            '\u{ad}'
+            | '\u{34f}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2060}'..='\u{2064}'
+            | '\u{206a}'..='\u{206f}'
+            | '\u{2800}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Returns the text with a word joiner at each of `joiner_positions`, and for each byte of the original text the
+/// number of UTF-16 units before it in the new text.
+fn joined(text: &str, breaks: &[usize]) -> (String, Vec<usize>) {
+    let mut breaks = breaks.iter().copied().peekable();
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut units_at = Vec::with_capacity(text.len() + 1);
+    let mut units = 0;
+    for (byte, character) in text.char_indices() {
+        if breaks.next_if_eq(&byte).is_some() {
+            out.push(super::auto_links::JOINER);
+            units += super::auto_links::JOINER.len_utf16();
+        }
+        units_at.resize(byte + character.len_utf8(), units);
+        units += character.len_utf16();
+        out.push(character);
+    }
+    units_at.push(units);
+    (out, units_at)
+}

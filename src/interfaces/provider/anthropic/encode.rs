@@ -1,0 +1,220 @@
+//! Encodes a conversation as a Messages request. The growing fields come last and only the cache marker moves, so
+//! each request begins with the bytes of the previous one.
+
+use super::PROVIDER;
+use crate::base::model::{Assistant, ContentBlock, Step, ToolCall, ToolResult};
+use crate::interfaces::provider::TurnRequest;
+use crate::interfaces::provider::answer::RequestIds;
+use crate::interfaces::provider::codec::AnswerMode;
+use crate::interfaces::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Content<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: Role,
+    content: Vec<Content<'a>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    User,
+    Assistant,
+}
+
+/// A block. Untagged, with its type as a field: serde's own tags would re-encode raw JSON.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Text<'a>),
+    Use(ToolUse<'a>),
+    Result(ToolOutcome<'a>),
+    Raw(&'a RawValue),
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Cached>,
+}
+
+#[derive(Serialize)]
+struct ToolUse<'a> {
+    r#type: &'static str,
+    id: String,
+    name: Cow<'a, str>,
+    input: &'a RawValue,
+}
+
+#[derive(Serialize)]
+struct ToolOutcome<'a> {
+    r#type: &'static str,
+    tool_use_id: String,
+    content: &'a str,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<Cached>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Cached {
+    r#type: &'static str,
+}
+
+const EPHEMERAL: Cached = Cached { r#type: "ephemeral" };
+
+/// Encodes a request.
+pub(super) fn encode(request: &TurnRequest<'_>, delivery: AnswerMode) -> Result<Vec<u8>, serde_json::Error> {
+    let system = Text {
+        r#type: "text",
+        text: request.system,
+        cache_control: Some(EPHEMERAL),
+    };
+    request.written(&Body {
+        model: request.model,
+        max_tokens: request.answer_tokens_max.max(1),
+        stream: delivery == AnswerMode::Streamed,
+        system: if request.system.trim().is_empty() {
+            Vec::new()
+        } else {
+            vec![Content::Text(system)]
+        },
+        tools: request
+            .tools
+            .iter()
+            .map(|tool| Tool {
+                name: tool.name,
+                description: tool.description,
+                input_schema: tool.schema.parameters(),
+            })
+            .collect(),
+        messages: messages(request),
+    })
+}
+
+fn messages<'a>(request: &TurnRequest<'a>) -> Vec<Message<'a>> {
+    let mut messages = Vec::new();
+    let mut ids = RequestIds::new(|char| char.is_ascii_alphanumeric() || char == '_' || char == '-');
+    for turn in request.turns {
+        let said = text(or_if_blank(turn.user(), NO_MESSAGE));
+        add(&mut messages, Role::User, vec![said]);
+        for step in turn.steps() {
+            add_step(&mut messages, &mut ids, step);
+        }
+    }
+    if let Some(Message {
+        role: Role::User,
+        content,
+    }) = messages.last_mut()
+    {
+        match content.last_mut() {
+            Some(Content::Text(text)) => text.cache_control = Some(EPHEMERAL),
+            Some(Content::Result(result)) => result.cache_control = Some(EPHEMERAL),
+            Some(Content::Use(_) | Content::Raw(_)) | None => {}
+        }
+    }
+    messages
+}
+
+fn add_step<'a>(messages: &mut Vec<Message<'a>>, ids: &mut RequestIds, step: &'a Step) {
+    let assistant = step.assistant();
+    let raw = assistant
+        .raw
+        .as_ref()
+        .filter(|raw| raw.provider == PROVIDER && !raw.blocks.is_empty());
+    let sent: Vec<String> = match raw {
+        Some(_) => assistant.calls().map(|call| ids.keep(call)).collect(),
+        None => assistant.calls().map(|call| ids.assign(call)).collect(),
+    };
+    let content = match raw {
+        Some(raw) => raw.blocks.iter().map(|block| Content::Raw(block)).collect(),
+        None => canonical(assistant, &sent),
+    };
+    add(messages, Role::Assistant, content);
+    if !step.results().is_empty() {
+        let results = step
+            .results()
+            .iter()
+            .zip(sent)
+            .map(|(result, id)| outcome(result, id));
+        add(messages, Role::User, results.collect());
+    }
+    if let Some(remark) = step.remark() {
+        add(messages, Role::User, vec![text(remark)]);
+    }
+}
+
+fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Vec<Content<'a>> {
+    let mut sent = sent.iter();
+    let mut content: Vec<Content<'a>> = Vec::new();
+    for block in &assistant.blocks {
+        match block {
+            ContentBlock::Text { text: words } if words.trim().is_empty() => {}
+            ContentBlock::Text { text: words } => content.push(text(words)),
+            ContentBlock::Call(call) => content.extend(sent.next().map(|id| tool_use(call, id.clone()))),
+        }
+    }
+    if content.is_empty() {
+        content.push(text(NO_ANSWER));
+    }
+    content
+}
+
+/// Adds a message. Content of the same role is added to the previous message, so that roles always alternate.
+fn add<'a>(messages: &mut Vec<Message<'a>>, role: Role, content: Vec<Content<'a>>) {
+    match messages.last_mut() {
+        Some(last) if last.role == role => last.content.extend(content),
+        Some(_) | None => messages.push(Message { role, content }),
+    }
+}
+
+fn text(text: &str) -> Content<'_> {
+    Content::Text(Text {
+        r#type: "text",
+        text,
+        cache_control: None,
+    })
+}
+
+fn tool_use(call: &ToolCall, id: String) -> Content<'_> {
+    Content::Use(ToolUse {
+        r#type: "tool_use",
+        id,
+        name: callable_name(&call.name),
+        input: call.arguments.object_or_empty(),
+    })
+}
+
+fn outcome(result: &ToolResult, tool_use_id: String) -> Content<'_> {
+    Content::Result(ToolOutcome {
+        r#type: "tool_result",
+        tool_use_id,
+        content: or_if_blank(&result.content, NO_OUTPUT),
+        is_error: result.is_error,
+        cache_control: None,
+    })
+}

@@ -1,0 +1,187 @@
+//! Models and their providers. A provider answers one [`TurnRequest`] with one [`Completion`]. The codecs are pure,
+//! and the answer is the same with or without streaming.
+
+// The wire formats.
+mod anthropic;
+mod openai_chat;
+// The code that they share.
+mod answer;
+mod codec;
+mod failure;
+mod gate;
+mod http;
+mod providers;
+mod retry;
+mod schema;
+#[cfg(test)]
+pub(crate) mod scripted;
+mod sse;
+mod failure_kind;
+mod wording;
+
+pub use failure::ProviderFailure;
+pub use failure_kind::ProviderFailureKind;
+pub use providers::{Providers, build};
+pub use schema::ToolSchema;
+
+#[cfg(test)]
+use crate::base::config::KnownProvider;
+use crate::base::config::ProviderId;
+use crate::base::model::{Assistant, Turn, json_bytes};
+use crate::state::access::Identity;
+use anthropic::AnthropicMessages;
+use async_trait::async_trait;
+use codec::Codec;
+use openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Returns the wire format of a provider, which is called `name` in the configuration.
+fn wire_format(provider: ProviderId, name: &str) -> Box<dyn Codec> {
+    let chat = |bound, key| -> Box<dyn Codec> {
+        let provider = Cow::Owned(name.to_owned());
+        Box::new(OpenaiChat { provider, bound, key })
+    };
+    match provider {
+        ProviderId::Anthropic => Box::new(AnthropicMessages),
+        ProviderId::Openai => chat(AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
+        ProviderId::Azure => chat(AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
+        ProviderId::Google | ProviderId::Openrouter | ProviderId::Ollama | ProviderId::Custom => {
+            chat(AnswerBound::MaxTokens, KeyHeader::Bearer)
+        }
+    }
+}
+
+/// Returns the first known provider of each wire format. Each format has a path of its own.
+#[cfg(test)]
+pub(crate) fn first_of_each_format() -> Vec<&'static KnownProvider> {
+    let path = |known: &KnownProvider| wire_format(known.id, known.name).path();
+    let mut first: Vec<&'static KnownProvider> = Vec::new();
+    for known in crate::base::config::KNOWN_PROVIDERS {
+        if first.iter().all(|other| path(other) != path(known)) {
+            first.push(known);
+        }
+    }
+    first
+}
+
+/// Returns each wire format once.
+#[cfg(test)]
+fn wire_formats() -> Vec<Box<dyn Codec>> {
+    let first = first_of_each_format().into_iter();
+    first.map(|known| wire_format(known.id, known.name)).collect()
+}
+
+/// The description of a tool for a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolSpec {
+    /// The name, such as `file_read`.
+    pub name: &'static str,
+    /// The description, of one or two sentences.
+    pub description: &'static str,
+    /// The JSON Schema of its arguments: an object, `additionalProperties: false`, rendered once at start-up.
+    pub schema: ToolSchema,
+}
+
+/// A model call. It requires an [`Identity`], so unknown senders can never use tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnRequest<'a> {
+    /// The user who makes the request.
+    pub identity: &'a Identity,
+    /// The model's name without its provider: `claude-sonnet-4-5`.
+    pub model: &'a str,
+    /// The system prompt; the same bytes in every call of a conversation.
+    pub system: &'a str,
+    /// The offered tools; the same in every call of a conversation.
+    pub tools: &'a [ToolSpec],
+    /// Whole turns, oldest first; the last one is open.
+    pub turns: &'a [Turn],
+    /// The maximum number of tokens of the answer.
+    pub answer_tokens_max: u32,
+}
+
+/// The overhead of a request in bytes: the names of the model and of the fields.
+const REQUEST_BYTES: usize = 1_024;
+/// The overhead of a tool in a request, in bytes, without its description and schema.
+const TOOL_BYTES: usize = 192;
+
+/// Returns the maximum number of bytes of a request without its turns.
+pub fn fixed_bytes(system: &str, tools: &[ToolSpec]) -> usize {
+    let tools = tools
+        .iter()
+        .map(|tool| TOOL_BYTES + json_bytes(tool.description) + tool.schema.bytes());
+    REQUEST_BYTES + json_bytes(system) + tools.sum::<usize>()
+}
+
+impl TurnRequest<'_> {
+    /// Serialises the body of the request. The buffer is allocated with the full size: most of the body is the same
+    /// every time, and too large to be copied repeatedly while it grows.
+    fn written(&self, body: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
+        let turns = self.turns.iter().map(Turn::bytes);
+        let bytes = fixed_bytes(self.system, self.tools) + turns.sum::<usize>();
+        let mut written = Vec::with_capacity(bytes);
+        serde_json::to_writer(&mut written, body)?;
+        Ok(written)
+    }
+}
+
+/// A complete answer.
+#[derive(Clone, Debug)]
+pub struct Completion {
+    /// The answer with its usage.
+    pub assistant: Assistant,
+    /// The model that wrote the answer, as named by the provider.
+    pub model: String,
+}
+
+/// An event of an answer that is being written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StreamEvent {
+    /// More text of the answer.
+    Text(String),
+    /// A call begins; its arguments follow with the completion.
+    CallStarted {
+        /// The tool's name.
+        name: String,
+    },
+    /// The attempt failed, and the next one starts after `wait`. The text received so far belongs to a discarded
+    /// answer.
+    Retrying {
+        /// The reason, as a short text for users: `the model provider is rate-limiting`.
+        why: String,
+        /// The time until the next attempt.
+        wait: Duration,
+    },
+}
+
+/// A receiver of events of an answer. Must not block.
+pub type EventSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
+
+/// An error of a model call. The message is for users: no URL, no key, no body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderError {
+    /// The provider failed, after all retries that the policy allows.
+    #[error("{0}")]
+    Failed(ProviderFailure),
+    /// The caller cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// A model behind an API.
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Returns the name in `provider/model`: `anthropic`.
+    fn id(&self) -> &str;
+
+    /// Makes one call. It retries according to its policy and reports each wait to `sink`. Returns within a second of
+    /// `cancel`.
+    async fn turn(
+        &self,
+        request: TurnRequest<'_>,
+        sink: EventSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError>;
+}

@@ -1,0 +1,210 @@
+//! Encodes a conversation as a chat completions request. The messages come last and only new ones are added, so each
+//! request begins with the bytes of the previous one.
+
+use super::{AnswerBound, OpenaiChat};
+use crate::base::model::{Assistant, Step, ToolCall, ToolResult};
+use crate::interfaces::provider::TurnRequest;
+use crate::interfaces::provider::answer::RequestIds;
+use crate::interfaces::provider::codec::AnswerMode;
+use crate::interfaces::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    messages: Vec<Message<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+}
+
+/// A message. Untagged, with its role as a field: serde's own tags would re-encode raw JSON.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Message<'a> {
+    Text(TextMessage<'a>),
+    Assistant(AssistantMessage<'a>),
+    Result(Outcome<'a>),
+    Raw(&'a RawValue),
+}
+
+#[derive(Serialize)]
+struct TextMessage<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+#[derive(Serialize)]
+struct AssistantMessage<'a> {
+    role: &'static str,
+    content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: String,
+    r#type: &'static str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: Cow<'a, str>,
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+struct Outcome<'a> {
+    role: &'static str,
+    tool_call_id: String,
+    content: Cow<'a, str>,
+}
+
+/// Encodes a request.
+pub(super) fn encode(
+    wire: &OpenaiChat,
+    request: &TurnRequest<'_>,
+    delivery: AnswerMode,
+) -> Result<Vec<u8>, serde_json::Error> {
+    let bound = Some(request.answer_tokens_max.max(1));
+    let (max_completion_tokens, max_tokens) = match wire.bound {
+        AnswerBound::MaxCompletionTokens => (bound, None),
+        AnswerBound::MaxTokens => (None, bound),
+    };
+    let is_streamed = delivery == AnswerMode::Streamed;
+    request.written(&Body {
+        model: request.model,
+        max_completion_tokens,
+        max_tokens,
+        stream: is_streamed,
+        stream_options: is_streamed.then_some(StreamOptions { include_usage: true }),
+        tools: request
+            .tools
+            .iter()
+            .map(|tool| Tool {
+                r#type: "function",
+                function: Function {
+                    name: tool.name,
+                    description: tool.description,
+                    parameters: tool.schema.parameters(),
+                },
+            })
+            .collect(),
+        messages: messages(&wire.provider, request),
+    })
+}
+
+fn messages<'a>(provider: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
+    let mut messages = Vec::new();
+    if !request.system.trim().is_empty() {
+        messages.push(Message::Text(TextMessage {
+            role: "system",
+            content: request.system,
+        }));
+    }
+    let mut ids = RequestIds::new(|char| char.is_ascii_graphic());
+    for turn in request.turns {
+        let content = or_if_blank(turn.user(), NO_MESSAGE);
+        messages.push(Message::Text(TextMessage {
+            role: "user",
+            content,
+        }));
+        for step in turn.steps() {
+            add_step(&mut messages, &mut ids, provider, step);
+        }
+    }
+    messages
+}
+
+fn add_step<'a>(messages: &mut Vec<Message<'a>>, ids: &mut RequestIds, provider: &str, step: &'a Step) {
+    let assistant = step.assistant();
+    let raw = assistant.raw.as_ref().filter(|raw| raw.provider == provider);
+    let raw = raw.and_then(|raw| raw.blocks.first());
+    let sent: Vec<String> = match raw {
+        Some(_) => assistant.calls().map(|call| ids.keep(call)).collect(),
+        None => assistant.calls().map(|call| ids.assign(call)).collect(),
+    };
+    messages.push(match raw {
+        Some(raw) => Message::Raw(raw),
+        None => canonical(assistant, &sent),
+    });
+    let results = step.results().iter().zip(sent);
+    messages.extend(results.map(|(result, id)| outcome(result, id)));
+    messages.extend(step.remark().map(|content| {
+        Message::Text(TextMessage {
+            role: "user",
+            content,
+        })
+    }));
+}
+
+fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Message<'a> {
+    let tool_calls: Vec<Call<'a>> = assistant
+        .calls()
+        .zip(sent)
+        .map(|(call, id)| tool_call(call, id.clone()))
+        .collect();
+    let text = assistant.text();
+    let content = match (text.is_empty(), tool_calls.is_empty()) {
+        (false, _) => Some(text),
+        (true, true) => Some(NO_ANSWER.to_owned()),
+        (true, false) => None,
+    };
+    Message::Assistant(AssistantMessage {
+        role: "assistant",
+        content,
+        tool_calls,
+    })
+}
+
+fn tool_call(call: &ToolCall, id: String) -> Call<'_> {
+    let name = callable_name(&call.name);
+    let arguments = call.arguments.object_or_empty().get();
+    Call {
+        id,
+        r#type: "function",
+        function: WireFunction { name, arguments },
+    }
+}
+
+fn outcome(result: &ToolResult, tool_call_id: String) -> Message<'_> {
+    let content = or_if_blank(&result.content, NO_OUTPUT);
+    // This wire format has no field for failures, so the content contains the failure.
+    let content = match result.is_error {
+        true => Cow::Owned(format!("error: {content}")),
+        false => Cow::Borrowed(content),
+    };
+    Message::Result(Outcome {
+        role: "tool",
+        tool_call_id,
+        content,
+    })
+}

@@ -1,0 +1,191 @@
+//! Retries: a pure policy, and the loop that follows it. The loop waits, reports the reason to the user, and respects
+//! the provider's gate.
+
+use super::failure::ProviderFailure;
+use super::failure_kind::ProviderFailureKind;
+use super::gate::{GatePass, PROBE_INTERVAL, ProviderGate, SHARED_WAIT_MAX};
+use super::{Completion, EventSink, ProviderError, StreamEvent};
+use crate::base::model::{StopReason, Usage};
+use async_trait::async_trait;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The longest time from the first attempt to the start of the last one.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(90);
+
+/// The longest wait between two attempts that the backoff chooses.
+const BACKOFF_SECONDS_MAX: u64 = 16;
+
+/// The number of times that an answer may break off before the call fails.
+const BROKEN_ANSWERS_MAX: u32 = 1;
+
+/// The attempts so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct AttemptCounts {
+    /// The number of attempts; at least one.
+    pub(super) made: u32,
+    /// The number of attempts whose answers broke off.
+    pub(super) broken: u32,
+    /// The time since the first attempt began.
+    pub(super) elapsed: Duration,
+}
+
+/// The step after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RetryDecision {
+    /// The next attempt starts after this time.
+    Wait(Duration),
+    /// The failure is reported.
+    GiveUp,
+}
+
+/// Decides whether to retry. `jitter` is in `0.0..1.0` and spreads calls that failed at the same time.
+pub(super) fn decide(
+    failure: &ProviderFailure,
+    attempts: AttemptCounts,
+    attempts_max: u32,
+    jitter: f64,
+) -> RetryDecision {
+    let may_repeat = match failure.kind {
+        ProviderFailureKind::RateLimiting
+        | ProviderFailureKind::Overloaded
+        | ProviderFailureKind::Faulty
+        | ProviderFailureKind::Unreached
+        | ProviderFailureKind::Silent => true,
+        ProviderFailureKind::Broken | ProviderFailureKind::Malformed => attempts.broken <= BROKEN_ANSWERS_MAX,
+        ProviderFailureKind::Refused | ProviderFailureKind::Rejected => false,
+    };
+    if !may_repeat || attempts.made >= attempts_max {
+        return RetryDecision::GiveUp;
+    }
+    let jitter = jitter.clamp(0.0, 1.0);
+    let wait = match failure.retry_after {
+        // The wait is too long for a turn; the user gets its length with the failure.
+        Some(asked) if asked > SHARED_WAIT_MAX => return RetryDecision::GiveUp,
+        // The wait is never shorter than required.
+        Some(asked) => asked.saturating_add(Duration::from_secs(1).mul_f64(jitter)),
+        None => backoff(attempts.made).mul_f64(0.75 + jitter / 2.0),
+    };
+    if attempts.elapsed.saturating_add(wait) > RETRY_TIME_MAX {
+        return RetryDecision::GiveUp;
+    }
+    RetryDecision::Wait(wait)
+}
+
+fn backoff(made: u32) -> Duration {
+    let seconds = 1_u64
+        .checked_shl(made.saturating_sub(1))
+        .unwrap_or(BACKOFF_SECONDS_MAX);
+    Duration::from_secs(seconds.clamp(1, BACKOFF_SECONDS_MAX))
+}
+
+/// A call that can be made several times.
+#[async_trait]
+pub(super) trait RetryableCall: Send + Sync {
+    /// Makes one attempt.
+    async fn attempt(&self, sink: EventSink<'_>) -> Result<Completion, ProviderFailure>;
+}
+
+/// Makes attempts until there is an answer or the policy gives up. `seed` determines the jitter.
+pub(super) async fn call_with_retries(
+    ask: &dyn RetryableCall,
+    gate: &ProviderGate,
+    attempts_max: u32,
+    seed: u64,
+    sink: EventSink<'_>,
+) -> Result<Completion, ProviderError> {
+    let begun = Instant::now();
+    let mut attempts = AttemptCounts {
+        made: 0,
+        broken: 0,
+        elapsed: Duration::ZERO,
+    };
+    let mut wasted: Option<Usage> = None;
+    let mut was_limited = false;
+    loop {
+        let pass = wait_for_gate(gate, begun, sink).await?;
+        attempts.made += 1;
+        let failure = match ask.attempt(sink).await {
+            Ok(completion) if is_empty(&completion) && wasted.is_none() => {
+                gate.record_answer(pass);
+                wasted = Some(completion.assistant.usage);
+                sink(StreamEvent::Retrying {
+                    why: "the answer was empty".to_owned(),
+                    wait: Duration::ZERO,
+                });
+                continue;
+            }
+            Ok(mut completion) => {
+                gate.record_answer(pass);
+                completion.assistant.usage += wasted.unwrap_or_default();
+                return Ok(completion);
+            }
+            Err(failure) => failure,
+        };
+        attempts.broken += u32::from(failure.kind.is_mid_answer());
+        attempts.elapsed = begun.elapsed();
+        let decision = decide(&failure, attempts, attempts_max, jitter(seed, attempts.made));
+        if failure.kind.is_shared() {
+            let hold = match decision {
+                // This call has already closed the gate once, so the limit may concern only this request.
+                _ if was_limited => PROBE_INTERVAL,
+                RetryDecision::Wait(wait) => wait.min(SHARED_WAIT_MAX),
+                RetryDecision::GiveUp => failure.retry_after.unwrap_or_else(|| backoff(attempts.made)),
+            };
+            gate.close_for(&pass, failure.kind, hold);
+            was_limited = true;
+        }
+        let RetryDecision::Wait(wait) = decision else {
+            return Err(ProviderError::Failed(failure));
+        };
+        sink(StreamEvent::Retrying {
+            why: failure.kind.to_string(),
+            wait,
+        });
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// Waits for the provider's gate. Reports the wait once, and gives up when the time limit is reached.
+async fn wait_for_gate(
+    gate: &ProviderGate,
+    begun: Instant,
+    sink: EventSink<'_>,
+) -> Result<GatePass, ProviderError> {
+    let give_up = begun + RETRY_TIME_MAX;
+    let closed = gate.closed_until();
+    if let Some((kind, opens)) = closed
+        && opens > Instant::now()
+    {
+        let wait = opens.saturating_duration_since(Instant::now());
+        sink(StreamEvent::Retrying {
+            why: kind.to_string(),
+            wait,
+        });
+    }
+    let waited = tokio::time::timeout_at(give_up, gate.acquire()).await;
+    waited.map_err(|_| {
+        let kind = gate.closed_until().or(closed).map(|(kind, _)| kind);
+        ProviderError::Failed(ProviderFailure::new(
+            kind.unwrap_or(ProviderFailureKind::RateLimiting),
+            "",
+        ))
+    })
+}
+
+/// Returns true for an answer without text, calls or a reason for that.
+fn is_empty(completion: &Completion) -> bool {
+    completion.assistant.blocks.is_empty() && completion.assistant.stop == StopReason::EndTurn
+}
+
+/// Returns a number in `0.0..1.0` that differs between requests and attempts, and is reproducible.
+fn jitter(seed: u64, attempt: u32) -> f64 {
+    let mut mixed = seed ^ u64::from(attempt).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    let top = u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap_or_default();
+    f64::from(top) / (f64::from(u32::MAX) + 1.0)
+}
+
+#[cfg(test)]
+mod tests;

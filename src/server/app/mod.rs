@@ -1,0 +1,380 @@
+//! Builds the server from its configuration, and starts and stops it.
+
+mod channels;
+mod clocks;
+mod ingress;
+mod refusals;
+mod tasks;
+mod watch;
+
+use crate::base::config::Config;
+use crate::base::health::Health;
+use crate::base::http_client;
+use crate::base::redact::Redactor;
+use crate::crash_point;
+use crate::engine::admin::{self, Admin};
+use crate::engine::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention};
+use crate::interfaces::provider;
+use crate::interfaces::tool::{self, ToolServices, Toolbox};
+use crate::rendering::bundler::{Fetch, NetworkFetcher, OfflineFetcher};
+use crate::rendering::compare::Comparer;
+use crate::rendering::helm::{ChartRepositories, Helm};
+use crate::rendering::sandbox::{ProgramPath, Scratch};
+use crate::rendering::tanka::{Evaluate, LazyEvaluator};
+use crate::server::http;
+use crate::state::access::{Access, AccessError};
+use crate::state::store::{self, Condition, GroupAccess, OpenError, Store};
+use crate::state::workspace::DeniedFiles;
+use clocks::ClockMonitor;
+use ingress::{GatewayIngress, IngressRoutes};
+use jiff::Timestamp;
+use refusals::Refusals;
+pub(crate) use refusals::secret_mismatches;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tasks::{TaskLifetime, Tasks};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// The longest time that a shutdown waits for running work.
+const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
+/// The longest time that a shutdown then waits for each remaining part.
+const LEFT_MAX: Duration = Duration::from_secs(2);
+
+/// The inputs of the program that do not come from the configuration: time, randomness and its own path.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// The clock.
+    pub now: fn() -> Timestamp,
+    /// Returns 32 unpredictable bytes.
+    pub random: fn() -> [u8; 32],
+    /// Returns the path of the program that is started again as a sandbox worker.
+    pub program: fn() -> ProgramPath,
+    /// Local servers that replace hosts, as pairs of host and address. Tests use them to try downloads without a
+    /// network. The configuration cannot set them.
+    pub host_overrides: &'static [(&'static str, &'static str)],
+}
+
+/// An error that keeps the server from starting, in one line that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] OpenError),
+    /// A database access failed during the start.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The server cannot listen on its address: the address is in use or not of this machine.
+    #[error("cannot listen on {address}: {why}; set `server.listen` to a free address")]
+    Listen {
+        /// The configured address.
+        address: SocketAddr,
+        /// The system's reason.
+        why: std::io::Error,
+    },
+    /// Another setting of the configuration does not work.
+    #[error("{0}")]
+    Setup(String),
+}
+
+/// The reason why the server ended without a shutdown, in one line.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerFailure {
+    /// The store is broken and accepts no more writes.
+    #[error("the store is broken: {0}; the process ends, and the next start checks the data on the disk")]
+    Store(String),
+    /// A task that the server needs has ended.
+    #[error("{task} {how}; the process ends, because it cannot work without this task")]
+    Task {
+        /// The name of the task.
+        task: String,
+        /// The way the task ended: `ended`, `panicked` or `was aborted`.
+        how: &'static str,
+    },
+}
+
+/// A running server.
+pub struct App {
+    /// The address the server listens on; the real port, also if the configuration has port 0.
+    pub address: SocketAddr,
+    /// The engine, for tests and the demo.
+    pub gateway: Arc<Gateway>,
+    /// The administrative requests that an operator can make.
+    pub admin: Arc<Admin>,
+    /// The register of current health problems.
+    pub health: Health,
+    condition: tokio::sync::watch::Receiver<Condition>,
+    cancel: CancellationToken,
+    accepting: CancellationToken,
+    tasks: Tasks,
+}
+
+impl App {
+    /// Starts a server. It accepts requests at once; channels connect and repositories load in the background, and
+    /// `/readyz` reports when they are ready.
+    pub async fn start(config: Config, host: Host) -> Result<Self, StartError> {
+        let mut config = config;
+        config.sandbox.programs.scratch = config.data.directory.join("scratch");
+        let config = Arc::new(config);
+        // The system's certificates are read while the store is opened.
+        let directory = config.data.directory.clone();
+        let group = GroupAccess::from_setting(config.data.group_access);
+        let opening = tokio::task::spawn_blocking(move || {
+            store::prepare_directory(&directory, group)?;
+            Store::open(&directory)
+        });
+        let client = http_client::api_client();
+        let store = opening.await.map_err(setup)??;
+        let client = client.map_err(setup)?;
+        clear_scratch(config.sandbox.programs.scratch.clone()).await;
+        let retention = Arc::new(Retention::new(
+            store.clone(),
+            &config.data,
+            config.retention.clone(),
+            config.repositories.keys().cloned().collect(),
+        ));
+        retention.clear_unfinished().await;
+        let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
+        let redactor = Arc::new(Redactor::new(config.secrets()));
+        let repositories = Repositories::new(
+            &config.repositories,
+            config.data.directory.clone(),
+            MirrorBounds::from(config.as_ref()),
+            Arc::new(log_progress),
+            host.now,
+        );
+        // Sandbox workers are started only when the first evaluation is requested.
+        let evaluator: Arc<dyn Evaluate> =
+            Arc::new(LazyEvaluator::new((host.program)(), config.sandbox.clone()));
+        let mask_key = (host.random)().to_vec();
+        let comparer = Comparer::new(Arc::clone(&evaluator), Arc::clone(&redactor), mask_key);
+        let comparer = Arc::new(comparer.with_spool_directory(&config.sandbox.programs.scratch));
+        let health = Health::default();
+        let parts = Parts {
+            store: store.clone(),
+            access: Arc::clone(&access),
+            providers: provider::build(&config.providers, client.clone(), config.model.answer_mode),
+            toolbox: toolbox(&config, client.clone(), evaluator, Arc::clone(&comparer), host)?,
+            comparer,
+            repositories,
+            redactor,
+            denied: Arc::new(DeniedFiles::from_config(&config.sandbox.secrets_denied)),
+            config: Arc::clone(&config),
+            health: health.clone(),
+            now: host.now,
+            random: host.random,
+        };
+        let gateway = Gateway::new(parts).await?;
+        let listen = config.server.listen;
+        let listener = TcpListener::bind(listen)
+            .await
+            .map_err(|why| StartError::Listen { address: listen, why })?;
+        let address = listener
+            .local_addr()
+            .map_err(|why| StartError::Listen { address: listen, why })?;
+        let routes = Arc::new(IngressRoutes::new(&config, health.clone()));
+        let condition = store.condition();
+        let admin = Arc::new(Admin {
+            store,
+            access,
+            data: config.data.directory.clone(),
+            retention,
+            channels: config.channels.keys().cloned().collect(),
+            gateway: Some(Arc::clone(&gateway)),
+            installations: Arc::clone(&routes) as Arc<dyn admin::Installations>,
+            now: host.now,
+            random: host.random,
+        });
+        let mut app = Self {
+            address,
+            gateway,
+            admin,
+            health,
+            condition,
+            cancel: CancellationToken::new(),
+            accepting: CancellationToken::new(),
+            tasks: Tasks::default(),
+        };
+        app.spawn_all(listener, config, routes, client, host)?;
+        info!(%address, "listening on http://{address}");
+        Ok(app)
+    }
+
+    fn spawn_all(
+        &mut self,
+        listener: TcpListener,
+        config: Arc<Config>,
+        routes: Arc<IngressRoutes>,
+        client: reqwest::Client,
+        host: Host,
+    ) -> Result<(), StartError> {
+        let socket =
+            admin::listen(&config.data.directory).map_err(|why| StartError::Setup(why.to_string()))?;
+        let (store, health) = (self.admin.store.clone(), self.health.clone());
+        let admin = admin::serve(socket, Arc::clone(&self.admin), self.cancel.clone());
+        self.tasks.spawn("the admin socket", TaskLifetime::Endless, admin);
+        let watching = watch::watch_store(store.clone(), health.clone(), host.now, self.cancel.clone());
+        self.tasks
+            .spawn("the watch of the store", TaskLifetime::Endless, watching);
+        let checking = watch::check_store(store, health.clone(), self.cancel.clone());
+        self.tasks
+            .spawn("the check of the database", TaskLifetime::Finite, checking);
+        let ingress = Arc::new(GatewayIngress {
+            gateway: Arc::clone(&self.gateway),
+            routes: Arc::clone(&routes),
+            refusals: Refusals::new(&config, health.clone()),
+            clock_monitor: ClockMonitor::new(health),
+            now: host.now,
+        });
+        let serving = http::serve(listener, &config.server, ingress, self.accepting.clone());
+        self.tasks
+            .spawn("the listener", TaskLifetime::Endless, async move {
+                let served = serving.await;
+                if served.connections_cut > 0 {
+                    warn!(
+                        served.connections_cut,
+                        "some requests were aborted at shutdown; their senders will send them again"
+                    );
+                }
+            });
+        for (name, settings) in &config.channels {
+            let connecting = channels::ChannelConnector {
+                name: name.clone(),
+                settings: settings.clone(),
+                server: channels::server_settings(&config.server, self.address),
+                client: client.clone(),
+                routes: Arc::clone(&routes),
+                gateway: Arc::clone(&self.gateway),
+                now: host.now,
+                cancel: self.cancel.clone(),
+            };
+            self.tasks
+                .spawn(format!("channel {name}"), TaskLifetime::Endless, connecting.run());
+        }
+        let turns = Arc::clone(&self.gateway).run(self.cancel.clone());
+        self.tasks
+            .spawn("the loop of turns", TaskLifetime::Endless, turns);
+        let loading = self
+            .gateway
+            .housekeeping
+            .clone()
+            .load_repositories(routes, self.cancel.clone());
+        self.tasks
+            .spawn("the loading of repositories", TaskLifetime::Finite, loading);
+        let dropping = self
+            .gateway
+            .housekeeping
+            .clone()
+            .drop_addresses(self.cancel.clone());
+        self.tasks
+            .spawn("the dropping of addresses", TaskLifetime::Endless, dropping);
+        let retention = Arc::clone(&self.admin.retention).run(host.now, self.cancel.clone());
+        self.tasks.spawn("retention", TaskLifetime::Endless, retention);
+        Ok(())
+    }
+
+    /// Waits until the server fails. Cancel-safe.
+    pub async fn wait_for_failure(&mut self) -> ServerFailure {
+        tokio::select! {
+            biased;
+            why = watch::wait_until_broken(&mut self.condition) => ServerFailure::Store(why),
+            ended = self.tasks.wait_for_failure() => ended,
+        }
+    }
+
+    /// Stops the server. It accepts no new requests, and running turns stop at their next await. Messages in the
+    /// outbox stay there for the next start.
+    pub async fn shutdown(mut self) {
+        crash_point::before("B28");
+        self.accepting.cancel();
+        self.cancel.cancel();
+        if tokio::time::timeout(SHUTDOWN_MAX, self.tasks.wait_all())
+            .await
+            .is_err()
+        {
+            warn!(
+                "some tasks did not end in {} s; their effects are in the journal",
+                SHUTDOWN_MAX.as_secs()
+            );
+            // A task that blocks cannot be stopped; it ends with the process.
+            let _left = tokio::time::timeout(LEFT_MAX, self.tasks.shutdown()).await;
+        }
+        if tokio::time::timeout(LEFT_MAX, self.gateway.end_work())
+            .await
+            .is_err()
+        {
+            warn!("the store did not answer; the next start treats this stop as a crash");
+        }
+        crash_point::after("B28");
+    }
+}
+
+/// Removes the scratch files of a server that was killed. This is safe: the process that has opened the store is the
+/// only user of the data directory, and no run has started yet.
+async fn clear_scratch(scratch: PathBuf) {
+    let cleared = tokio::task::spawn_blocking(move || Scratch::clear(&scratch)).await;
+    if let Ok(Err(why)) = cleared {
+        warn!("files of earlier runs remain in the data directory: {why}");
+    }
+}
+
+/// Builds the toolbox with every tool.
+fn toolbox(
+    config: &Config,
+    client: reqwest::Client,
+    evaluator: Arc<dyn Evaluate>,
+    comparer: Arc<Comparer>,
+    host: Host,
+) -> Result<Toolbox, StartError> {
+    let settings = &config.sandbox.programs;
+    // If no host is allowed, no download client is built.
+    let client = match settings.hosts_allowed.is_empty() && config.bundler.hosts_allowed.is_empty() {
+        true => client,
+        false => http_client::download_client().map_err(setup)?,
+    };
+    let runtime = tokio::runtime::Handle::current();
+    let mut charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, host.now);
+    for (name, address) in host.host_overrides {
+        charts = charts.with_host_override(name, address).map_err(setup)?;
+    }
+    let helm = Helm::configured((host.program)(), settings).map(|helm| helm.with_repositories(charts));
+    let services = ToolServices {
+        packages: packages(config, client, host.host_overrides)?,
+        evaluator,
+        comparer,
+        helm: helm.map(Arc::new),
+    };
+    Toolbox::new(tool::all(&services)).map_err(setup)
+}
+
+/// Returns the source of Jsonnet packages: the network, or an offline source if no host is allowed.
+fn packages(
+    config: &Config,
+    client: reqwest::Client,
+    host_overrides: &[(&str, &str)],
+) -> Result<Arc<dyn Fetch>, StartError> {
+    let hosts = &config.bundler.hosts_allowed;
+    if hosts.is_empty() {
+        return Ok(Arc::new(OfflineFetcher));
+    }
+    let runtime = tokio::runtime::Handle::current();
+    let scratch = config.data.directory.join("scratch");
+    let kept = config.data.directory.join("packages");
+    let network = NetworkFetcher::new(hosts, client, runtime, scratch);
+    let mut network = network.with_package_cache(kept, config.bundler.kept_bytes_max);
+    for (host, address) in host_overrides {
+        network = network.with_host_override(host, address).map_err(setup)?;
+    }
+    Ok(Arc::new(network))
+}
+
+fn setup(why: impl std::fmt::Display) -> StartError {
+    StartError::Setup(why.to_string())
+}
+
+fn log_progress(repository: &str, text: &str) {
+    info!(repository, "repository {repository}: {text}");
+}

@@ -1,0 +1,92 @@
+//! Renders a Slack message as plain text, as a user sees it: lists with bullets, buttons in brackets, users by name.
+
+use super::demo_script::ALICE;
+use crate::simulation::emulator::slack::SlackMessage;
+use serde_json::Value;
+
+/// Renders the message block by block, or only its text if it has no blocks.
+pub(super) fn text(message: &SlackMessage) -> String {
+    let shown = match message.request["blocks"].as_array() {
+        Some(blocks) => blocks.iter().map(block).collect::<Vec<_>>().join("\n"),
+        None => message.text.clone(),
+    };
+    shown.replace(&format!("<@{ALICE}>"), "@alice")
+}
+
+fn block(block: &Value) -> String {
+    let mut shown = String::new();
+    show(block, &mut shown);
+    shown.trim_end().to_owned()
+}
+
+/// Appends the text of a node. Recursion is bounded because serde_json, which parsed the node, limits the depth.
+fn show(node: &Value, shown: &mut String) {
+    if let Value::Array(nodes) = node {
+        nodes.iter().for_each(|node| show(node, shown));
+        return;
+    }
+    if !node.is_object() {
+        return;
+    }
+    let words = |field: &str| node[field].as_str().unwrap_or_default();
+    match words("type") {
+        "text" | "plain_text" => shown.push_str(words("text")),
+        "mrkdwn" => {
+            let text = words("text").replace("&lt;", "<").replace("&gt;", ">");
+            shown.push_str(&text.replace("&amp;", "&"));
+        }
+        "link" => {
+            let text = node["text"].as_str().or(node["url"].as_str());
+            shown.push_str(text.unwrap_or_default());
+        }
+        "user" => shown.push_str(&format!("<@{}>", words("user_id"))),
+        "button" => {
+            let label = node["text"]["text"].as_str().unwrap_or_default();
+            shown.push_str(&format!("[{label}] "));
+        }
+        "rich_text_list" => {
+            for item in node["elements"].as_array().into_iter().flatten() {
+                break_line(shown);
+                shown.push_str("• ");
+                show(item, shown);
+            }
+            break_line(shown);
+        }
+        "rich_text_preformatted" => {
+            break_line(shown);
+            show(&node["elements"], shown);
+            break_line(shown);
+        }
+        _ => {
+            for field in ["text", "title", "fields", "elements", "rows"] {
+                show(&node[field], shown);
+            }
+        }
+    }
+}
+
+fn break_line(shown: &mut String) {
+    if !shown.is_empty() && !shown.ends_with('\n') {
+        shown.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::block;
+    use serde_json::json;
+
+    #[test]
+    fn slack_lists_and_buttons_are_shown_as_plain_text() {
+        let section = |text: &str| json!({ "type": "rich_text_section", "elements": [{ "type": "text", "text": text }] });
+        let list = json!({ "type": "rich_text_list", "elements": [section("one"), section("two")] });
+        let text = json!({ "type": "rich_text", "elements": [section("I know:"), list, section("and that is all")] });
+        assert_eq!(block(&text), "I know:\n• one\n• two\nand that is all");
+        let button =
+            |label: &str| json!({ "type": "button", "text": { "type": "plain_text", "text": label } });
+        let actions = json!({ "type": "actions", "elements": [button("Get patch"), button("Discard")] });
+        assert_eq!(block(&actions), "[Get patch] [Discard]");
+        let marked = json!({ "type": "section", "text": { "type": "mrkdwn", "text": "a &lt; b &amp;lt;" } });
+        assert_eq!(block(&marked), "a < b &lt;");
+    }
+}

@@ -1,0 +1,245 @@
+//! The script of the demo's model: a few known requests, answered with real tool calls in the real wire format. To
+//! any other request the model answers with the list of known ones.
+
+use crate::engine::agent::REMARK_PREFIX;
+use crate::simulation::emulator::model::{
+    AnswerFault, ModelRequest, RequestMessage, RequestRole, ScriptedAnswer, calls, says,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// A request that the script can answer.
+struct ScriptedRequest {
+    /// Words that must all be in the request, in lower case.
+    words: &'static [&'static str],
+    /// An example of the request, as a visitor would type it.
+    example: &'static str,
+    /// Returns the model's answer at a step of the turn.
+    play: fn(step: usize) -> ScriptedAnswer,
+}
+
+const LINES: [ScriptedRequest; 8] = [
+    ScriptedRequest {
+        words: &["web", "4 replicas"],
+        example: "bump web to 4 replicas and 512Mi in dev",
+        play: bump_web,
+    },
+    ScriptedRequest {
+        words: &["make it 3", "staging"],
+        example: "make it 3, and do staging too",
+        play: make_it_three,
+    },
+    ScriptedRequest {
+        words: &["api", "staging", "memory"],
+        example: "give api 1Gi of memory in staging",
+        play: api_memory,
+    },
+    ScriptedRequest {
+        words: &["released version"],
+        example: "(the release webhook)",
+        play: release,
+    },
+    ScriptedRequest {
+        words: &["worker", "debug"],
+        example: "set the worker log level to debug in prod",
+        play: worker_debug,
+    },
+    ScriptedRequest {
+        words: &["default memory", "192"],
+        example: "raise the default memory of an app to 192Mi",
+        play: default_memory,
+    },
+    ScriptedRequest {
+        words: &["audit"],
+        example: "audit every environment",
+        play: audit,
+    },
+    ScriptedRequest {
+        words: &["which environments"],
+        example: "which environments are there?",
+        play: environments,
+    },
+];
+
+/// Returns an example of each request that the script can answer.
+pub fn known_requests() -> impl Iterator<Item = &'static str> {
+    LINES
+        .iter()
+        .map(|line| line.example)
+        .filter(|example| !example.starts_with('('))
+}
+
+/// Returns the model's next answer. `pace` is the simulated thinking time.
+pub fn answer(asked: &ModelRequest, pace: Duration) -> ScriptedAnswer {
+    // Only a user's message begins a turn; an answer that was sent back continues it.
+    let said_by_a_person = |message: &RequestMessage| {
+        message.role == RequestRole::User
+            && !message.text.is_empty()
+            && !message.text.starts_with(REMARK_PREFIX)
+    };
+    let turn_started = asked.messages.iter().rposition(said_by_a_person);
+    let request = turn_started.and_then(|index| asked.messages.get(index));
+    let request = request.map_or_else(String::new, |message| message.text.to_lowercase());
+    let after = asked.messages.len() - turn_started.map_or(asked.messages.len(), |index| index + 1);
+    // Each step of a turn consists of an assistant message and the message with its results.
+    let step = after / 2;
+    let line = LINES
+        .iter()
+        .find(|line| line.words.iter().all(|word| request.contains(word)));
+    let answer = line.map_or_else(unknown, |line| (line.play)(step));
+    match answer.fault {
+        Some(_) => answer,
+        None => answer.with_fault(AnswerFault::Delay(pace)),
+    }
+}
+
+fn unknown() -> ScriptedAnswer {
+    let examples: Vec<String> = known_requests().map(|example| format!("- {example}")).collect();
+    says(format!(
+        "This is the demo model; I know these requests:\n\n{}",
+        examples.join("\n")
+    ))
+}
+
+fn main_of(environment: &str) -> String {
+    format!("environments/{environment}/main.jsonnet")
+}
+
+fn edit(environment: &str, old: &str, new: &str) -> Value {
+    json!({ "path": main_of(environment), "old": old, "new": new })
+}
+
+fn read(environment: &str) -> Value {
+    json!({ "path": main_of(environment) })
+}
+
+fn bump_web(step: usize) -> ScriptedAnswer {
+    match step {
+        0 => says("First I list the environments.")
+            .with_call(
+                "file_list",
+                json!({ "glob_pattern": "environments/**/main.jsonnet" }),
+            )
+            .with_call(
+                "file_search",
+                json!({ "glob_pattern": "**/*.jsonnet", "text_query": "web" }),
+            ),
+        // The delay is long enough for a status card: very short turns have none.
+        1 => calls("file_read", read("dev")).with_fault(AnswerFault::Delay(Duration::from_millis(500))),
+        2 => calls(
+            "file_edit",
+            edit(
+                "dev",
+                "web:1.8.3',\n    replicas: 2,\n    memory: '256Mi',",
+                "web:1.8.3',\n    replicas: 4,\n    memory: '512Mi',",
+            ),
+        ),
+        3 => calls("git_diff", json!({})),
+        _ => says(
+            "`web` in **dev** now has 4 replicas with 512Mi each; it had 2 with 256Mi. No other environment uses \
+             this file.",
+        ),
+    }
+}
+
+fn make_it_three(step: usize) -> ScriptedAnswer {
+    match step {
+        0 => calls("file_edit", edit("dev", "    replicas: 4,", "    replicas: 3,"))
+            .with_call("file_read", read("staging")),
+        1 => calls(
+            "file_edit",
+            edit(
+                "staging",
+                "web:1.8.3',\n    replicas: 2,\n    memory: '256Mi',",
+                "web:1.8.3',\n    replicas: 3,\n    memory: '512Mi',",
+            ),
+        ),
+        _ => says("`web` now has 3 replicas with 512Mi in **dev** and in **staging**."),
+    }
+}
+
+fn api_memory(step: usize) -> ScriptedAnswer {
+    match step {
+        0 => calls("file_read", read("staging")),
+        1 => calls(
+            "file_edit",
+            edit("staging", "    memory: '512Mi',", "    memory: '1Gi',"),
+        ),
+        _ => says("`api` in **staging** may now use 1Gi; the limit was 512Mi."),
+    }
+}
+
+fn release(step: usize) -> ScriptedAnswer {
+    let image = |tag: &str| format!("registry.example.com/web:{tag}");
+    match step {
+        0 => calls(
+            "file_search",
+            json!({ "glob_pattern": "environments/**", "text_query": image("1.8.3") }),
+        ),
+        1 => calls("file_edit", edit("dev", &image("1.8.3"), &image("1.9.0")))
+            .with_call("file_edit", edit("staging", &image("1.8.3"), &image("1.9.0"))),
+        _ => says(
+            "`web` 1.9.0 is prepared for **dev** and **staging**. `prod` stays at 1.8.3, as the instructions say.",
+        ),
+    }
+}
+
+/// Plays a mistake: the first edit names text that does not exist; the model reads the file and corrects itself.
+fn worker_debug(step: usize) -> ScriptedAnswer {
+    match step {
+        0 => calls(
+            "file_edit",
+            edit("prod", "LOG_LEVEL: \"info\"", "LOG_LEVEL: \"debug\""),
+        ),
+        1 => calls("file_read", read("prod")),
+        2 => calls(
+            "file_edit",
+            edit("prod", "LOG_LEVEL: 'info'", "LOG_LEVEL: 'debug'"),
+        ),
+        _ => says(
+            "`worker` in **prod** logs at `debug` now. My first edit did not match the quotes in the file; the second one did.",
+        ),
+    }
+}
+
+/// Plays a mistake: the first edit does not parse; the checks report it and the model fixes it.
+fn default_memory(step: usize) -> ScriptedAnswer {
+    let path = "lib/app.libsonnet";
+    match step {
+        0 => calls("file_read", json!({ "path": path })),
+        1 => calls(
+            "file_edit",
+            json!({ "path": path, "old": "memoryMi:: 128,", "new": "memoryMi:: 192Mi," }),
+        ),
+        2 => says("The default memory is 192Mi now."),
+        3 => calls(
+            "file_edit",
+            json!({ "path": path, "old": "memoryMi:: 192Mi,", "new": "memoryMi:: 192," }),
+        ),
+        _ => says(
+            "An app gets **192Mi** by default now; it was 128Mi. This affects `worker` in every environment; in \
+             `prod` it gets twice the default. My first edit was not valid Jsonnet; it is fixed.",
+        ),
+    }
+}
+
+/// Plays an endless turn: it continues slowly until a user stops it.
+fn audit(step: usize) -> ScriptedAnswer {
+    let environment = ["dev", "staging", "prod"][step % 3];
+    let offset = step / 3;
+    let slowly = AnswerFault::Delay(Duration::from_millis(if step == 0 { 50 } else { 30_000 }));
+    calls(
+        "file_read",
+        json!({ "path": main_of(environment), "offset": offset }),
+    )
+    .with_fault(slowly)
+}
+
+fn environments(step: usize) -> ScriptedAnswer {
+    match step {
+        0 => calls("file_list", json!({ "glob_pattern": "environments/*/spec.json" })),
+        _ => says(
+            "There are three environments: `dev`, `staging` and `prod`. Each is a directory below `environments`.",
+        ),
+    }
+}

@@ -1,0 +1,137 @@
+//! Tests of the codecs with the emulator: requests arrive correctly, and answers are decoded or refused.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod faults;
+mod size;
+mod wire;
+
+use super::{AnswerScript, ModelEmulator};
+use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, KnownProvider, ProviderSettings, known_provider};
+use crate::base::http_client::api_client;
+use crate::base::model::{History, Secret};
+use crate::interfaces::provider::{
+    Completion, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec, TurnRequest, build,
+};
+use crate::state::access::{Identity, Role, testing::identity};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+use tokio_util::sync::CancellationToken;
+
+/// The key of every provider.
+const KEY: &str = "sk-ant-test";
+
+/// The client is built once, because it reads the machine's certificates.
+static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(|| api_client().expect("client"));
+
+/// A provider, and how its answers are delivered.
+type Way = (&'static KnownProvider, AnswerMode);
+
+/// Returns every known provider, with each answer mode.
+fn ways() -> impl Iterator<Item = Way> {
+    let modes = [AnswerMode::Streamed, AnswerMode::Whole];
+    KNOWN_PROVIDERS
+        .iter()
+        .flat_map(move |known| modes.map(|mode| (known, mode)))
+}
+
+/// Returns a provider that streams its answers.
+fn streamed(provider: &str) -> Way {
+    (
+        known_provider(provider).expect("a known provider"),
+        AnswerMode::Streamed,
+    )
+}
+
+/// An emulator and a provider that is connected to it.
+struct ModelFixture {
+    emulator: ModelEmulator,
+    provider: Arc<dyn Provider>,
+    model: String,
+    identity: Identity,
+    tools: Vec<ToolSpec>,
+    events: Vec<StreamEvent>,
+    cancel: CancellationToken,
+}
+
+impl ModelFixture {
+    fn new((known, mode): Way, script: impl AnswerScript + 'static) -> Self {
+        let emulator = ModelEmulator::start(script).expect("emulator");
+        // A provider without a key is at a path without a version.
+        let needs_key = !known.variables.is_empty();
+        let path = match (needs_key, mode) {
+            (false, _) => "",
+            (true, AnswerMode::Streamed) => "/v1/",
+            (true, AnswerMode::Whole) => "/v1",
+        };
+        let settings = ProviderSettings {
+            api_key: needs_key.then(|| Secret::new(KEY.to_owned())),
+            needs_key,
+            base_url: format!("{}{path}", emulator.url()),
+            request_seconds_max: 20,
+            idle_seconds_max: 1,
+            attempts_max: 1,
+        };
+        let settings = BTreeMap::from([(known.name.to_owned(), settings)]);
+        let providers = build(&settings, CLIENT.clone(), mode);
+        let name = format!("{}/maker/model:free", known.name);
+        let (provider, model) = providers.resolve(&name).expect("provider");
+        let tools = vec![ToolSpec {
+            name: "file_read",
+            description: "Reads a file.",
+            schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}).into(),
+        }];
+        Self {
+            emulator,
+            provider,
+            model,
+            identity: identity(Role::Editor, &["**"]),
+            tools,
+            events: Vec::new(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    async fn ask(&mut self, history: &History) -> Result<Completion, ProviderError> {
+        let request = TurnRequest {
+            identity: &self.identity,
+            model: &self.model,
+            system: "You prepare changes.",
+            tools: &self.tools,
+            turns: history.turns(),
+            answer_tokens_max: 1_000,
+        };
+        let events = &mut self.events;
+        self.provider
+            .turn(request, &mut |event| events.push(event), &self.cancel)
+            .await
+    }
+
+    fn words(&self) -> String {
+        let words = self.events.iter().filter_map(|event| match event {
+            StreamEvent::Text(text) => Some(text.as_str()),
+            StreamEvent::CallStarted { .. } | StreamEvent::Retrying { .. } => None,
+        });
+        words.collect()
+    }
+
+    fn assert_in_order(&self) {
+        assert_eq!(self.emulator.problems(), Vec::<String>::new());
+        assert_eq!(self.emulator.unused(), Vec::<String>::new());
+    }
+}
+
+/// Returns the kind of failure that ended a call.
+fn failure_kind_of(outcome: &Result<Completion, ProviderError>) -> Option<ProviderFailureKind> {
+    match outcome {
+        Err(ProviderError::Failed(failure)) => Some(failure.kind),
+        Err(ProviderError::Cancelled) | Ok(_) => None,
+    }
+}
+
+fn asking(text: &str) -> History {
+    let mut history = History::default();
+    history.begin(text).expect("turn");
+    history
+}

@@ -1,0 +1,318 @@
+//! Proof of admission, and the permissions of the admitted person.
+
+use super::people;
+use crate::base::model::{RepoPath, RequiredGrant, Role, Sender, UserId, quoted};
+use crate::state::store::people::GrantRow;
+use globset::{Glob, GlobMatcher};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A role in some repositories and environments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The role.
+    pub role: Role,
+    /// Glob over configured repository names: `*`, `infra-*`.
+    pub repositories: String,
+    /// Globs over environment directories, matched against the whole path (`environments/dev`) and
+    /// the path below the first directory (`dev`). `**` means no restriction.
+    pub environments: Vec<String>,
+}
+
+/// Proof of admission. Only `access` can create one. It always reflects the user's current grants: a changed or revoked
+/// grant takes effect at once in every copy.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    user: UserId,
+    name: String,
+    sender: Sender,
+    current_grants: CurrentGrants,
+}
+
+/// The current grants of a user, shared by all copies of their identity. `None` after revocation.
+#[derive(Clone, Debug)]
+pub(super) struct CurrentGrants(watch::Sender<Option<Arc<[CompiledGrant]>>>);
+
+#[derive(Clone, Debug)]
+pub(super) struct CompiledGrant {
+    role: Role,
+    repositories: GlobMatcher,
+    environments: Vec<GlobMatcher>,
+    unrestricted: bool,
+    globs: Vec<String>,
+}
+
+impl CurrentGrants {
+    /// Compiles grants. A glob that does not compile grants nothing.
+    pub(super) fn new(grants: &[Grant]) -> Self {
+        Self(watch::Sender::new(Some(compiled(grants))))
+    }
+
+    pub(super) fn set(&self, grants: &[Grant]) {
+        self.0.send_replace(Some(compiled(grants)));
+    }
+
+    /// Removes the grants permanently.
+    pub(super) fn revoke(&self) {
+        self.0.send_replace(None);
+    }
+}
+
+fn compiled(grants: &[Grant]) -> Arc<[CompiledGrant]> {
+    grants.iter().filter_map(CompiledGrant::new).collect()
+}
+
+impl Identity {
+    pub(super) fn new(user: UserId, name: String, sender: Sender, standing: CurrentGrants) -> Self {
+        Self {
+            user,
+            name,
+            sender,
+            current_grants: standing,
+        }
+    }
+
+    pub(super) fn current_grants(&self) -> &CurrentGrants {
+        &self.current_grants
+    }
+
+    /// Returns the same person with the grants from the store.
+    pub(crate) fn with_stored(&self, rows: &[GrantRow]) -> Self {
+        let grants: Vec<Grant> = rows.iter().filter_map(people::grant).collect();
+        Self {
+            current_grants: CurrentGrants::new(&grants),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the user's row id.
+    pub fn user(&self) -> UserId {
+        self.user
+    }
+
+    /// Returns the name from the invite.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the platform account that was admitted.
+    pub fn sender(&self) -> &Sender {
+        &self.sender
+    }
+
+    /// Returns the highest role of this identity in a repository right now, or `None` after revocation.
+    pub fn role(&self, repository: &str) -> Option<Role> {
+        let grants = self.grants();
+        grants_in(&grants, repository).map(|grant| grant.role).max()
+    }
+
+    /// True if the user is revoked.
+    pub fn is_revoked(&self) -> bool {
+        self.current_grants.0.borrow().is_none()
+    }
+
+    /// Waits until the user is revoked.
+    pub async fn wait_until_revoked(&self) {
+        self.wait_until(Self::is_revoked).await;
+    }
+
+    /// Waits until this identity has no role in the repository.
+    pub async fn wait_until_locked_out(&self, repository: &str) {
+        self.wait_until(|identity| identity.role(repository).is_none())
+            .await;
+    }
+
+    async fn wait_until(&self, holds: impl Fn(&Self) -> bool) {
+        let mut changes = self.current_grants.0.subscribe();
+        while !holds(self) {
+            // The channel cannot close, because this identity holds the sender.
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Returns the globs of environments that this identity may change in a repository, sorted and without duplicates.
+    pub fn environments(&self, repository: &str) -> Vec<String> {
+        let grants = self.grants();
+        let editors = grants_in(&grants, repository).filter(|grant| grant.role >= Role::Editor);
+        let globs: std::collections::BTreeSet<String> =
+            editors.flat_map(|grant| grant.globs.iter().cloned()).collect();
+        globs.into_iter().collect()
+    }
+
+    /// True if at least one grant allows changes.
+    pub fn may_edit(&self) -> bool {
+        self.grants().iter().any(|grant| grant.role >= Role::Editor)
+    }
+
+    /// True if at least one grant is for an administrator.
+    pub fn is_admin(&self) -> bool {
+        self.grants().iter().any(|grant| grant.role == Role::Admin)
+    }
+
+    /// Checks that this identity may write `path`. The path belongs to `environment` (its directory), or all
+    /// environments share it (`None`). The error names what the grant covers.
+    pub fn may_write(
+        &self,
+        repository: &str,
+        path: &RepoPath,
+        environment: Option<&str>,
+    ) -> Result<(), String> {
+        if self.is_revoked() {
+            return Err(format!("the access of {} was revoked: cannot write", self.name));
+        }
+        if self.role(repository) < Some(Role::Editor) {
+            return Err(format!("{} has role viewer: cannot write", self.name));
+        }
+        if self.covers(repository, environment) {
+            return Ok(());
+        }
+        let shown = self.environments(repository).join(", ");
+        Err(match environment {
+            Some(environment) => format!("`{environment}` is not in your grant ({shown})"),
+            None => format!("`{path}` is shared by all environments; your grant covers only {shown}"),
+        })
+    }
+
+    /// Checks that the grant covers everything the change needs. The error names what is missing and why it is needed.
+    pub fn may_prepare(&self, repository: &str, needs: &[RequiredGrant]) -> Result<(), String> {
+        let Some(missing) = needs
+            .iter()
+            .find(|need| !self.covers(repository, need.environment.as_deref()))
+        else {
+            return Ok(());
+        };
+        let shown = self.environments(repository).join(", ");
+        let grant = match shown.is_empty() {
+            true => "your grant covers no environment".to_owned(),
+            false => format!("your grant covers only {shown}"),
+        };
+        Err(match &missing.environment {
+            Some(environment) => format!(
+                "{}, which requires a grant for {}; {grant}",
+                missing.because,
+                quoted(environment)
+            ),
+            None => format!(
+                "{}, which requires a grant for all environments; {grant}",
+                missing.because
+            ),
+        })
+    }
+
+    /// True if this identity may write files of one environment, or files of all environments (`None`).
+    fn covers(&self, repository: &str, environment: Option<&str>) -> bool {
+        let grants = self.grants();
+        grants_in(&grants, repository)
+            .filter(|grant| grant.role >= Role::Editor)
+            .any(|grant| grant.covers(environment))
+    }
+
+    fn grants(&self) -> Arc<[CompiledGrant]> {
+        self.current_grants.0.borrow().clone().unwrap_or_default()
+    }
+}
+
+fn grants_in<'a>(grants: &'a [CompiledGrant], repository: &str) -> impl Iterator<Item = &'a CompiledGrant> {
+    grants
+        .iter()
+        .filter(move |grant| grant.repositories.is_match(repository))
+}
+
+impl CompiledGrant {
+    fn new(grant: &Grant) -> Option<Self> {
+        let compile = |glob: &str| Glob::new(glob).map(|glob| glob.compile_matcher());
+        Some(Self {
+            role: grant.role,
+            repositories: compile(&grant.repositories).ok()?,
+            environments: grant
+                .environments
+                .iter()
+                .map(|glob| compile(glob))
+                .collect::<Result<_, _>>()
+                .ok()?,
+            unrestricted: grant.role == Role::Admin || grant.environments.iter().any(|glob| glob == "**"),
+            globs: grant.environments.clone(),
+        })
+    }
+
+    fn covers(&self, environment: Option<&str>) -> bool {
+        let Some(environment) = environment else {
+            return self.unrestricted;
+        };
+        let below = environment.split_once('/').map(|(_, below)| below);
+        self.unrestricted
+            || self
+                .environments
+                .iter()
+                .any(|glob| glob.is_match(environment) || below.is_some_and(|below| glob.is_match(below)))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{CurrentGrants, Grant, Identity, Role};
+    use crate::base::model::{Platform, RepoPath, Sender, UserId};
+
+    fn holds(role: Role, repositories: &str, environments: &[&str]) -> Identity {
+        let sender = Sender {
+            platform: Platform::Slack,
+            account: "T1".into(),
+            id: "U1".into(),
+        };
+        let grant = Grant {
+            role,
+            repositories: repositories.into(),
+            environments: environments.iter().map(|glob| (*glob).to_owned()).collect(),
+        };
+        Identity::new(UserId(1), "alice".into(), sender, CurrentGrants::new(&[grant]))
+    }
+
+    #[test]
+    fn a_grant_covers_its_environments_and_says_so_otherwise() {
+        let alice = holds(Role::Editor, "infra", &["dev", "staging-*"]);
+        let path = RepoPath::parse("environments/dev/main.jsonnet").unwrap();
+        let writes = |environment| alice.may_write("infra", &path, environment);
+        assert_eq!(writes(Some("environments/dev")), Ok(()));
+        assert_eq!(writes(Some("environments/staging-eu")), Ok(()));
+        assert_eq!(
+            writes(Some("environments/prod")),
+            Err("`environments/prod` is not in your grant (dev, staging-*)".into())
+        );
+        assert_eq!(
+            writes(None),
+            Err("`environments/dev/main.jsonnet` is shared by all environments; your grant covers only dev, staging-*".into())
+        );
+        assert_eq!(
+            alice.may_write("apps", &path, Some("environments/dev")),
+            Err("alice has role viewer: cannot write".into())
+        );
+    }
+
+    /// I12
+    #[test]
+    fn viewers_write_nothing_and_broken_globs_grant_nothing() {
+        let path = RepoPath::parse("a").unwrap();
+        assert!(
+            holds(Role::Viewer, "*", &["**"])
+                .may_write("infra", &path, None)
+                .is_err()
+        );
+        assert!(
+            holds(Role::Editor, "*", &["**"])
+                .may_write("infra", &path, None)
+                .is_ok()
+        );
+        assert!(
+            holds(Role::Admin, "*", &[])
+                .may_write("infra", &path, None)
+                .is_ok()
+        );
+        for broken in [holds(Role::Admin, "[", &["**"]), holds(Role::Admin, "*", &["["])] {
+            assert_eq!((broken.role("infra"), broken.is_admin()), (None, false));
+        }
+    }
+}

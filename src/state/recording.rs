@@ -1,0 +1,404 @@
+//! The recording of a conversation: one private, append-only file of JSON lines. It is for people who want to know what
+//! happened. The program makes no decisions from it. Therefore lines are not synced to disk one by one, and a failed
+//! write does not end a turn.
+
+mod retention;
+
+pub use retention::{ShortenResult, shorten};
+
+use crate::base::model::{Change, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource, is_invisible};
+use crate::crash_point;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Maximum number of bytes that are read from the end of a recording. Older lines stay in the file.
+const READ_BYTES_MAX: u64 = 64 << 20;
+/// Maximum number of lines shown of one text.
+const SHOWN_LINES_MAX: usize = 40;
+
+/// A function that removes secrets from a text before it is written.
+pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// An error of writing or reading a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The text is not a valid name of a recording.
+    #[error("`{0}` is not a session; a session is 32 hex digits")]
+    Name(String),
+    /// The recording does not exist.
+    #[error("there is no recording of session `{0}`")]
+    Missing(String),
+    /// The file could not be read or written.
+    #[error("the recording could not be read or written: {0}")]
+    Io(String),
+}
+
+impl From<std::io::Error> for SessionError {
+    fn from(err: std::io::Error) -> Self {
+        Self::Io(err.to_string())
+    }
+}
+
+/// A line of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// The time of the event.
+    pub at: Timestamp,
+    /// The turn of the event, if there is one.
+    pub turn: Option<TurnId>,
+    /// The event.
+    #[serde(flatten)]
+    pub event: RecordedEvent,
+}
+
+/// The event in a line of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RecordedEvent {
+    /// A person's message started a turn.
+    Began {
+        /// The person's message.
+        user: String,
+    },
+    /// The model answered.
+    Assistant {
+        /// The model, by its provider's name for it.
+        model: String,
+        /// The text of the answer.
+        text: String,
+        /// The tool calls in the answer.
+        calls: Vec<ToolCall>,
+        /// The token usage of the call.
+        usage: Usage,
+    },
+    /// A tool answered.
+    Result {
+        /// The id of the call.
+        call: String,
+        /// The result text for the model.
+        content: String,
+        /// True if the tool failed.
+        is_error: bool,
+    },
+    /// The answer was sent back to the model.
+    SentBack {
+        /// The remark for the model.
+        remark: String,
+    },
+    /// A change was prepared.
+    Change {
+        /// The change and its revision, such as `CHG-42 rev 2`.
+        change: String,
+        /// The configured repository.
+        repository: String,
+        /// The base commit.
+        base: String,
+        /// The patch, as text.
+        patch: String,
+    },
+    /// The turn ended with a verdict.
+    Verdict {
+        /// The verdict.
+        verdict: Verdict,
+        /// The source of the verdict.
+        source: VerdictSource,
+        /// A summary of the facts.
+        summary: String,
+    },
+    /// A crash had cut the last line short, and the line was removed.
+    Recovered {
+        /// Number of bytes in the removed line.
+        lost_bytes: u64,
+    },
+    /// A line that this build cannot read. Never written.
+    Unreadable {
+        /// The line number, counted from the first line that was read.
+        line: u64,
+    },
+}
+
+impl RecordedEvent {
+    /// Converts a model call and its tool results to events.
+    pub fn from_step(step: &Step, model: &str) -> Vec<Self> {
+        let assistant = step.assistant();
+        let answer = Self::Assistant {
+            model: model.to_owned(),
+            text: assistant.text(),
+            calls: assistant.calls().cloned().collect(),
+            usage: assistant.usage,
+        };
+        let results = step.results().iter().map(|result| Self::Result {
+            call: result.call.clone(),
+            content: result.content.clone(),
+            is_error: result.is_error,
+        });
+        let sent_back = step.remark().map(|remark| Self::SentBack {
+            remark: remark.to_owned(),
+        });
+        std::iter::once(answer).chain(results).chain(sent_back).collect()
+    }
+
+    /// Converts a prepared change to an event.
+    pub fn from_change(change: &Change) -> Self {
+        Self::Change {
+            change: change.to_string(),
+            repository: change.repository.clone(),
+            base: change.base.clone(),
+            patch: String::from_utf8_lossy(&change.patch).into_owned(),
+        }
+    }
+}
+
+/// A writer that appends to one recording.
+pub struct Recorder {
+    // Each line is one write. Lines of one conversation are written one after the other.
+    file: Mutex<File>,
+    redact: Redact,
+}
+
+impl Recorder {
+    /// Opens the recording `sessions/<session>.jsonl` in the data directory and creates it with mode 0600 if it is
+    /// missing. If a crash cut the last line short, that line is removed and the removal is recorded.
+    pub fn open(
+        directory: &Path,
+        session: &str,
+        redact: Redact,
+        at: Timestamp,
+    ) -> Result<Self, SessionError> {
+        let path = path(directory, session)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory.join("sessions"))?;
+        let mut file = open_shared(&path)?;
+        let lost_bytes = torn_bytes(&mut file)?;
+        if lost_bytes > 0 {
+            let whole = file.metadata()?.len().saturating_sub(lost_bytes);
+            file.set_len(whole)?;
+        }
+        let recorder = Self {
+            file: Mutex::new(file),
+            redact,
+        };
+        if lost_bytes > 0 {
+            recorder.append(&SessionRecord {
+                at,
+                turn: None,
+                event: RecordedEvent::Recovered { lost_bytes },
+            })?;
+        }
+        Ok(recorder)
+    }
+
+    /// Appends one line. Every text in it is redacted first.
+    pub fn append(&self, record: &SessionRecord) -> Result<(), SessionError> {
+        let invalid = |err: serde_json::Error| SessionError::Io(err.to_string());
+        let mut value = serde_json::to_value(record).map_err(invalid)?;
+        redact(&mut value, &self.redact);
+        let mut line = serde_json::to_string(&value).map_err(invalid)?;
+        line.push('\n');
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, rest) = line.as_bytes().split_at(crash_point::written_first(line.len()));
+        file.write_all(first)?;
+        crash_point::before("B21");
+        file.write_all(rest)?;
+        crash_point::after("B21");
+        Ok(())
+    }
+}
+
+/// Reads the events of a recording, oldest first, from its newest 64 MiB.
+#[allow(clippy::disallowed_methods, reason = "recordings are files of this module")]
+pub fn read(directory: &Path, session: &str) -> Result<Vec<SessionRecord>, SessionError> {
+    let mut file = File::open(path(directory, session)?).map_err(|err| match err.kind() {
+        std::io::ErrorKind::NotFound => SessionError::Missing(session.to_owned()),
+        _ => SessionError::from(err),
+    })?;
+    let skipped = file.metadata()?.len().saturating_sub(READ_BYTES_MAX);
+    file.seek(SeekFrom::Start(skipped))?;
+    let mut lines = BufReader::new(file.take(READ_BYTES_MAX)).split(b'\n');
+    if skipped > 0 {
+        // The first line is probably incomplete.
+        lines.next().transpose()?;
+    }
+    let mut records: Vec<SessionRecord> = Vec::new();
+    for (number, line) in (1..).zip(lines) {
+        let unreadable = || SessionRecord {
+            at: records.last().map_or(Timestamp::UNIX_EPOCH, |record| record.at),
+            turn: None,
+            event: RecordedEvent::Unreadable { line: number },
+        };
+        let record = serde_json::from_slice(&line?).unwrap_or_else(|_| unreadable());
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// Formats a recording as plain text for a terminal. Control characters are made visible, so the terminal does not
+/// interpret them.
+pub fn render(records: &[SessionRecord]) -> String {
+    let mut text = String::new();
+    for record in records {
+        let _ = match record.turn {
+            Some(turn) => write!(text, "{:.0}  turn {turn}  ", record.at),
+            None => write!(text, "{:.0}  ", record.at),
+        };
+        render_event(&mut text, &record.event);
+    }
+    text
+}
+
+fn render_event(text: &mut String, event: &RecordedEvent) {
+    match event {
+        RecordedEvent::Began { user } => block(text, "user", user),
+        RecordedEvent::Assistant {
+            model,
+            text: words,
+            calls,
+            usage,
+        } => {
+            let cached = usage.cache_read.saturating_add(usage.cache_write);
+            let tokens = format!("{} in, {} out, {cached} cached", usage.input, usage.output);
+            block(text, &format!("{model} ({tokens})"), words);
+            for call in calls {
+                block(
+                    text,
+                    &format!("    call {} {}", call.id, call.name),
+                    call.arguments.text(),
+                );
+            }
+        }
+        RecordedEvent::Result {
+            call,
+            content,
+            is_error,
+        } => {
+            let outcome = if *is_error { "failed" } else { "ok" };
+            block(text, &format!("result {call} {outcome}"), content);
+        }
+        RecordedEvent::SentBack { remark } => block(text, "sent back to the model", remark),
+        RecordedEvent::Change {
+            change,
+            repository,
+            base,
+            patch,
+        } => block(text, &format!("{change} of {repository} at {base}"), patch),
+        RecordedEvent::Verdict {
+            verdict,
+            source,
+            summary,
+        } => block(
+            text,
+            &format!("verdict {verdict:?} ({source:?})").to_lowercase(),
+            summary,
+        ),
+        RecordedEvent::Recovered { lost_bytes } => {
+            let head = format!("a crash cut the last line short; {lost_bytes} bytes were lost");
+            block(text, &head, "");
+        }
+        RecordedEvent::Unreadable { line } => block(text, &format!("line {line} cannot be read"), ""),
+    }
+}
+
+/// Appends a head line and an indented body.
+fn block(text: &mut String, head: &str, body: &str) {
+    push_visible(text, head);
+    text.push('\n');
+    let lines = body.lines().count();
+    for line in body.lines().take(SHOWN_LINES_MAX) {
+        text.push_str("    ");
+        push_visible(text, line);
+        text.push('\n');
+    }
+    if let Some(more @ 1..) = lines.checked_sub(SHOWN_LINES_MAX) {
+        let _ = writeln!(text, "    ... {more} more lines");
+    }
+}
+
+// Text direction marks are removed for the same reason as escape sequences: they can make a line look like another one.
+fn push_visible(text: &mut String, line: &str) {
+    for character in line.chars() {
+        match character {
+            _ if character.is_control() && character != '\t' => text.extend(character.escape_default()),
+            _ if is_invisible(character) => text.extend(character.escape_unicode()),
+            _ => text.push(character),
+        }
+    }
+}
+
+/// Maximum number of attempts to open a recording that is being shortened.
+const OPENED_MAX: usize = 10;
+
+/// Opens a recording with a lock that prevents shortening.
+fn open_shared(path: &Path) -> Result<File, SessionError> {
+    for _ in 0..OPENED_MAX {
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)?;
+        match file.lock_shared() {
+            Ok(()) => {}
+            Err(err) if err.kind() == std::io::ErrorKind::Interrupted => continue,
+            // Without file locks, recordings are not shortened either.
+            Err(_) => return Ok(file),
+        }
+        // While this call waited for the lock, the file may have been replaced.
+        match std::fs::metadata(path) {
+            Ok(there) if there.ino() == file.metadata()?.ino() => return Ok(file),
+            Ok(_) => {}
+            Err(err) if err.kind() == std::io::ErrorKind::NotFound => {}
+            Err(err) => return Err(err.into()),
+        }
+    }
+    Err(SessionError::Io("it is shortened again and again".to_owned()))
+}
+
+fn path(directory: &Path, session: &str) -> Result<PathBuf, SessionError> {
+    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if session.len() != 32 || !session.bytes().all(is_hex) {
+        return Err(SessionError::Name(session.chars().take(40).collect()));
+    }
+    Ok(directory.join("sessions").join(format!("{session}.jsonl")))
+}
+
+/// Returns the number of bytes after the last line end.
+fn torn_bytes(file: &mut File) -> std::io::Result<u64> {
+    const CHUNK: u64 = 64 << 10;
+    let length = file.metadata()?.len();
+    let mut end = length;
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK);
+        file.seek(SeekFrom::Start(start))?;
+        let mut chunk = Vec::new();
+        Read::by_ref(file).take(end - start).read_to_end(&mut chunk)?;
+        if let Some(last) = chunk.iter().rposition(|byte| *byte == b'\n') {
+            let whole = start + u64::try_from(last).unwrap_or(u64::MAX) + 1;
+            return Ok(length.saturating_sub(whole));
+        }
+        end = start;
+    }
+    Ok(length)
+}
+
+fn redact(value: &mut Value, with: &Redact) {
+    match value {
+        Value::String(text) => *text = with(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| redact(value, with)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| redact(value, with)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+#[allow(clippy::disallowed_methods, reason = "tests read their own files")]
+mod tests;

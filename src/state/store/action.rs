@@ -1,0 +1,238 @@
+//! Buttons: one-shot tokens bound to a person, a conversation and an expiry time. Only the hash of a token is stored.
+
+use super::column::{json, millis};
+use super::{Store, StoreError};
+use crate::base::model::{ConversationId, InboxId, Sender};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Transaction, params};
+
+/// A new button.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewAction {
+    /// The SHA-256 of the button's token.
+    pub token_hash: [u8; 32],
+    /// The verb of the command, such as `patch`.
+    pub verb: String,
+    /// The argument of the command, such as `42`.
+    pub argument: String,
+    /// The owner of the button.
+    pub user: Sender,
+    /// The conversation of the button.
+    pub conversation: ConversationId,
+    /// The expiry time. Later clicks have no effect.
+    pub expires: Timestamp,
+}
+
+/// The outcome of a click on a button.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PressOutcome {
+    /// The click takes effect. A click in another message will not.
+    Counted {
+        /// The verb of the command.
+        verb: String,
+        /// The argument of the command.
+        argument: String,
+        /// The conversation of the button.
+        conversation: ConversationId,
+    },
+    /// The button belongs to another person and still works for them.
+    OtherOwner {
+        /// The owner's name.
+        owner: String,
+    },
+    /// The button was already used.
+    Used,
+    /// The button has expired.
+    Expired,
+    /// The button does not exist, or was pruned.
+    Unknown,
+}
+
+impl Store {
+    /// Uses the button that message `inbox` clicked, if it belongs to `by`. Only one message can use a button. When
+    /// that message is processed again, it gets the same result.
+    pub async fn take_action(
+        &self,
+        token_hash: [u8; 32],
+        by: &Sender,
+        inbox: InboxId,
+        at: Timestamp,
+    ) -> Result<PressOutcome, StoreError> {
+        let by = by.clone();
+        self.write(move |tx| take(tx, token_hash, &by, inbox, at)).await
+    }
+
+    /// Returns the verb of the button with this hash, without a check of its owner.
+    pub async fn action_verb(&self, token_hash: [u8; 32]) -> Result<Option<String>, StoreError> {
+        self.read(move |tx| {
+            let verb = tx
+                .prepare_cached("SELECT verb FROM action WHERE token_hash = ?1")?
+                .query_row([token_hash], |row| row.get(0))
+                .optional()?;
+            Ok(verb)
+        })
+        .await
+    }
+}
+
+/// Inserts buttons. An existing token is left unchanged.
+pub(super) fn insert(tx: &Transaction<'_>, actions: &[NewAction]) -> Result<(), StoreError> {
+    let mut statement = tx.prepare_cached(
+        "INSERT INTO action (token_hash, verb, argument, sender, conversation, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (token_hash) DO NOTHING",
+    )?;
+    for action in actions {
+        statement.execute(params![
+            action.token_hash,
+            action.verb,
+            action.argument,
+            json(&action.user)?,
+            action.conversation.0,
+            millis(action.expires),
+        ])?;
+    }
+    Ok(())
+}
+
+fn take(
+    tx: &Transaction<'_>,
+    token_hash: [u8; 32],
+    by: &Sender,
+    inbox: InboxId,
+    at: Timestamp,
+) -> Result<PressOutcome, StoreError> {
+    let by = json(by)?;
+    let taken = tx
+        .prepare_cached(
+            "UPDATE action SET used_at = COALESCE(used_at, ?3), used_by = ?4
+             WHERE token_hash = ?1 AND sender = ?2
+               AND (used_by = ?4 OR (used_by IS NULL AND expires_at > ?3))
+             RETURNING verb, argument, conversation",
+        )?
+        .query_row(params![token_hash, by, millis(at), inbox.0], |row| {
+            Ok(PressOutcome::Counted {
+                verb: row.get(0)?,
+                argument: row.get(1)?,
+                conversation: ConversationId(row.get(2)?),
+            })
+        })
+        .optional()?;
+    match taken {
+        Some(taken) => Ok(taken),
+        None => refusal(tx, token_hash, &by),
+    }
+}
+
+fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<PressOutcome, StoreError> {
+    let row = tx
+        .prepare_cached(
+            "SELECT action.sender, action.used_at, users.name FROM action
+             LEFT JOIN identity ON identity.sender = action.sender
+             LEFT JOIN users ON users.id = identity.user_id
+             WHERE action.token_hash = ?1",
+        )?
+        .query_row(params![token_hash], |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, Option<i64>>(1)?,
+                row.get::<_, Option<String>>(2)?,
+            ))
+        })
+        .optional()?;
+    Ok(match row {
+        None => PressOutcome::Unknown,
+        Some((owner, _, name)) if owner != by => PressOutcome::OtherOwner {
+            owner: name.unwrap_or_else(|| "another person".to_owned()),
+        },
+        Some((_, Some(_), _)) => PressOutcome::Used,
+        Some((_, None, _)) => PressOutcome::Expired,
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{NewAction, PressOutcome, insert};
+    use crate::base::model::InboxId;
+    use crate::state::store::fixture::{accept, at, fresh, person, says};
+    use crate::state::store::people::add_person;
+
+    /// T07
+    #[tokio::test]
+    async fn a_button_works_once_and_only_for_its_owner() {
+        let (_directory, store) = fresh();
+        let (_, conversation, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+        let action = move |token_hash| NewAction {
+            token_hash,
+            verb: "patch".into(),
+            argument: "42".into(),
+            user: person("U1"),
+            conversation,
+            expires: at(100),
+        };
+        store
+            .write(move |tx| insert(tx, &[action([1; 32]), action([2; 32])]))
+            .await
+            .unwrap();
+        let grant = ("editor".into(), "*".into(), Vec::new());
+        let alice = store.write(move |tx| add_person(tx, "alice", "operator", &person("U1"), &grant, at(0)));
+        alice.await.unwrap();
+        let foreign = PressOutcome::OtherOwner {
+            owner: "alice".into(),
+        };
+        assert_eq!(
+            store.take_action([1; 32], &person("U2"), InboxId(1), at(1)).await,
+            Ok(foreign)
+        );
+        let yes = PressOutcome::Counted {
+            verb: "patch".into(),
+            argument: "42".into(),
+            conversation,
+        };
+        let by = person("U1");
+        let press = |inbox, second| store.take_action([1; 32], &by, InboxId(inbox), at(second));
+        assert_eq!(press(2, 2).await, Ok(yes.clone()));
+        // The message that used the button gets the same result again, even much later.
+        assert_eq!(press(2, 200).await, Ok(yes));
+        assert_eq!(press(3, 3).await, Ok(PressOutcome::Used));
+        assert_eq!(
+            store
+                .take_action([2; 32], &person("U1"), InboxId(4), at(100))
+                .await,
+            Ok(PressOutcome::Expired)
+        );
+        assert_eq!(
+            store.take_action([3; 32], &person("U1"), InboxId(5), at(1)).await,
+            Ok(PressOutcome::Unknown)
+        );
+    }
+
+    /// T07
+    #[tokio::test]
+    async fn a_hundred_presses_at_once_count_once() {
+        let (_directory, store) = fresh();
+        let (_, conversation, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+        let action = NewAction {
+            token_hash: [1; 32],
+            verb: "stop".into(),
+            argument: String::new(),
+            user: person("U1"),
+            conversation,
+            expires: at(100),
+        };
+        store.write(move |tx| insert(tx, &[action])).await.unwrap();
+        let presses = (0..100).map(|inbox| {
+            let store = store.clone();
+            let (by, inbox) = (person("U1"), InboxId(inbox));
+            tokio::spawn(async move { store.take_action([1; 32], &by, inbox, at(1)).await.unwrap() })
+        });
+        let mut counted = 0;
+        for press in presses.collect::<Vec<_>>() {
+            match press.await.unwrap() {
+                PressOutcome::Counted { .. } => counted += 1,
+                other => assert_eq!(other, PressOutcome::Used),
+            }
+        }
+        assert_eq!(counted, 1);
+    }
+}

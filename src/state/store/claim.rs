@@ -1,0 +1,400 @@
+//! Claims on conversations. One worker at a time holds a conversation until it releases the claim or its process ends.
+//! Writes under an outdated claim fail. No clock is involved: one process owns the database, and the next process voids
+//! all earlier claims ([`super::recovery`]).
+
+use super::conversation::Conversation;
+use super::edits::FileEdits;
+use super::recovery::{Crashes, SUSPECT_CRASHES_MIN};
+use super::{Store, StoreError, conversation, edits, inbox, key, usage};
+use crate::base::model::{ConversationId, History, Inbound, InboxId, Usage};
+use rusqlite::{OptionalExtension, Transaction, params};
+
+/// Maximum size of the history that the claiming commit reads. Other messages wait for that commit.
+const INLINE_HISTORY_BYTES_MAX: usize = 32 * 1_024;
+
+/// Counts the active conversations of a sender's person, over all their accounts. For a sender without a person, counts
+/// the sender's own.
+macro_rules! in_work {
+    ($sender:literal) => {
+        concat!(
+            "(SELECT COUNT(*) FROM conversation AS other WHERE other.owner IS NOT NULL AND other.sender IN (SELECT ",
+            $sender,
+            " UNION SELECT account.sender FROM identity AS asks JOIN identity AS account
+                ON account.user_id = asks.user_id WHERE asks.sender = ",
+            $sender,
+            "))"
+        )
+    };
+}
+
+/// True if the sender's person has fewer active conversations than the limit. If the total is below the limit, accounts
+/// are not looked up, because that lookup costs more than all other checks of a message.
+macro_rules! may_have_more {
+    ($sender:literal, $max:literal) => {
+        concat!(
+            "(",
+            $max,
+            " > (SELECT COUNT(*) FROM (SELECT 1 FROM conversation AS busy INDEXED BY conversation_in_work
+                WHERE busy.owner IS NOT NULL LIMIT ",
+            $max,
+            ")) OR ",
+            $max,
+            " > ",
+            in_work!($sender),
+            ")"
+        )
+    };
+}
+
+/// Claims the conversation that has waited longest, among the people with the fewest active conversations.
+const CLAIM: &str = concat!(
+    "UPDATE conversation SET owner = ?1, fence = fence + 1
+    WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL
+        AND (?2 OR key NOT BETWEEN ?3 AND ?4)
+        AND (?5 OR ?6 > (SELECT crashes FROM inbox
+            WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1))
+        AND NOT EXISTS (SELECT 1 FROM inbox
+            WHERE inbox.conversation = conversation.id AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
+        AND ?7 > ",
+    in_work!("conversation.sender"),
+    " ORDER BY ",
+    in_work!("conversation.sender"),
+    ", due, id LIMIT 1)
+    RETURNING id, fence, key BETWEEN ?3 AND ?4, (SELECT crashes FROM inbox
+        WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) >= ?6"
+);
+/// Claims a conversation whose only waiting message has just arrived.
+const CLAIM_NEW: &str = concat!(
+    "UPDATE conversation SET owner = ?2, fence = fence + 1
+    WHERE id = ?1 AND pending = 1 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
+        WHERE inbox.conversation = ?1 AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
+        AND ",
+    may_have_more!("conversation.sender", "?3"),
+    " RETURNING fence"
+);
+/// The query for whether a sender's person may have one more active conversation.
+const MAY_HAVE_MORE: &str = concat!("SELECT ", may_have_more!("?1", "?2"));
+
+/// A worker that claims conversations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnWorker {
+    /// The worker's unique name.
+    pub name: String,
+    /// Maximum number of earlier turns in the history.
+    pub turns_max: usize,
+    /// Maximum size of the history, in bytes.
+    pub bytes_max: usize,
+    /// Maximum number of active conversations of one person, over all their accounts.
+    pub of_person_max: i64,
+}
+
+/// The waiting messages that may be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimable {
+    /// True if hook events may be claimed.
+    pub hooks: bool,
+    /// True if messages that were active in more than one crash may be claimed.
+    pub suspects: bool,
+}
+
+impl Claimable {
+    /// Allows all messages.
+    pub const ALL: Self = Self {
+        hooks: true,
+        suspects: true,
+    };
+}
+
+/// The right to work on a conversation, until it is released or a newer claim is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The fencing number. It rises with every claim, and writes with an older number fail.
+    pub fence: i64,
+}
+
+/// The data for the turn of a claimed conversation, from one snapshot.
+#[derive(Clone, Debug)]
+pub struct ClaimedWork {
+    /// The oldest message that waits for a turn.
+    pub inbox: InboxId,
+    /// The content of that message.
+    pub inbound: Inbound,
+    /// Number of earlier turns of the message that a crash or a stop of the process cut short.
+    pub begun: u32,
+    /// Number of steps in those turns.
+    pub steps_before: u32,
+    /// Token usage of those turns.
+    pub usage_before: Usage,
+    /// The crashes during which the message was active.
+    pub crashes: Crashes,
+    /// True if the person stopped the message.
+    pub is_stopped: bool,
+    /// True if the interrupted turns edited files.
+    pub has_edited: bool,
+    /// Number of messages that wait behind it.
+    pub behind: u32,
+    /// The conversation of the message.
+    pub conversation: Conversation,
+    /// The edits of the workspace.
+    pub edits: FileEdits,
+    /// The history, within the worker's limits.
+    pub history: History,
+}
+
+/// A claim that was made together with the arrival of its message.
+#[derive(Clone, Debug)]
+pub struct DirectClaim {
+    /// The claim.
+    pub claim: Claim,
+    /// The result of [`Store::work`], if it is small: a first message, or a short history without edits.
+    pub work: Option<Box<ClaimedWork>>,
+}
+
+/// A claim on a conversation that had waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimedConversation {
+    /// The claim.
+    pub claim: Claim,
+    /// True if its message is a hook event.
+    pub is_hook: bool,
+    /// True if its message is a suspect: see [`Crashes::is_suspect`].
+    pub is_suspect: bool,
+}
+
+impl Claim {
+    /// Returns the first claim of a new conversation.
+    pub(super) fn first(conversation: ConversationId) -> Self {
+        Self {
+            conversation,
+            fence: 1,
+        }
+    }
+}
+
+impl ClaimedWork {
+    /// Returns the data of a conversation whose first message has just arrived.
+    pub(super) fn first(inbox: InboxId, inbound: &Inbound, conversation: Conversation) -> Self {
+        Self {
+            inbox,
+            inbound: inbound.clone(),
+            begun: 0,
+            steps_before: 0,
+            usage_before: Usage::default(),
+            crashes: Crashes::default(),
+            is_stopped: false,
+            has_edited: false,
+            behind: 0,
+            conversation,
+            edits: FileEdits::new(),
+            history: History::default(),
+        }
+    }
+}
+
+impl Store {
+    /// Claims the conversation that has waited longest. It must have a waiting message, no other worker, and no
+    /// unfinished command that may change it.
+    pub async fn claim(
+        &self,
+        worker: &TurnWorker,
+        claimable: Claimable,
+    ) -> Result<Option<ClaimedConversation>, StoreError> {
+        let worker = worker.clone();
+        self.write_unsynced(move |tx| {
+            let claimed = tx
+                .prepare_cached(CLAIM)?
+                .query_row(
+                    params![
+                        worker.name,
+                        claimable.hooks,
+                        key::HOOKS.0,
+                        key::HOOKS.1,
+                        claimable.suspects,
+                        SUSPECT_CRASHES_MIN,
+                        worker.of_person_max,
+                    ],
+                    |row| {
+                        Ok(ClaimedConversation {
+                            claim: Claim {
+                                conversation: ConversationId(row.get(0)?),
+                                fence: row.get(1)?,
+                            },
+                            is_hook: row.get(2)?,
+                            is_suspect: row.get(3)?,
+                        })
+                    },
+                )
+                .optional()?;
+            Ok(claimed)
+        })
+        .await
+    }
+
+    /// Releases a claim.
+    pub async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
+        let claim = *claim;
+        self.write_unsynced(move |tx| {
+            check_fence(tx, claim)?;
+            tx.prepare_cached("UPDATE conversation SET owner = NULL WHERE id = ?1")?
+                .execute([claim.conversation.0])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Returns the oldest waiting message of a claimed conversation.
+    pub async fn next_message(&self, claim: &Claim) -> Result<Option<InboxId>, StoreError> {
+        let claim = *claim;
+        self.read(move |tx| {
+            check_fence(tx, claim)?;
+            Ok(inbox::next(tx, claim.conversation)?.map(|(inbox, _)| inbox))
+        })
+        .await
+    }
+
+    /// Returns the oldest waiting message of a claimed conversation with all data for its turn. The history holds the
+    /// newest turns that fit both limits.
+    pub async fn work(
+        &self,
+        claim: &Claim,
+        turns_max: usize,
+        bytes_max: usize,
+    ) -> Result<Option<ClaimedWork>, StoreError> {
+        let claim = *claim;
+        self.read(move |tx| {
+            check_fence(tx, claim)?;
+            match inbox::next(tx, claim.conversation)? {
+                Some((inbox, inbound)) => {
+                    let inbound = inbound?;
+                    let history = conversation::recent(tx, claim.conversation, turns_max, bytes_max)?;
+                    work(tx, claim, (inbox, inbound), history).map(Some)
+                }
+                None => Ok(None),
+            }
+        })
+        .await
+    }
+}
+
+/// Reads the data for the turn of a claimed message, except the given history.
+fn work(
+    tx: &Transaction<'_>,
+    claim: Claim,
+    (inbox, inbound): (InboxId, Inbound),
+    history: History,
+) -> Result<ClaimedWork, StoreError> {
+    let id = claim.conversation;
+    let (begun, has_edited) = tx
+        .prepare_cached(
+            "SELECT COUNT(*), COALESCE(MAX(edits_before <> edits_after AND undone_at IS NULL), 0) FROM turn WHERE inbox = ?1",
+        )?
+        .query_row([inbox.0], |row| row.try_into())?;
+    let (all, own, is_stopped) = tx
+        .prepare_cached("SELECT crashes, own_crashes, stopped_by IS NOT NULL FROM inbox WHERE id = ?1")?
+        .query_row([inbox.0], |row| row.try_into())?;
+    let (steps_before, usage_before) = match begun {
+        0 => (0, Usage::default()),
+        _ => spent_on(tx, inbox)?,
+    };
+    Ok(ClaimedWork {
+        inbox,
+        inbound,
+        begun,
+        steps_before,
+        usage_before,
+        crashes: Crashes { all, own },
+        is_stopped,
+        has_edited,
+        behind: inbox::waiting(tx, id)?.saturating_sub(1),
+        conversation: conversation::load(tx, id)?,
+        edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
+        history,
+    })
+}
+
+/// Returns the number of steps of a message's turns, and their token usage.
+fn spent_on(tx: &Transaction<'_>, inbox: InboxId) -> Result<(u32, Usage), StoreError> {
+    let steps = tx
+        .prepare_cached("SELECT COUNT(*) FROM step WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)")?
+        .query_row([inbox.0], |row| row.get(0))?;
+    Ok((steps, usage::message_usage(tx, inbox)?))
+}
+
+/// True if a sender's person may have one more active conversation.
+pub(super) fn may_have_more(
+    tx: &Transaction<'_>,
+    sender: &str,
+    worker: &TurnWorker,
+) -> Result<bool, StoreError> {
+    let may = tx
+        .prepare_cached(MAY_HAVE_MORE)?
+        .query_row(params![sender, worker.of_person_max], |row| row.get(0))?;
+    Ok(may)
+}
+
+/// Claims a conversation whose only waiting message has just arrived, unless another worker still holds it.
+pub(super) fn claim_new(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    (inbox, inbound): (InboxId, &Inbound),
+    worker: &TurnWorker,
+) -> Result<Option<DirectClaim>, StoreError> {
+    let fence = tx
+        .prepare_cached(CLAIM_NEW)?
+        .query_row(params![id.0, worker.name, worker.of_person_max], |row| row.get(0))
+        .optional()?;
+    let Some(fence) = fence else { return Ok(None) };
+    let claim = Claim {
+        conversation: id,
+        fence,
+    };
+    let message = (inbox, inbound.clone());
+    let is_edited = !edits::is_empty_snapshot(&edits::snapshot(tx, id)?);
+    let work = match is_edited {
+        true => Ok(None),
+        false => {
+            conversation::history(tx, id, worker.turns_max, INLINE_HISTORY_BYTES_MAX).and_then(|history| {
+                history
+                    .map(|history| work(tx, claim, message, history))
+                    .transpose()
+            })
+        }
+    };
+    let work = match work {
+        Ok(work) => work.map(Box::new),
+        // The message is accepted anyway. The next read reports the problem.
+        Err(StoreError::Unreadable { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    Ok(Some(DirectClaim { claim, work }))
+}
+
+/// True while a message of the conversation is being answered, or waits after its turn was cut short. Then no command
+/// may change the workspace or history.
+pub(super) fn is_busy(tx: &Transaction<'_>, id: ConversationId) -> Result<bool, StoreError> {
+    let busy = tx
+        .prepare_cached(
+            "SELECT 1 FROM conversation WHERE id = ?1 AND pending > 0 AND (owner IS NOT NULL OR EXISTS
+               (SELECT 1 FROM inbox JOIN turn ON turn.inbox = inbox.id
+                WHERE inbox.conversation = ?1 AND inbox.lane = 'turn' AND inbox.done_at IS NULL))",
+        )?
+        .exists([id.0])?;
+    Ok(busy)
+}
+
+/// Returns an error unless the claim is the newest one.
+pub(super) fn check_fence(tx: &Transaction<'_>, claim: Claim) -> Result<(), StoreError> {
+    let newest = tx
+        .prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND fence = ?2")?
+        .exists(params![claim.conversation.0, claim.fence])?;
+    match newest {
+        true => Ok(()),
+        false => Err(StoreError::Fenced),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;

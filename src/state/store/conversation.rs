@@ -1,0 +1,477 @@
+//! Conversations: the history of one person in one place, bound to a repository and base.
+
+use super::claim::TurnWorker;
+use super::column::{json, millis, parse, text};
+use super::edits::FileEdits;
+use super::inbox::QueueKind;
+use super::{Store, StoreError, edits, key};
+use crate::base::model::{
+    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender, Step,
+    json_bytes,
+};
+use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Transaction, params};
+use sha2::Sha256;
+
+/// The answer stored for a turn that a crash cut short.
+const INTERRUPTED: &str = "(interrupted)";
+
+/// Maximum number of turns to read. The window for a model is smaller.
+const TURNS_MAX: u16 = 1_000;
+/// The newest turns since the last clear, oldest first.
+const TURNS: &str = "SELECT id, user_text FROM
+    (SELECT id, user_text FROM turn
+     WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
+     ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id";
+
+/// The newest turns since the last clear, newest first.
+const NEWEST: &str = "SELECT id, user_text FROM turn
+     WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
+     ORDER BY id DESC LIMIT ?2";
+
+/// The newest turns with their steps, in the order of two indexes. Nothing is sorted, however long a step is.
+const STEPS: &str = "SELECT turn.id, turn.user_text, step.step
+    FROM turn LEFT JOIN step ON step.turn = turn.id
+    WHERE turn.conversation = ?1 AND turn.id >= (SELECT MIN(id) FROM
+        (SELECT id FROM turn
+         WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
+         ORDER BY id DESC LIMIT ?2) AS newest)
+    ORDER BY turn.id, step.id";
+
+/// The conversation with the newest turn message before a command. If all messages of a conversation are gone, the time
+/// of its last one counts.
+const LATEST: &str = "SELECT id FROM (SELECT id, spoken_at, MAX(
+        COALESCE((SELECT MAX(id) FROM inbox WHERE inbox.conversation = conversation.id
+                  AND done_at IS NULL AND lane = 'turn' AND id < ?3), 0),
+        COALESCE((SELECT MAX(id) FROM inbox WHERE inbox.conversation = conversation.id
+                  AND done_at IS NOT NULL AND lane = 'turn' AND id < ?3), 0)) AS newest
+      FROM conversation WHERE key > ?1 AND key < ?2 AND spoken_at IS NOT NULL)
+    WHERE newest > 0 OR spoken_at <= (SELECT accepted_at FROM inbox WHERE id = ?3)
+    ORDER BY newest DESC, spoken_at DESC, id DESC LIMIT 1";
+
+/// A conversation as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// The row of the conversation.
+    pub id: ConversationId,
+    /// The person and the chat and thread.
+    pub key: ConversationKey,
+    /// The configured name of its channel.
+    pub channel: String,
+    /// The name of its recording: 32 hex digits that cannot be guessed.
+    pub session: String,
+    /// The configured repository of its workspace, once bound.
+    pub repository: Option<String>,
+    /// The base commit of its workspace as 40 hex digits.
+    pub base: Option<String>,
+}
+
+impl Store {
+    /// Returns a conversation.
+    pub async fn conversation(&self, id: ConversationId) -> Result<Conversation, StoreError> {
+        self.read(move |tx| load(tx, id)).await
+    }
+
+    /// Returns the conversation of this person in this chat that had the newest turn message when `command` was
+    /// accepted. All threads of the chat count, and later messages do not. A command typed outside a thread means this
+    /// conversation.
+    pub async fn latest_conversation(
+        &self,
+        sender: &Sender,
+        account: &Account,
+        chat: &str,
+        command: InboxId,
+    ) -> Result<Option<ConversationId>, StoreError> {
+        let (after, before) = key::chat_key_range(sender, account, chat)?;
+        self.read(move |tx| {
+            let id = tx
+                .prepare_cached(LATEST)?
+                .query_row(params![after, before, command.0], |row| {
+                    row.get(0).map(ConversationId)
+                })
+                .optional()?;
+            Ok(id)
+        })
+        .await
+    }
+
+    /// Finds the session of a conversation: by its own name (32 hex digits), the conversation's row id, or a change
+    /// such as `CHG-42`.
+    pub async fn find_session(&self, which: &str) -> Result<Option<String>, StoreError> {
+        let which = which.to_owned();
+        self.read(move |tx| {
+            let number = |text: &str| text.parse::<i64>().ok();
+            let conversation = which.strip_prefix("CHG-").and_then(number).map(|change| {
+                let sql = "SELECT conversation FROM change WHERE number = ?1 ORDER BY revision DESC LIMIT 1";
+                tx.prepare_cached(sql)?
+                    .query_row([change], |row| row.get::<_, i64>(0))
+                    .optional()
+            });
+            let id = conversation.transpose()?.flatten().or_else(|| number(&which));
+            let session = tx
+                .prepare_cached("SELECT session FROM conversation WHERE id = ?1 OR session = ?2")?
+                .query_row(params![id, which], |row| row.get(0))
+                .optional()?;
+            Ok(session)
+        })
+        .await
+    }
+
+    /// Binds the workspace to a repository at a base commit. If only the base changes, edits stay. For another
+    /// repository, the edits and the open change are dropped, because they do not fit.
+    pub async fn bind(&self, id: ConversationId, repository: &str, base: &str) -> Result<(), StoreError> {
+        let (repository, base) = (repository.to_owned(), base.to_owned());
+        self.write(move |tx| bind(tx, id, &repository, &base)).await
+    }
+
+    /// Returns the edits of the workspace.
+    pub async fn edits(&self, id: ConversationId) -> Result<FileEdits, StoreError> {
+        self.read(move |tx| edits::load(tx, &edits::snapshot(tx, id)?))
+            .await
+    }
+
+    /// Returns the turns since the last clear. A turn that was cut short is closed with `(interrupted)`, so that the
+    /// next one can begin.
+    pub async fn history(&self, id: ConversationId) -> Result<History, StoreError> {
+        self.read(move |tx| Ok(history(tx, id, usize::from(TURNS_MAX), usize::MAX)?.unwrap_or_default()))
+            .await
+    }
+
+    /// Returns the person's messages since the last clear, oldest first.
+    pub async fn user_messages(&self, id: ConversationId) -> Result<Vec<String>, StoreError> {
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(TURNS)?;
+            let said = statement.query_map(params![id.0, TURNS_MAX], |row| row.get(1))?;
+            Ok(said.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+}
+
+/// Clears the history. The workspace stays.
+pub(super) fn clear_history(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
+    let cleared = tx
+        .prepare_cached(
+            "UPDATE conversation SET cleared_turn = COALESCE((SELECT MAX(id) FROM turn WHERE conversation = ?1), 0)
+             WHERE id = ?1",
+        )?
+        .execute([id.0])?;
+    require_row(cleared, id)
+}
+
+/// Binds the workspace like [`Store::bind`], within another write.
+pub(super) fn bind(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    repository: &str,
+    base: &str,
+) -> Result<(), StoreError> {
+    let bound = load(tx, id)?.repository;
+    if bound.is_some_and(|bound| bound != repository) {
+        edits::forget(tx, id)?;
+    }
+    tx.prepare_cached("UPDATE conversation SET repository = ?2, base = ?3 WHERE id = ?1")?
+        .execute(params![id.0, repository, base])?;
+    Ok(())
+}
+
+/// Returns the newest turns, at most `turns_max`. Returns `None` if they exceed `bytes_max`.
+pub(super) fn history(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    turns_max: usize,
+    bytes_max: usize,
+) -> Result<Option<History>, StoreError> {
+    let invalid = |err: HistoryError| StoreError::Unreadable {
+        what: "history",
+        why: err.to_string(),
+    };
+    let mut steps = tx.prepare_cached(STEPS)?;
+    let mut history = History::default();
+    let mut rows = steps.query(params![id.0, i64::try_from(turns_max).unwrap_or(i64::MAX)])?;
+    let (mut turn, mut bytes) = (None, 0);
+    while let Some(row) = rows.next()? {
+        let of = Some(row.get::<_, i64>(0)?);
+        if turn != of {
+            let said: String = row.get(1)?;
+            bytes += said.len();
+            history.close(INTERRUPTED);
+            history.begin(said).map_err(invalid)?;
+            turn = of;
+        }
+        let step: Option<String> = row.get(2)?;
+        bytes += step.as_ref().map_or(0, String::len);
+        if bytes > bytes_max {
+            return Ok(None);
+        }
+        if let Some(step) = step {
+            history.push(parse("step", &step)?).map_err(invalid)?;
+        }
+    }
+    history.close(INTERRUPTED);
+    Ok(Some(history))
+}
+
+/// Returns the newest turns that fit both limits, as a window would show them. No others are read.
+pub(super) fn recent(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    turns_max: usize,
+    bytes_max: usize,
+) -> Result<History, StoreError> {
+    let invalid = |err: HistoryError| StoreError::Unreadable {
+        what: "history",
+        why: err.to_string(),
+    };
+    let mut newest = tx.prepare_cached(NEWEST)?;
+    let mut rows = newest.query(params![id.0, i64::try_from(turns_max).unwrap_or(i64::MAX)])?;
+    let (mut turns, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let (turn, said): (i64, String) = (row.get(0)?, row.get(1)?);
+        let mut steps = tx.prepare_cached("SELECT step FROM step WHERE turn = ?1 ORDER BY id")?;
+        let mut rows = steps.query([turn])?;
+        let mut steps = Vec::new();
+        while let Some(row) = rows.next()? {
+            steps.push(parse::<Step>("step", &text("step", row, 0)?)?);
+        }
+        bytes += json_bytes(&said) + steps.iter().map(Step::bytes).sum::<usize>();
+        if bytes > bytes_max {
+            break;
+        }
+        turns.push((said, steps));
+    }
+    let mut history = History::default();
+    for (said, steps) in turns.into_iter().rev() {
+        history.begin(said).map_err(invalid)?;
+        for step in steps {
+            history.push(step).map_err(invalid)?;
+        }
+        history.close(INTERRUPTED);
+    }
+    Ok(history)
+}
+
+pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversation, StoreError> {
+    type Row = (String, String, String, Option<String>, Option<String>);
+    let (key, channel, session, repository, base): Row = tx
+        .prepare_cached("SELECT key, channel, session, repository, base FROM conversation WHERE id = ?1")?
+        .query_row([id.0], |row| row.try_into())
+        .optional()?
+        .ok_or_else(|| not_found(id))?;
+    Ok(Conversation {
+        id,
+        key: key::from_text(&key)?,
+        channel,
+        session,
+        repository,
+        base,
+    })
+}
+
+fn not_found(id: ConversationId) -> StoreError {
+    StoreError::NotFound(format!("conversation {id}"))
+}
+
+/// Returns an error if no row was changed.
+pub(super) fn require_row(rows: usize, id: ConversationId) -> Result<(), StoreError> {
+    match rows {
+        0 => Err(not_found(id)),
+        _ => Ok(()),
+    }
+}
+
+/// Finds the conversation with this key.
+pub(super) fn find(
+    tx: &Transaction<'_>,
+    key: &ConversationKey,
+) -> Result<Option<ConversationId>, StoreError> {
+    let id = tx
+        .prepare_cached("SELECT id FROM conversation WHERE key = ?1")?
+        .query_row([key::text(key)?], |row| row.get(0).map(ConversationId))
+        .optional()?;
+    Ok(id)
+}
+
+/// True if a conversation has a turn message, not only commands and clicks.
+pub(super) fn has_turn_message(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+) -> Result<bool, StoreError> {
+    let mut statement =
+        tx.prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND spoken_at IS NOT NULL")?;
+    Ok(statement.exists([conversation.0])?)
+}
+
+/// Creates the conversation for its first message, which is stored next. If that is a turn message, the conversation
+/// waits, or is claimed by `worker` if given.
+pub(super) fn create(
+    tx: &Transaction<'_>,
+    inbound: &Inbound,
+    queue_kind: QueueKind,
+    worker: Option<&TurnWorker>,
+    pepper: [u8; 32],
+    at: Timestamp,
+) -> Result<Conversation, StoreError> {
+    let key = inbound.key();
+    let key_text = key::text(&key)?;
+    let session = session_name(pepper, &key_text)?;
+    let at = millis(at);
+    let (pending, spoken_at) = match queue_kind {
+        QueueKind::Turn => (1, Some(at)),
+        QueueKind::Command | QueueKind::Change => (0, None),
+    };
+    tx.prepare_cached(
+        "INSERT INTO conversation
+           (key, sender, channel, session, edits, cleared_turn, owner, fence, pending,
+            due, spoken_at, created_at)
+         VALUES (?1, ?2, ?3, ?4, '{}', 0, ?5, ?6, ?7, (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox), ?8, ?9)",
+    )?
+    .execute(params![
+        key_text,
+        json(&inbound.sender)?,
+        inbound.channel,
+        session,
+        worker.map(|worker| worker.name.as_str()),
+        i64::from(worker.is_some()),
+        pending,
+        spoken_at,
+        at,
+    ])?;
+    Ok(Conversation {
+        id: ConversationId(tx.last_insert_rowid()),
+        key,
+        channel: inbound.channel.clone(),
+        session,
+        repository: None,
+        base: None,
+    })
+}
+
+// Hex from a keyed hash. So a person's input cannot reach a file name, and the name cannot be guessed.
+fn session_name(pepper: [u8; 32], key: &str) -> Result<String, StoreError> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(&pepper).map_err(|err| StoreError::Unreadable {
+        what: "pepper",
+        why: err.to_string(),
+    })?;
+    mac.update(b"session\0");
+    mac.update(key.as_bytes());
+    Ok(hex::encode(&mac.finalize().into_bytes()[..16]))
+}
+
+/// Counts one more turn message, which is stored next.
+pub(super) fn add_pending(tx: &Transaction<'_>, id: ConversationId, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "UPDATE conversation SET due = CASE WHEN pending = 0 THEN (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox) ELSE due END,
+           pending = pending + 1, spoken_at = ?2
+         WHERE id = ?1",
+    )?
+    .execute(params![id.0, millis(at)])?;
+    Ok(())
+}
+
+/// Counts one waiting message less. The next one decides how long the conversation has waited.
+pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "UPDATE conversation SET pending = pending - 1, due = COALESCE(
+           (SELECT MIN(id) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL), due)
+         WHERE id = ?1",
+    )?
+    .execute(params![id.0, QueueKind::Turn.as_str()])?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::state::store::TurnStart;
+    use crate::state::store::fixture::{accept, answer, at, begin, cost, fresh, says};
+    use std::collections::HashSet;
+
+    /// A turn reads only as much of a long conversation as the model sees. Earlier parts are not even parsed.
+    #[tokio::test]
+    async fn a_turn_starts_from_as_much_as_its_window_shows() {
+        let (_directory, store) = fresh();
+        let mut last = None;
+        for second in 0..6 {
+            let (claim, inbox, turn) = begin(&store, "U1", second).await;
+            let step = answer(&"x".repeat(1_000));
+            store
+                .record_step(&claim, turn, &step, &cost(1), None, at(second))
+                .await
+                .unwrap();
+            if second < 5 {
+                store
+                    .dismiss(&claim, inbox, Vec::new(), at(second))
+                    .await
+                    .unwrap();
+                store.release(&claim).await.unwrap();
+            }
+            last = Some((claim, turn));
+        }
+        let (claim, turn) = last.unwrap();
+        let spoil = "UPDATE step SET step = 'torn' WHERE turn = ?1";
+        let oldest = turn.0 - 5;
+        store
+            .write(move |tx| Ok(tx.execute(spoil, [oldest])?))
+            .await
+            .unwrap();
+        let turns = async |turns_max, bytes_max| {
+            let work = store.work(&claim, turns_max, bytes_max).await;
+            work.map(|work| work.unwrap().history.turns().len())
+        };
+        assert_eq!(turns(40, 4_500).await, Ok(3));
+        assert_eq!(turns(2, usize::MAX).await, Ok(2));
+        assert!(turns(40, usize::MAX).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_session_name_is_hex_and_nobody_elses() {
+        let (_directory, store) = fresh();
+        let mut names = HashSet::new();
+        for (number, user) in ["../../x", "a\0b", ".", "İ", "i̇", &"x".repeat(300), "U1", "u1"]
+            .iter()
+            .enumerate()
+        {
+            let (_, id, _) = accept(&store, &says(user, "x", &[&number.to_string()]), 0).await;
+            let session = store.conversation(id).await.unwrap().session;
+            assert!(session.len() == 32 && session.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            names.insert(session);
+        }
+        assert_eq!(names.len(), 8);
+    }
+
+    #[tokio::test]
+    async fn clearing_forgets_what_was_said_and_a_cut_turn_is_closed() {
+        let (_directory, store) = fresh();
+        let (claim, inbox, _) = begin(&store, "U1", 0).await;
+        let history = store.history(claim.conversation).await.unwrap();
+        let turn = &history.turns()[0];
+        assert_eq!(
+            (turn.user(), turn.steps()[0].assistant().text().as_str()),
+            ("please", "(interrupted)")
+        );
+        store
+            .begin_turn(&claim, inbox, TurnStart::quiet("please"), at(1))
+            .await
+            .unwrap();
+        let work = store.work(&claim, 1, usize::MAX).await.unwrap().unwrap();
+        assert_eq!((work.begun, work.history.turns().len()), (2, 1));
+        assert_eq!(store.history(claim.conversation).await.unwrap().turns().len(), 2);
+        assert_eq!(
+            store.user_messages(claim.conversation).await.unwrap(),
+            ["please"; 2]
+        );
+        let forget = move |tx: &rusqlite::Transaction<'_>| super::clear_history(tx, claim.conversation);
+        store.write(forget).await.unwrap();
+        assert!(store.user_messages(claim.conversation).await.unwrap().is_empty());
+        assert!(
+            store
+                .history(claim.conversation)
+                .await
+                .unwrap()
+                .turns()
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,599 @@
+//! The outbox: outgoing operations, in order per chat and thread. An operation is enqueued once under its id. It is
+//! leased until its outcome is reported, and never leased twice at a time.
+
+mod dead_letters;
+pub(super) mod response_url;
+mod lease;
+mod unreadable;
+
+use super::column::{json, millis, parse, time};
+use super::writer::Durability;
+use super::{Store, StoreError};
+use crate::base::model::{Action, MessageRef, Op};
+use crate::crash_point;
+pub use dead_letters::{DeadLetter, DeadLetterFilter};
+use jiff::Timestamp;
+pub use lease::POSTPONED_MAX;
+use lease::{HEADS, LeasedOperations, heads_due, is_due, lease_due, lease_next};
+pub(super) use lease::{InFlightLock, lease_enqueued};
+use rusqlite::{OptionalExtension, Transaction, params};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tracing::warn;
+
+/// State of an operation that is not leased yet. One that must not show twice is marked before it is leased.
+const WAITING: &str = "waiting";
+/// State of an operation that is not leased yet but is already marked, so it may be sent at once.
+const READY: &str = "ready";
+/// State of an operation that is not leased and may have been sent. It is looked up first.
+const AMBIGUOUS: &str = "doubtful";
+/// State of an ambiguous operation that an operator has forced. It is sent if a lookup gives no answer.
+const FORCED: &str = "again";
+/// State of an operation that was leased while waiting or ready.
+const SENDING: &str = "sending";
+/// State of an operation that was leased while ambiguous.
+const LOOKING_UP: &str = "looking";
+/// State of an operation that was leased while forced.
+const REPEATING: &str = "repeating";
+
+/// Maximum number of operations of one chat and thread in one lease.
+const LEASED_MAX: u32 = 8;
+
+/// An operation to deliver now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueOperation {
+    /// The operation. It is never an [`Action::Fill`].
+    pub op: Op,
+    /// Number of earlier attempts.
+    pub attempts: u32,
+    /// The time of enqueueing.
+    pub enqueued: Timestamp,
+    /// The time since which the operation may have been sent, if it must not show twice.
+    pub ambiguous_since: Option<Timestamp>,
+    /// True if an operator forced it. Then it is sent if a lookup gives no answer.
+    pub is_forced: bool,
+}
+
+/// A filter for due operations, based on a platform's limits.
+pub trait Admission: Clone + Send + 'static {
+    /// True if a new message may be sent to this chat.
+    fn admits_chat(&mut self, chat: &str) -> bool;
+
+    /// True if the operation may be sent, or looked up if it is ambiguous. It is then counted.
+    fn admits(&mut self, due: &DueOperation) -> bool;
+}
+
+/// An admission without limits.
+#[derive(Clone, Copy, Debug)]
+struct Unlimited;
+
+impl Admission for Unlimited {
+    fn admits_chat(&mut self, _chat: &str) -> bool {
+        true
+    }
+
+    fn admits(&mut self, _due: &DueOperation) -> bool {
+        true
+    }
+}
+
+/// The retry of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryMode {
+    /// The operation was not delivered. It is sent.
+    Send,
+    /// The operation may have been delivered. It is looked up.
+    LookUp,
+    /// The operation may have been delivered, and an operator forced it.
+    Forced,
+}
+
+/// The effect of an attempt on the limit of attempts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptWeight {
+    /// The attempt counts.
+    Counted,
+    /// The attempt does not count, because its failure has another cause than the operation.
+    NotCounted,
+}
+
+/// The retry of an operation without a final outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Postponement {
+    /// The kind of retry.
+    pub retry_mode: RetryMode,
+    /// The time at which it is due.
+    pub due_at: Timestamp,
+    /// The reason it was not delivered.
+    pub why: String,
+    /// The effect of the last attempt on the limit.
+    pub attempt: AttemptWeight,
+}
+
+impl Store {
+    /// Enqueues operations. An id that was enqueued before is ignored, and so is the fill of an unknown post.
+    pub async fn enqueue(&self, ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
+        self.write(move |tx| enqueue(tx, &ops, at)).await
+    }
+
+    /// Leases due operations: at most the oldest one per chat and thread, and only if that thread has none in flight.
+    ///
+    /// Report each outcome with [`Store::record_delivered`], [`Store::postpone`], [`Store::record_failed`],
+    /// [`Store::record_ambiguous`], [`Store::record_replaced`] or [`Store::release_operation`], and retry a failed
+    /// report. Until the outcome is stored, the operation is not leased again. If the process ends first, all of them
+    /// become due again. Posts, notices and files, which may show twice, then become ambiguous. Wait for the result of
+    /// this call: operations leased for a caller that is gone stay leased.
+    pub async fn lease_due(
+        &self,
+        channel: &str,
+        at: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<DueOperation>, StoreError> {
+        let (due, _) = self.lease_due_admitted(channel, at, limit, Unlimited).await?;
+        Ok(due)
+    }
+
+    /// Leases operations like [`Store::lease_due`], if they are admitted. Also returns the updated admission.
+    pub async fn lease_due_admitted<A: Admission>(
+        &self,
+        channel: &str,
+        at: Timestamp,
+        limit: usize,
+        admission: A,
+    ) -> Result<(Vec<DueOperation>, A), StoreError> {
+        if let Some(taken) = self.lease_unmarked(channel, at, limit, admission.clone()).await? {
+            return Ok(taken);
+        }
+        let channel = channel.to_owned();
+        self.write_leasing(move |tx, busy| {
+            let mut admission = admission;
+            let due = lease_due(tx, &channel, at, limit, busy, &mut admission)?;
+            Ok((due, admission))
+        })
+        .await
+    }
+
+    /// Runs a write that leases operations. They are in flight from then on, unless the write fails.
+    pub(super) async fn write_leasing<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>, &mut InFlightLock<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (value, _marked) = self.lease_in_write(Durability::Synced, work).await?;
+        Ok(value)
+    }
+
+    async fn lease_in_write<T: Send + 'static>(
+        &self,
+        promise: Durability,
+        work: impl FnOnce(&Transaction<'_>, &mut InFlightLock<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<(T, bool), StoreError> {
+        let in_flight = Arc::clone(&self.inner.in_flight);
+        let taken = Arc::new(Mutex::new(LeasedOperations::default()));
+        let taking = Arc::clone(&taken);
+        let work = move |tx: &Transaction<'_>| {
+            // The mark is set while the write runs, so that the next write sees it even in the same commit.
+            let mut busy = InFlightLock {
+                in_flight: in_flight.lock().unwrap_or_else(PoisonError::into_inner),
+                leased: taking.lock().unwrap_or_else(PoisonError::into_inner),
+            };
+            work(tx, &mut busy)
+        };
+        let result = self.inner.writer.write(promise, work, |_| ()).await;
+        let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if result.is_err() {
+            taken.ops.iter().for_each(|op| self.end_lease(op));
+        }
+        Ok((result?, taken.is_marked))
+    }
+
+    /// Leases due operations if none of them must be marked as being sent. Then nothing is written, and the caller does
+    /// not wait for the disk.
+    async fn lease_unmarked<A: Admission>(
+        &self,
+        channel: &str,
+        at: Timestamp,
+        limit: usize,
+        admission: A,
+    ) -> Result<Option<(Vec<DueOperation>, A)>, StoreError> {
+        let channel = channel.to_owned();
+        let in_flight = Arc::clone(&self.inner.in_flight);
+        self.read(move |tx| {
+            let mut admission = admission;
+            // The lock is taken before the snapshot. So an operation that is no longer in flight has its outcome in the
+            // snapshot.
+            let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+            let heads = match heads_due(tx, &channel, at, limit, |op| busy.contains(op), &mut admission) {
+                // An unreadable operation must be given up, which needs a write.
+                Err(StoreError::Unreadable { .. }) => return Ok(None),
+                heads => heads?,
+            };
+            if heads.iter().any(|head| head.due.op.action.may_show_twice()) {
+                return Ok(None);
+            }
+            busy.extend(heads.iter().map(|head| head.due.op.id.clone()));
+            let due = heads.into_iter().map(|head| head.due).collect();
+            Ok(Some((due, admission)))
+        })
+        .await
+    }
+
+    /// Records that an operation was delivered, and the `message` of a post. If the power fails within a moment, a post
+    /// becomes ambiguous.
+    pub async fn record_delivered(
+        &self,
+        op: &str,
+        message: Option<MessageRef>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let id = op.to_owned();
+        let result = self
+            .write_deferred(move |tx| mark_delivered(tx, &id, message, at))
+            .await;
+        self.end_lease_if(&result, op);
+        result
+    }
+
+    /// Records deliveries like [`Store::record_delivered`] for one chat and thread, and leases what is due next there in the
+    /// same commit. The lease is one operation, or several repeatable ones for delivery in order. An operation that
+    /// must not show twice is leased alone, and only once it is durable that it is being sent.
+    pub async fn record_delivered_and_lease(
+        &self,
+        sent: Vec<(Op, Option<MessageRef>)>,
+        at: Timestamp,
+    ) -> Result<Vec<DueOperation>, StoreError> {
+        let Some((op, _)) = sent.last() else {
+            return Ok(Vec::new());
+        };
+        let (channel, thread) = (op.channel.clone(), thread_key(op)?);
+        let ids: Vec<String> = sent.iter().map(|(op, _)| op.id.clone()).collect();
+        let work = move |tx: &Transaction<'_>, busy: &mut InFlightLock<'_>| {
+            for (op, message) in sent {
+                mark_delivered(tx, &op.id, message, at)?;
+            }
+            lease_next(tx, (&channel, &thread), LEASED_MAX, at, busy)
+        };
+        crash_point::before("B10");
+        let next = self.lease_in_write(Durability::Deferred, work).await;
+        crash_point::after("B10");
+        let (due, is_marked) = next?;
+        ids.iter().for_each(|id| self.end_lease(id));
+        if is_marked && let Err(error) = self.wait_durable().await {
+            // They keep their marks, because it is unknown whether those are on disk.
+            due.iter().for_each(|due| self.end_lease(&due.op.id));
+            warn!(%error, "what is due next is not sent before it is durable that it may be");
+            return Ok(Vec::new());
+        }
+        Ok(due)
+    }
+
+    /// Releases a leased operation that was not tried. It is due as before.
+    pub async fn release_operation(&self, due: &DueOperation) -> Result<(), StoreError> {
+        let id = due.op.id.clone();
+        if !due.op.action.may_show_twice() {
+            self.end_lease(&id);
+            return Ok(());
+        }
+        let result = self
+            .write(move |tx| {
+                tx.prepare_cached(
+                    "UPDATE outbox SET
+                       tried_at = CASE state WHEN 'sending' THEN NULL ELSE tried_at END,
+                       state = CASE state WHEN 'looking' THEN 'doubtful' WHEN 'repeating' THEN 'again' ELSE 'waiting' END
+                     WHERE op = ?1 AND state IN ('sending', 'looking', 'repeating')",
+                )?
+                .execute([id])?;
+                Ok(())
+            })
+            .await;
+        self.end_lease_if(&result, &due.op.id);
+        result
+    }
+
+    /// Ends the leases of operations whose delivery ended without an outcome. They are due again, and those that may
+    /// show twice are looked up first.
+    pub fn abandon_leases(&self, ops: &[String]) {
+        ops.iter().for_each(|op| self.end_lease(op));
+    }
+
+    /// Resets ready operations that are not leased to waiting, after the channel's delivery ended in order.
+    pub async fn reset_ready(&self, channel: &str) -> Result<(), StoreError> {
+        let channel = channel.to_owned();
+        self.write(move |tx| {
+            tx.prepare_cached("UPDATE outbox SET state = 'waiting' WHERE channel = ?1 AND state = 'ready'")?
+                .execute([channel])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Postpones an operation without a final outcome. Its thread waits until it is due again. A file has left its
+    /// thread, so nothing waits for it.
+    pub async fn postpone(&self, op: &str, postponed: Postponement) -> Result<(), StoreError> {
+        let id = op.to_owned();
+        let Postponement {
+            retry_mode: again,
+            due_at,
+            why,
+            attempt,
+        } = postponed;
+        let state = match again {
+            RetryMode::Send => WAITING,
+            RetryMode::LookUp => AMBIGUOUS,
+            RetryMode::Forced => FORCED,
+        };
+        let result = self
+            .write(move |tx| {
+                tx.prepare_cached(
+                    "UPDATE outbox SET state = ?2, due_at = ?3, why = ?4, attempts = attempts + ?5,
+                       tried_at = CASE ?2 WHEN 'waiting' THEN NULL ELSE tried_at END
+                     WHERE op = ?1 AND done_at IS NULL",
+                )?
+                .execute(params![
+                    id,
+                    state,
+                    millis(due_at),
+                    why,
+                    attempt == AttemptWeight::Counted
+                ])?;
+                Ok(())
+            })
+            .await;
+        self.end_lease_if(&result, op);
+        result
+    }
+
+    /// Gives up an operation that was not delivered and never will be. Its thread continues, and the fallback `instead`
+    /// is enqueued.
+    pub async fn record_failed(
+        &self,
+        op: &str,
+        why: &str,
+        instead: impl IntoIterator<Item = Op>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let instead = instead.into_iter().collect();
+        self.finish_operation(op, "failed", why, instead, at).await
+    }
+
+    /// Gives up an operation that may have been delivered and must not show twice, if the outcome cannot be found out.
+    /// It is not sent again. Its thread continues, and the notice about it is enqueued.
+    pub async fn record_ambiguous(
+        &self,
+        op: &str,
+        why: &str,
+        instead: impl IntoIterator<Item = Op>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let instead = instead.into_iter().collect();
+        self.finish_operation(op, "ambiguous", why, instead, at).await
+    }
+
+    /// Replaces a placeholder line that may already show: its fill becomes a new post.
+    pub async fn record_replaced(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
+        self.finish_operation(op, "replaced", why, Vec::new(), at).await
+    }
+
+    /// Returns the message of a delivered post.
+    pub async fn message_of(&self, op: &str) -> Result<Option<MessageRef>, StoreError> {
+        let op = op.to_owned();
+        self.read(move |tx| message_of(tx, &op)).await
+    }
+
+    /// Returns the next time at which [`Store::lease_due`] has an operation for this channel, as currently known.
+    pub async fn next_due(&self, channel: &str) -> Result<Option<Timestamp>, StoreError> {
+        self.next_due_unless(channel, |_, _| false).await
+    }
+
+    /// Returns the time like [`Store::next_due`], but only of operations that are not due at `after`.
+    pub async fn next_due_after(
+        &self,
+        channel: &str,
+        after: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.next_due_unless(channel, move |due_at, enqueued| is_due(due_at, enqueued, after))
+            .await
+    }
+
+    async fn next_due_unless(
+        &self,
+        channel: &str,
+        is_left_out: impl Fn(i64, i64) -> bool + Send + 'static,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let channel = channel.to_owned();
+        let busy = self.in_flight().clone();
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(HEADS)?;
+            let mut rows = statement.query(params![channel, i64::MAX, false])?;
+            let mut next: Option<i64> = None;
+            while let Some(row) = rows.next()? {
+                let due_at: i64 = row.get(3)?;
+                if is_left_out(due_at, row.get(5)?) || busy.contains(&row.get::<_, String>(1)?) {
+                    continue;
+                }
+                next = Some(next.map_or(due_at, |next| next.min(due_at)));
+            }
+            next.map(time).transpose()
+        })
+        .await
+    }
+
+    /// Returns the number of a channel's operations without a final outcome.
+    pub async fn unsent_count(&self, channel: &str) -> Result<u64, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |tx| {
+            let unsent = tx
+                .prepare_cached("SELECT COUNT(*) FROM outbox WHERE channel = ?1 AND done_at IS NULL")?
+                .query_row([channel], |row| row.get(0))?;
+            Ok(super::column::count(unsent))
+        })
+        .await
+    }
+
+    /// Returns the number of a channel's dead letters: refused, tried too often, or of unknown outcome.
+    pub async fn given_up_count(&self, channel: &str) -> Result<u64, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |tx| {
+            let given_up = tx
+                .prepare_cached(
+                    "SELECT COUNT(*) FROM outbox WHERE channel = ?1 AND state IN ('failed', 'ambiguous')",
+                )?
+                .query_row([channel], |row| row.get(0))?;
+            Ok(super::column::count(given_up))
+        })
+        .await
+    }
+
+    async fn finish_operation(
+        &self,
+        op: &str,
+        state: &'static str,
+        why: &str,
+        instead: Vec<Op>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (id, why) = (op.to_owned(), why.to_owned());
+        let result = self
+            .write(move |tx| {
+                let updated = tx
+                    .prepare_cached(
+                        "UPDATE outbox SET state = ?2, why = ?3, done_at = ?4, attempts = attempts + 1
+                         WHERE op = ?1 AND done_at IS NULL",
+                    )?
+                    .execute(params![id, state, why, millis(at)])?;
+                if updated > 0 {
+                    enqueue(tx, &instead, at)?;
+                }
+                response_url::drop_if_answered(tx, &id)
+            })
+            .await;
+        self.end_lease_if(&result, op);
+        result
+    }
+
+    fn in_flight(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.inner
+            .in_flight
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the lease of an operation if its outcome is stored.
+    fn end_lease_if(&self, stored: &Result<(), StoreError>, op: &str) {
+        if stored.is_ok() {
+            self.end_lease(op);
+        }
+    }
+
+    fn end_lease(&self, op: &str) {
+        self.in_flight().remove(op);
+    }
+}
+
+/// Enqueues operations within another write. A known id is ignored, and so is the fill of an unknown post.
+pub(crate) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
+    ops.iter().try_for_each(|op| insert(tx, op, WAITING, at))
+}
+
+/// Enqueues operations like [`enqueue`], in a synced write whose caller delivers them. A placeholder may then be sent
+/// without another commit, however long its thread is busy. If the process ends first, the placeholder becomes
+/// ambiguous.
+pub(super) fn enqueue_ready(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
+    ops.iter().try_for_each(|op| {
+        let is_ready = op.action.is_placeholder();
+        insert(tx, op, if is_ready { READY } else { WAITING }, at)
+    })
+}
+
+/// True if an operation with this id was enqueued, whatever its outcome.
+pub(super) fn is_known(tx: &Transaction<'_>, op: &str) -> Result<bool, StoreError> {
+    let known = tx
+        .prepare_cached("SELECT 1 FROM outbox WHERE op = ?1")?
+        .exists([op])?;
+    Ok(known)
+}
+
+fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(), StoreError> {
+    if let Action::Fill { post, .. } = &op.action
+        && !is_known(tx, post)?
+    {
+        return Ok(());
+    }
+    if let Some(url) = &op.response_url {
+        response_url::store_url(tx, response_url::answered(&op.id), url, at)?;
+    }
+    tx.prepare_cached(
+        "INSERT INTO outbox (op, channel, lane, body, state, due_at, attempts, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?6) ON CONFLICT (op) DO NOTHING",
+    )?
+    .execute(params![
+        op.id,
+        op.channel,
+        thread_key(op)?,
+        json(op)?,
+        state,
+        millis(at)
+    ])?;
+    Ok(())
+}
+
+/// Returns the chat and thread of an operation, whose operations are delivered in order.
+fn thread_key(op: &Op) -> Result<String, StoreError> {
+    json(&(&op.place.chat, &op.place.thread))
+}
+
+fn mark_delivered(
+    tx: &Transaction<'_>,
+    id: &str,
+    message: Option<MessageRef>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let Some(message) = message else {
+        tx.prepare_cached(
+            "UPDATE outbox SET state = 'delivered', done_at = ?2 WHERE op = ?1 AND done_at IS NULL",
+        )?
+        .execute(params![id, millis(at)])?;
+        return response_url::drop_if_answered(tx, id);
+    };
+    let message = json(&message)?;
+    let body: Option<String> = tx
+        .prepare_cached(
+            "UPDATE outbox SET state = 'delivered', done_at = ?2, message = ?3
+             WHERE op = ?1 AND done_at IS NULL RETURNING body",
+        )?
+        .query_row(params![id, millis(at), message], |row| row.get(0))
+        .optional()?;
+    response_url::drop_if_answered(tx, id)?;
+    match body.map(|body| parse::<Op>("operation", &body)).transpose()? {
+        Some(Op {
+            action: Action::Fill { post, .. },
+            ..
+        }) => replace(tx, &post, &message, at),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn message_of(tx: &Transaction<'_>, op: &str) -> Result<Option<MessageRef>, StoreError> {
+    let message: Option<String> = tx
+        .prepare_cached("SELECT message FROM outbox WHERE op = ?1")?
+        .query_row([op], |row| row.get(0))
+        .optional()?
+        .flatten();
+    message.map(|text| parse("message", &text)).transpose()
+}
+
+// If a fill's post had failed, the fill was posted itself. Later fills of the same post edit that message.
+fn replace(tx: &Transaction<'_>, post: &str, message: &str, at: Timestamp) -> Result<(), StoreError> {
+    // Nothing is missing any more, so the dead letter is removed, even if an operator has just requested a retry.
+    tx.prepare_cached(
+        "UPDATE outbox SET message = ?2,
+           done_at = CASE WHEN state IN ('waiting', 'again') THEN ?3 ELSE done_at END,
+           state = CASE WHEN state IN ('failed', 'ambiguous', 'waiting', 'again') THEN 'replaced' ELSE state END
+         WHERE op = ?1 AND message IS NULL",
+    )?
+    .execute(params![post, message, millis(at)])?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

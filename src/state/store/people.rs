@@ -1,0 +1,236 @@
+//! Admitted people and their grants, as rows. `access` decides what they mean.
+
+use super::audit::audit_in;
+use super::column::{json, millis, parse, time};
+use super::{Store, StoreError};
+use crate::base::model::{Account, Sender, UserId};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use serde::{Deserialize, Serialize};
+
+/// A grant as stored: role word, repository glob, environment globs.
+pub(crate) type GrantRow = (String, String, Vec<String>);
+
+/// A person or service as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PersonRow {
+    pub(crate) id: UserId,
+    pub(crate) name: String,
+    pub(crate) invited_by: String,
+    pub(crate) created_at: Timestamp,
+    pub(crate) revoked_at: Option<Timestamp>,
+    pub(crate) senders: Vec<Sender>,
+    pub(crate) grants: Vec<GrantRow>,
+}
+
+/// A person to admit by their account.
+pub(crate) struct Newcomer {
+    pub(crate) name: String,
+    pub(crate) sender: Sender,
+    pub(crate) grant: GrantRow,
+    /// The workspaces and bots that are connected.
+    pub(crate) connected: Vec<Account>,
+}
+
+/// The operator or administrator who admits a person.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AdmittedBy<'a> {
+    Operator,
+    Administrator { user: UserId, name: &'a str },
+}
+
+/// The outcome of an admission. It is stored with the message that requested it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AdmissionOutcome {
+    /// The person is admitted as this user.
+    Admitted(UserId),
+    /// The person was already admitted.
+    Before { name: String },
+    /// The person's access was revoked. Only an operator can restore it.
+    Revoked { name: String },
+    /// The person's workspace or bot is not known here.
+    Nowhere,
+    /// The requesting administrator may not admit the person.
+    NotGranted,
+}
+
+impl Store {
+    /// Returns all people that were ever admitted, oldest first.
+    pub(crate) async fn people(&self) -> Result<Vec<PersonRow>, StoreError> {
+        self.read(people).await
+    }
+}
+
+/// Reads all people that were ever admitted, oldest first.
+pub(crate) fn people(tx: &Transaction<'_>) -> Result<Vec<PersonRow>, StoreError> {
+    let mut statement = tx.prepare_cached("SELECT id FROM users ORDER BY id")?;
+    let ids = statement.query_map([], |row| row.get(0).map(UserId))?;
+    ids.map(|id| person(tx, id?)).collect()
+}
+
+pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, StoreError> {
+    type Row = (String, String, i64, Option<i64>);
+    let (name, invited_by, created_at, revoked_at): Row = tx
+        .prepare_cached("SELECT name, invited_by, created_at, revoked_at FROM users WHERE id = ?1")?
+        .query_row([id.0], |row| row.try_into())
+        .optional()?
+        .ok_or_else(|| StoreError::NotFound(format!("user {id}")))?;
+    let mut senders = Vec::new();
+    let mut statement =
+        tx.prepare_cached("SELECT sender FROM identity WHERE user_id = ?1 ORDER BY sender")?;
+    let mut rows = statement.query([id.0])?;
+    while let Some(row) = rows.next()? {
+        senders.push(parse("sender", &row.get::<_, String>(0)?)?);
+    }
+    Ok(PersonRow {
+        id,
+        name,
+        invited_by,
+        created_at: time(created_at)?,
+        revoked_at: revoked_at.map(time).transpose()?,
+        senders,
+        grants: grants(tx, id)?,
+    })
+}
+
+/// Returns the current grants of a person; `None` after revocation.
+pub(crate) fn current_grants(tx: &Transaction<'_>, id: UserId) -> Result<Option<Vec<GrantRow>>, StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT role, repositories, environments FROM users LEFT JOIN user_grant ON user_grant.user_id = users.id
+         WHERE users.id = ?1 AND users.revoked_at IS NULL ORDER BY user_grant.id",
+    )?;
+    let mut rows = statement.query([id.0])?;
+    let mut standing = None;
+    while let Some(row) = rows.next()? {
+        let grants = standing.get_or_insert_with(Vec::new);
+        // A person without grants gives one row with empty columns.
+        if row.get::<_, Option<String>>(0)?.is_some() {
+            grants.push(grant(row)?);
+        }
+    }
+    Ok(standing)
+}
+
+fn grant(row: &Row<'_>) -> Result<GrantRow, StoreError> {
+    Ok((
+        row.get(0)?,
+        row.get(1)?,
+        parse("grant", &row.get::<_, String>(2)?)?,
+    ))
+}
+
+fn grants(tx: &Transaction<'_>, id: UserId) -> Result<Vec<GrantRow>, StoreError> {
+    let mut grants = Vec::new();
+    let mut statement = tx.prepare_cached(
+        "SELECT role, repositories, environments FROM user_grant WHERE user_id = ?1 ORDER BY id",
+    )?;
+    let mut rows = statement.query([id.0])?;
+    while let Some(row) = rows.next()? {
+        grants.push(grant(row)?);
+    }
+    Ok(grants)
+}
+
+/// Returns the user of an account, and whether it was revoked.
+pub(crate) fn user_of(tx: &Transaction<'_>, sender: &Sender) -> Result<Option<(UserId, bool)>, StoreError> {
+    let user = tx
+        .prepare_cached(
+            "SELECT users.id, users.revoked_at IS NOT NULL FROM identity
+             JOIN users ON users.id = identity.user_id WHERE identity.sender = ?1",
+        )?
+        .query_row([json(sender)?], |row| Ok((UserId(row.get(0)?), row.get(1)?)))
+        .optional()?;
+    Ok(user)
+}
+
+/// Adds a person with one account and one grant. The account of a revoked person moves to the new one; the old row
+/// keeps its history.
+pub(crate) fn add_person(
+    tx: &Transaction<'_>,
+    name: &str,
+    invited_by: &str,
+    sender: &Sender,
+    grant: &GrantRow,
+    at: Timestamp,
+) -> Result<UserId, StoreError> {
+    tx.prepare_cached("INSERT INTO users (name, invited_by, created_at) VALUES (?1, ?2, ?3)")?
+        .execute(params![name, invited_by, millis(at)])?;
+    let user = UserId(tx.last_insert_rowid());
+    tx.prepare_cached(
+        "INSERT INTO identity (sender, user_id, created_at) VALUES (?1, ?2, ?3)
+         ON CONFLICT (sender) DO UPDATE SET user_id = excluded.user_id, created_at = excluded.created_at",
+    )?
+    .execute(params![json(sender)?, user.0, millis(at)])?;
+    set_grant(tx, user, grant)?;
+    Ok(user)
+}
+
+/// Admits a person by their account. If its workspace or bot is not connected, it must be known from earlier.
+pub(crate) fn admit(
+    tx: &Transaction<'_>,
+    new: &Newcomer,
+    by: AdmittedBy<'_>,
+    at: Timestamp,
+) -> Result<AdmissionOutcome, StoreError> {
+    if let Some((user, is_revoked)) = user_of(tx, &new.sender)? {
+        let name = person(tx, user)?.name;
+        match (is_revoked, by) {
+            (false, _) => return Ok(AdmissionOutcome::Before { name }),
+            (true, AdmittedBy::Administrator { .. }) => return Ok(AdmissionOutcome::Revoked { name }),
+            (true, AdmittedBy::Operator) => {}
+        }
+    }
+    let of = |account: &Account| account.platform == new.sender.platform && account.id == new.sender.account;
+    if !new.connected.iter().any(of) && !was_seen(tx, &new.sender)? {
+        return Ok(AdmissionOutcome::Nowhere);
+    }
+    let (by, by_user) = match by {
+        AdmittedBy::Operator => ("operator", None),
+        AdmittedBy::Administrator { user, name } => (name, Some(user)),
+    };
+    let user = add_person(tx, &new.name, by, &new.sender, &new.grant, at)?;
+    let data = serde_json::json!({
+        "by": by,
+        "by_user": by_user,
+        "grant": new.grant,
+        "name": new.name,
+        "sender": new.sender.to_string(),
+        "user": user,
+    });
+    audit_in(tx, "user.created", data, at)?;
+    Ok(AdmissionOutcome::Admitted(user))
+}
+
+/// True if the account was refused here before, or if other accounts of its workspace or bot were admitted.
+fn was_seen(tx: &Transaction<'_>, sender: &Sender) -> Result<bool, StoreError> {
+    let was_seen = tx
+        .prepare_cached(
+            "SELECT 1 FROM stranger WHERE sender = ?1
+             UNION ALL
+             SELECT 1 FROM identity WHERE sender ->> 'platform' = ?2 AND sender ->> 'account' = ?3
+             LIMIT 1",
+        )?
+        .exists(params![json(sender)?, sender.platform.as_str(), sender.account])?;
+    Ok(was_seen)
+}
+
+/// Replaces all grants of a person with this one.
+pub(crate) fn set_grant(tx: &Transaction<'_>, user: UserId, grant: &GrantRow) -> Result<(), StoreError> {
+    let (role, repositories, environments) = grant;
+    tx.prepare_cached("DELETE FROM user_grant WHERE user_id = ?1")?
+        .execute([user.0])?;
+    tx.prepare_cached(
+        "INSERT INTO user_grant (user_id, role, repositories, environments) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![user.0, role, repositories, json(environments)?])?;
+    Ok(())
+}
+
+/// Marks a person as revoked. Returns false if they already were.
+pub(crate) fn revoke(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<bool, StoreError> {
+    let revoked = tx
+        .prepare_cached("UPDATE users SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
+        .execute(params![user.0, millis(at)])?;
+    Ok(revoked == 1)
+}

@@ -1,0 +1,563 @@
+//! Turns, each from one message to its reply. Every write names its claim, and fails once there is a newer claim.
+
+use super::audit::audit_in;
+use super::claim::{Claim, check_fence};
+use super::column::{count, json, millis, parse, parse_word, time, word};
+use super::edits::FileEdits;
+use super::outbox::{DueOperation, InFlightLock};
+use super::usage::Cost;
+use super::{
+    ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store, StoreError, action,
+    change, command, conversation, edits, inbox, outbox, usage,
+};
+use crate::base::model::{
+    Change, ConversationId, InboxId, Op, Step, TurnId, Usage, UserId, Verdict, VerdictSource,
+};
+use crate::crash_point;
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Transaction, params};
+use serde_json::Value;
+
+/// The beginning of a turn, stored in one transaction.
+pub struct TurnStart {
+    /// The person for whom the turn runs.
+    pub user: UserId,
+    /// The person's message, as the model reads it.
+    pub user_text: String,
+    /// The repository and base commit to bind the workspace to, if they changed.
+    pub bind: Option<(String, String)>,
+    /// The id of the operation that posts the message's card, if it may have one.
+    pub card: Option<String>,
+    /// True if the history is dropped, because events of a hook are independent.
+    pub forgets: bool,
+}
+
+/// A turn that began.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartedTurn {
+    /// The row of the turn.
+    pub turn: TurnId,
+    /// True if the message has a card, because it had to wait or was claimed before.
+    pub has_card: bool,
+    /// True if the person stopped the message in the meantime.
+    pub is_stopped: bool,
+    /// The facts from which the end of the turn can be composed, if they are the same by then.
+    pub basis: ChangeBasis,
+}
+
+#[cfg(test)]
+impl TurnStart {
+    /// Returns the start of a turn without a card, with the workspace as bound.
+    pub fn quiet(user_text: impl Into<String>) -> Self {
+        Self {
+            user: UserId(1),
+            user_text: user_text.into(),
+            bind: None,
+            card: None,
+            forgets: false,
+        }
+    }
+}
+
+/// The end of a turn, composed for a [`ProspectiveChange`]. It is data only: nothing is computed in the transaction that
+/// stores it.
+#[derive(Clone, Debug)]
+pub enum TurnEnd {
+    /// The turn is answered, and this is announced.
+    Answered(Box<TurnAnswer>, Announcement),
+    /// The person has no access. Only the cost is kept, and only these operations are sent.
+    Refused(Vec<Op>, Option<Cost>),
+}
+
+/// The stored end of a turn.
+#[derive(Debug, PartialEq)]
+pub struct FinishedTurn {
+    /// The verdict on the turn.
+    pub verdict: Verdict,
+    /// The source of the verdict.
+    pub source: VerdictSource,
+    /// True if the answer was kept, because the person had access.
+    pub is_answered: bool,
+    /// The prepared change.
+    pub change: Option<Change>,
+    /// Operations that are due at once, if the caller delivers them.
+    pub due: Option<Vec<DueOperation>>,
+}
+
+/// An answer, with what becomes durable with it.
+#[derive(Clone, Debug)]
+pub struct TurnAnswer {
+    /// The verdict on the turn.
+    pub verdict: Verdict,
+    /// The source of the verdict.
+    pub source: VerdictSource,
+    /// The final answer: the model's, or the program's after a stop, a limit or an error. Ignored if the last recorded
+    /// step is a final answer.
+    pub answer: Option<Step>,
+    /// The cost of the model call for that answer.
+    pub cost: Option<Cost>,
+    /// The reason the edits are withheld, if the person may not have them. Then the prospective change is not stored.
+    pub withheld: Option<String>,
+    /// True for a hook event, whose edits begin at the base. An event without a change has edited nothing, and leaves
+    /// the change of an earlier event as it is.
+    pub edits_anew: bool,
+    /// The facts about the turn, for `/status` and the recording.
+    pub summary: Value,
+}
+
+/// The stored change at the end of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredChange<'a> {
+    /// There is no change, or it is withheld.
+    Nothing,
+    /// The workspace equals its base again. The change with this name, such as `CHG-42 rev 2`, was open and is closed.
+    Closed(&'a str),
+    /// There is a change.
+    Change(&'a NumberedChange),
+}
+
+impl TurnAnswer {
+    /// Returns what is stored of a prospective change if the turn ends with this answer.
+    pub fn stored<'a>(&self, prospect: &'a ProspectiveChange) -> StoredChange<'a> {
+        match (&self.withheld, prospect.change(), prospect.closes()) {
+            (None, Some(numbered), _) => StoredChange::Change(numbered),
+            (None, None, Some(name)) if !self.edits_anew => StoredChange::Closed(name),
+            (None, None, _) | (Some(_), _, _) => StoredChange::Nothing,
+        }
+    }
+}
+
+/// The operations and buttons that are stored together, at the end of a turn or during it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Announcement {
+    /// Operations for the outbox, in order.
+    pub ops: Vec<Op>,
+    /// The buttons in the operations.
+    pub actions: Vec<NewAction>,
+    /// True if the caller delivers the returned operations at once; see [`Store::lease_due`].
+    pub deliver_now: bool,
+}
+
+/// A turn in `/status` and `session show`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnSummary {
+    /// The row of the turn.
+    pub id: TurnId,
+    /// The person's message.
+    pub user_text: String,
+    /// The start time.
+    pub began_at: Timestamp,
+    /// The end time; `None` while the turn runs, or if a crash cut it short.
+    pub finished_at: Option<Timestamp>,
+    /// The verdict on it.
+    pub verdict: Option<Verdict>,
+    /// The source of the verdict.
+    pub source: Option<VerdictSource>,
+    /// The facts stored at its end.
+    pub summary: Value,
+    /// Number of steps: model calls with their results.
+    pub steps: u64,
+    /// Token usage of all its model calls.
+    pub usage: Usage,
+}
+
+impl Store {
+    /// Begins a turn for a message, with its workspace. An earlier turn of the conversation that a crash cut short ends
+    /// here with an internal error; its steps and edits stay. This does not wait for the disk. If the power fails
+    /// within a moment, the message waits as if its turn had never begun.
+    pub async fn begin_turn(
+        &self,
+        claim: &Claim,
+        inbox: InboxId,
+        begin: TurnStart,
+        at: Timestamp,
+    ) -> Result<StartedTurn, StoreError> {
+        let claim = *claim;
+        self.write_deferred(move |tx| {
+            check_fence(tx, claim)?;
+            inbox::check_unfinished(tx, claim.conversation, inbox)?;
+            if begin.forgets {
+                conversation::clear_history(tx, claim.conversation)?;
+            }
+            if let Some((repository, base)) = &begin.bind {
+                conversation::bind(tx, claim.conversation, repository, base)?;
+            }
+            tx.prepare_cached(
+                "UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4
+                 WHERE conversation = ?1 AND finished_at IS NULL",
+            )?
+            .execute(params![
+                claim.conversation.0,
+                millis(at),
+                word(&Verdict::Error)?,
+                word(&VerdictSource::Harness)?
+            ])?;
+            let edits = edits::snapshot(tx, claim.conversation)?;
+            tx.prepare_cached(
+                "INSERT INTO turn (conversation, inbox, user_text, began_at, edits_before, edits_after)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+            )?
+            .execute(params![
+                claim.conversation.0,
+                inbox.0,
+                begin.user_text,
+                millis(at),
+                edits
+            ])?;
+            let turn = TurnId(tx.last_insert_rowid());
+            let has_card = match &begin.card {
+                Some(card) => outbox::is_known(tx, card)?,
+                None => false,
+            };
+            Ok(StartedTurn {
+                turn,
+                has_card,
+                is_stopped: inbox::is_stopped(tx, inbox)?,
+                basis: ChangeBasis::read(tx, claim.conversation, begin.user)?,
+            })
+        })
+        .await
+    }
+
+    /// Records a model call, its tool results, its cost and changed edits, in one transaction.
+    pub async fn record_step(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        step: &Step,
+        cost: &Cost,
+        edits: Option<&FileEdits>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (claim, step, cost, edits) = (*claim, step.clone(), cost.clone(), edits.cloned());
+        self.write(move |tx| {
+            check_open(tx, claim, turn)?;
+            if is_answered(tx, turn)? {
+                return Err(StoreError::NotFound(format!(
+                    "turn {turn} without its final answer"
+                )));
+            }
+            insert_step(tx, turn, &step, at)?;
+            usage::record(tx, claim.conversation, turn, &cost, at)?;
+            if let Some(edits) = edits {
+                let snapshot = edits::store(tx, &edits)?;
+                crash_point::before("B16");
+                edits::set(tx, claim.conversation, &snapshot)?;
+                crash_point::after("B16");
+                tx.prepare_cached("UPDATE turn SET edits_after = ?2 WHERE id = ?1")?
+                    .execute(params![turn.0, snapshot])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Ends a turn that a stop of the process interrupted. Its message keeps waiting and starts again. `cost` is that
+    /// of a dropped answer.
+    pub async fn interrupt_turn(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        cost: Option<Cost>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let claim = *claim;
+        self.write(move |tx| {
+            check_open(tx, claim, turn)?;
+            if let Some(cost) = &cost {
+                usage::record(tx, claim.conversation, turn, cost, at)?;
+            }
+            tx.prepare_cached("UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4 WHERE id = ?1")?
+                .execute(params![
+                    turn.0,
+                    millis(at),
+                    word(&Verdict::Cancelled)?,
+                    word(&VerdictSource::Harness)?
+                ])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Ends a turn. One transaction stores the verdict, the final answer, the change, replies, buttons, an audit line
+    /// and that the message is done. It also reads again what `prospect` says. If anything differs by now, it stores
+    /// nothing and returns the new facts, from which the caller composes the end again.
+    pub async fn finish_turn(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        mut prospect: ProspectiveChange,
+        end: TurnEnd,
+        at: Timestamp,
+    ) -> Result<ComposedWrite<FinishedTurn>, StoreError> {
+        let claim = *claim;
+        let (written, prospect) = self
+            .write_leasing(move |tx, busy| {
+                let inbox = check_open(tx, claim, turn)?;
+                if let Some(basis) = prospect.outdated_by(tx, claim.conversation)? {
+                    return Ok((ComposedWrite::Outdated(basis), prospect));
+                }
+                let finished = match end {
+                    TurnEnd::Answered(answer, announcement) => {
+                        let ended = (turn, inbox);
+                        finish_turn(
+                            tx,
+                            claim,
+                            ended,
+                            (*answer, &announcement),
+                            &mut prospect,
+                            at,
+                            busy,
+                        )?
+                    }
+                    TurnEnd::Refused(ops, cost) => {
+                        if let Some(cost) = &cost {
+                            usage::record(tx, claim.conversation, turn, cost, at)?;
+                        }
+                        dismiss(tx, claim, inbox, &ops, at)?;
+                        FinishedTurn {
+                            verdict: Verdict::Error,
+                            source: VerdictSource::Harness,
+                            is_answered: false,
+                            change: None,
+                            due: None,
+                        }
+                    }
+                };
+                Ok((ComposedWrite::Stored(finished), prospect))
+            })
+            .await?;
+        prospect.committed();
+        Ok(written)
+    }
+
+    /// Answers a turn message without a turn, because its sender lost access or its content is unsupported. Edits of
+    /// its interrupted turns are reverted.
+    pub async fn dismiss(
+        &self,
+        claim: &Claim,
+        inbox: InboxId,
+        ops: Vec<Op>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let claim = *claim;
+        self.write(move |tx| {
+            check_fence(tx, claim)?;
+            dismiss(tx, claim, inbox, &ops, at)
+        })
+        .await
+    }
+
+    /// Returns the newest turns of a conversation, newest first.
+    pub async fn turns(&self, id: ConversationId, limit: u32) -> Result<Vec<TurnSummary>, StoreError> {
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT id, user_text, began_at, finished_at, verdict, source, summary,
+                        (SELECT COUNT(*) FROM step WHERE step.turn = turn.id)
+                 FROM turn WHERE conversation = ?1 ORDER BY id DESC LIMIT ?2",
+            )?;
+            let mut rows = statement.query(params![id.0, limit])?;
+            let mut turns = Vec::new();
+            while let Some(row) = rows.next()? {
+                turns.push(summary(tx, row)?);
+            }
+            Ok(turns)
+        })
+        .await
+    }
+}
+
+fn dismiss(
+    tx: &Transaction<'_>,
+    claim: Claim,
+    inbox: InboxId,
+    ops: &[Op],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    if inbox::finish(tx, claim.conversation, inbox, at)? {
+        take_back_cut(tx, claim.conversation, inbox, at)?;
+        outbox::enqueue(tx, ops, at)?;
+    }
+    Ok(())
+}
+
+/// Reverts the edits of a message's interrupted turns, and closes those turns.
+fn take_back_cut(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    inbox: InboxId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let edges: Option<(String, String, i64)> = tx
+        .prepare_cached(
+            "SELECT first.edits_before, last.edits_after, last.id
+             FROM (SELECT edits_before FROM turn WHERE inbox = ?1 ORDER BY id LIMIT 1) AS first,
+                  (SELECT edits_after, id FROM turn WHERE inbox = ?1 ORDER BY id DESC LIMIT 1) AS last",
+        )?
+        .query_row([inbox.0], |row| row.try_into())
+        .optional()?;
+    let Some((before, after, last)) = edges else {
+        return Ok(());
+    };
+    if before != after && edits::snapshot(tx, id)? == after {
+        edits::set(tx, id, &before)?;
+    }
+    command::take_back(tx, inbox, at)?;
+    tx.prepare_cached(
+        "UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4 WHERE inbox = ?1 AND finished_at IS NULL",
+    )?
+    .execute(params![
+        inbox.0,
+        millis(at),
+        word(&Verdict::Error)?,
+        word(&VerdictSource::Harness)?
+    ])?;
+    let data = serde_json::json!({
+        "conversation": id,
+        "message": inbox,
+        "taken_back": before != after,
+        "turn": TurnId(last),
+    });
+    audit_in(tx, "turn.refused", data, at)
+}
+
+fn summary(tx: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<TurnSummary, StoreError> {
+    let turn = TurnId(row.get(0)?);
+    let text: Option<String> = row.get(6)?;
+    Ok(TurnSummary {
+        id: turn,
+        user_text: row.get(1)?,
+        began_at: time(row.get(2)?)?,
+        finished_at: row.get::<_, Option<i64>>(3)?.map(time).transpose()?,
+        verdict: row
+            .get::<_, Option<String>>(4)?
+            .map(|text| parse_word("verdict", text))
+            .transpose()?,
+        source: row
+            .get::<_, Option<String>>(5)?
+            .map(|text| parse_word("source", text))
+            .transpose()?,
+        summary: text.map_or(Ok(Value::Null), |text| parse("summary", &text))?,
+        steps: count(row.get(7)?),
+        usage: usage::turn_usage(tx, turn)?,
+    })
+}
+
+fn finish_turn(
+    tx: &Transaction<'_>,
+    claim: Claim,
+    (turn, inbox): (TurnId, InboxId),
+    (finish, announcement): (TurnAnswer, &Announcement),
+    prospect: &mut ProspectiveChange,
+    at: Timestamp,
+    busy: &mut InFlightLock<'_>,
+) -> Result<FinishedTurn, StoreError> {
+    if let Some(answer) = &finish.answer
+        && !is_answered(tx, turn)?
+    {
+        insert_step(tx, turn, answer, at)?;
+        if let Some(cost) = &finish.cost {
+            usage::record(tx, claim.conversation, turn, cost, at)?;
+        }
+    }
+    tx.prepare_cached(
+        "UPDATE turn SET finished_at = ?2, verdict = ?3, source = ?4, summary = ?5 WHERE id = ?1",
+    )?
+    .execute(params![
+        turn.0,
+        millis(at),
+        word(&finish.verdict)?,
+        word(&finish.source)?,
+        json(&finish.summary)?
+    ])?;
+    let (change, closed) = match &finish.withheld {
+        Some(why) => {
+            change::withhold(tx, claim.conversation, Some(why))?;
+            (None, None)
+        }
+        None => match prospect.store(tx, claim.conversation, at)?.cloned() {
+            Some(change) => (Some(change), None),
+            None if finish.edits_anew => (None, None),
+            None => (None, change::close(tx, claim.conversation)?),
+        },
+    };
+    inbox::finish(tx, claim.conversation, inbox, at)?;
+    let due = announce(tx, announcement, at, busy)?;
+    let data = serde_json::json!({
+        "change": change.as_ref().map(Change::to_string),
+        "closed": closed,
+        "conversation": claim.conversation,
+        "source": finish.source,
+        "turn": turn,
+        "verdict": finish.verdict,
+        "withheld": finish.withheld.is_some(),
+    });
+    audit_in(tx, "turn.finished", data, at)?;
+    Ok(FinishedTurn {
+        verdict: finish.verdict,
+        source: finish.source,
+        is_answered: true,
+        change,
+        due,
+    })
+}
+
+/// True while a turn of this message runs.
+pub(super) fn is_running(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, StoreError> {
+    let running = tx
+        .prepare_cached("SELECT 1 FROM turn WHERE inbox = ?1 AND finished_at IS NULL")?
+        .exists([inbox.0])?;
+    Ok(running)
+}
+
+/// Enqueues an announcement in a synced write, and returns its due operations if they are leased.
+pub(super) fn announce(
+    tx: &Transaction<'_>,
+    announcement: &Announcement,
+    at: Timestamp,
+    busy: &mut InFlightLock<'_>,
+) -> Result<Option<Vec<DueOperation>>, StoreError> {
+    action::insert(tx, &announcement.actions)?;
+    let ops = &announcement.ops;
+    if !announcement.deliver_now {
+        outbox::enqueue(tx, ops, at)?;
+        return Ok(None);
+    }
+    outbox::enqueue_ready(tx, ops, at)?;
+    outbox::lease_enqueued(tx, ops, at, busy).map(Some)
+}
+
+fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached("INSERT INTO step (turn, step, is_final, at) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![
+            turn.0,
+            json(step)?,
+            i64::from(step.is_final()),
+            millis(at)
+        ])?;
+    Ok(())
+}
+
+/// True if a final step was recorded. Nothing may follow it in a history.
+fn is_answered(tx: &Transaction<'_>, turn: TurnId) -> Result<bool, StoreError> {
+    let answered = tx
+        .prepare_cached("SELECT 1 FROM step WHERE turn = ?1 AND is_final = 1")?
+        .exists([turn.0])?;
+    Ok(answered)
+}
+
+/// Returns an error unless the claim is the newest and the turn is an unfinished one of its conversation. Returns the
+/// message of the turn.
+fn check_open(tx: &Transaction<'_>, claim: Claim, turn: TurnId) -> Result<InboxId, StoreError> {
+    check_fence(tx, claim)?;
+    tx.prepare_cached("SELECT inbox FROM turn WHERE id = ?1 AND conversation = ?2 AND finished_at IS NULL")?
+        .query_row(params![turn.0, claim.conversation.0], |row| {
+            row.get(0).map(InboxId)
+        })
+        .optional()?
+        .ok_or_else(|| StoreError::NotFound(format!("unfinished turn {turn}")))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

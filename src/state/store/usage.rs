@@ -1,0 +1,190 @@
+//! Model usage per person.
+
+use super::claim::{Claim, check_fence};
+use super::column::{count, count_column, millis};
+use super::{Store, StoreError};
+use crate::base::model::{ConversationId, InboxId, TurnId, Usage, UserId};
+use jiff::Timestamp;
+use rusqlite::{Row, Transaction, params};
+
+/// The cost of one model call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// The provider of the model.
+    pub provider: String,
+    /// The model, by its provider's name for it.
+    pub model: String,
+    /// The token usage of the call.
+    pub usage: Usage,
+}
+
+/// The usage of a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageReport {
+    /// Token usage of all calls.
+    pub usage: Usage,
+    /// Number of model calls.
+    pub calls: u64,
+    /// Number of turns with at least one call.
+    pub turns: u64,
+}
+
+impl Store {
+    /// Records the cost of a call whose answer is not kept.
+    pub async fn record_cost(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        cost: &Cost,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (claim, cost) = (*claim, cost.clone());
+        self.write_deferred(move |tx| {
+            check_fence(tx, claim)?;
+            record(tx, claim.conversation, turn, &cost, at)
+        })
+        .await
+    }
+
+    /// Returns the usage of a person since `since`.
+    pub async fn usage_of(&self, user: UserId, since: Timestamp) -> Result<UsageReport, StoreError> {
+        self.read(move |tx| {
+            let report = tx
+                .prepare_cached(
+                    "SELECT COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
+                            COALESCE(SUM(cache_write), 0), COUNT(*), COUNT(DISTINCT turn)
+                     FROM usage WHERE user_id = ?1 AND at >= ?2",
+                )?
+                .query_row(params![user.0, millis(since)], |row| {
+                    Ok(UsageReport {
+                        usage: read(row)?,
+                        calls: count(row.get(4)?),
+                        turns: count(row.get(5)?),
+                    })
+                })?;
+            Ok(report)
+        })
+        .await
+    }
+}
+
+/// Records a call for the person of the conversation.
+pub(super) fn record(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+    turn: TurnId,
+    cost: &Cost,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO usage (turn, user_id, provider, model, input, output, cache_read, cache_write, at)
+         VALUES (?1, (SELECT identity.user_id FROM identity
+                      JOIN conversation ON conversation.sender = identity.sender WHERE conversation.id = ?2),
+                 ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )?
+    .execute(params![
+        turn.0,
+        conversation.0,
+        cost.provider,
+        cost.model,
+        count_column(cost.usage.input),
+        count_column(cost.usage.output),
+        count_column(cost.usage.cache_read),
+        count_column(cost.usage.cache_write),
+        millis(at),
+    ])?;
+    Ok(())
+}
+
+pub(super) fn turn_usage(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, StoreError> {
+    let usage = tx
+        .prepare_cached(
+            "SELECT COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
+                    COALESCE(SUM(cache_write), 0) FROM usage WHERE turn = ?1",
+        )?
+        .query_row([turn.0], read)?;
+    Ok(usage)
+}
+
+/// Returns the token usage of all turns of a message.
+pub(super) fn message_usage(tx: &Transaction<'_>, inbox: InboxId) -> Result<Usage, StoreError> {
+    let usage = tx
+        .prepare_cached(
+            "SELECT COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
+                    COALESCE(SUM(cache_write), 0) FROM usage WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
+        )?
+        .query_row([inbox.0], read)?;
+    Ok(usage)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Usage> {
+    Ok(Usage {
+        input: count(row.get(0)?),
+        output: count(row.get(1)?),
+        cache_read: count(row.get(2)?),
+        cache_write: count(row.get(3)?),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::UsageReport;
+    use crate::base::model::Usage;
+    use crate::state::store::StoreError;
+    use crate::state::store::fixture::{answer, at, begin, cost, fresh, person};
+    use crate::state::store::people::add_person;
+
+    #[tokio::test]
+    async fn an_answer_that_is_thrown_away_is_paid_for() {
+        let (_directory, store) = fresh();
+        let grant = ("editor".into(), "*".into(), vec!["**".into()]);
+        let added = store.write(move |tx| add_person(tx, "U1", "operator", &person("U1"), &grant, at(0)));
+        let user = added.await.unwrap();
+        let (claim, inbox, turn) = begin(&store, "U1", 1).await;
+        store.record_cost(&claim, turn, &cost(9), at(1)).await.unwrap();
+        let used = store.usage_of(user, at(0)).await.unwrap();
+        assert_eq!((used.usage.input, used.calls), (9, 1));
+        store.dismiss(&claim, inbox, Vec::new(), at(2)).await.unwrap();
+        store.release(&claim).await.unwrap();
+        let (newer, ..) = begin(&store, "U1", 3).await;
+        assert_eq!(newer.conversation, claim.conversation);
+        let refused = store.record_cost(&claim, turn, &cost(9), at(3)).await;
+        assert_eq!(refused, Err(StoreError::Fenced));
+    }
+
+    #[tokio::test]
+    async fn a_person_is_charged_for_their_own_calls_only() {
+        let (_directory, store) = fresh();
+        let mut users = Vec::new();
+        for name in ["U1", "U2"] {
+            let grant = ("editor".into(), "*".into(), vec!["**".into()]);
+            let added = store.write(move |tx| add_person(tx, name, "operator", &person(name), &grant, at(0)));
+            users.push(added.await.unwrap());
+        }
+        for (name, second, tokens) in [("U1", 1, 10), ("U2", 2, 500), ("U1", 3, 7)] {
+            let (claim, inbox, turn) = begin(&store, name, second).await;
+            store
+                .record_step(&claim, turn, &answer("a"), &cost(tokens), None, at(second))
+                .await
+                .unwrap();
+            store
+                .dismiss(&claim, inbox, Vec::new(), at(second))
+                .await
+                .unwrap();
+            store.release(&claim).await.unwrap();
+        }
+        let report = |input, calls| UsageReport {
+            usage: Usage {
+                input,
+                output: calls,
+                ..Usage::default()
+            },
+            calls,
+            turns: calls,
+        };
+        assert_eq!(store.usage_of(users[0], at(0)).await, Ok(report(17, 2)));
+        assert_eq!(store.usage_of(users[0], at(2)).await, Ok(report(7, 1)));
+        assert_eq!(store.usage_of(users[1], at(0)).await, Ok(report(500, 1)));
+    }
+}

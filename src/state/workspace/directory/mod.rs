@@ -1,0 +1,605 @@
+//! The terminal's tree: the person's work tree, changed in place. Operations reach nothing outside it, nothing in
+//! `.git`, and only regular files.
+
+mod handle;
+mod disk_names;
+
+/// Returns the reason why there is no work tree.
+fn no_work_tree(start: &Path, inside: &Path) -> String {
+    let is_bare = |directory: &Path| {
+        directory.join("HEAD").is_file()
+            && directory.join("objects").is_dir()
+            && directory.join("refs").is_dir()
+    };
+    let start = start.display();
+    if inside.ancestors().any(is_bare) {
+        return format!(
+            "`{start}` is in a bare repository, which has no files to work on; clone it, and change to the clone"
+        );
+    }
+    format!("`{start}` is not inside a git repository; change to one, or create one with `git init`")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used)]
+#[allow(clippy::disallowed_methods, reason = "tests build their own files")]
+mod tests;
+
+use crate::base::model::{FileChange, FileMode, FileVersion, RepoPath};
+use crate::state::workspace::lines::{self, MatchWindow};
+use crate::state::workspace::overlay::{check_read, check_written};
+use crate::state::workspace::{
+    FILE_BYTES_MAX, FILE_BYTES_MAX_KEY, Match, RepositoryError, Tree, TreeEntry, TreeError, links, nearest,
+    spelling,
+};
+use bytes::Bytes;
+use disk_names::DiskNames;
+use handle::{DiskEntry, Handle};
+use rustix::fs::Mode as Permissions;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Maximum number of files in a listing.
+const FILES_MAX: usize = 500_000;
+/// Maximum size in bytes of a file that is searched or kept as it was before a change, unless larger files may be
+/// read.
+const KEPT_BYTES_MAX: u64 = 16 << 20;
+/// Maximum size in bytes of a file that is compared with a commit.
+const COMPARED_BYTES_MAX: u64 = 256 << 20;
+
+/// Permissions of a new program, which every user may run.
+const EXECUTABLE_PERMISSIONS: Permissions = Permissions::RWXU
+    .union(Permissions::RGRP)
+    .union(Permissions::XGRP)
+    .union(Permissions::ROTH)
+    .union(Permissions::XOTH);
+
+/// The work tree that contains a directory.
+pub struct Directory {
+    root: PathBuf,
+    handle: Handle,
+    file_bytes_max: u64,
+    disk_names: DiskNames,
+    // The files as they were before their first change in this run. The lock is held during each change, so that of
+    // two changes to one file the older content is kept.
+    before: Mutex<BTreeMap<RepoPath, Option<FileVersion>>>,
+    // The permissions of files that this run deleted, for restoring them.
+    deleted: Mutex<BTreeMap<RepoPath, Permissions>>,
+}
+
+impl std::fmt::Debug for Directory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Directory")
+            .field("root", &self.root)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Directory {
+    /// Opens the work tree that contains `start`.
+    pub fn open(start: &Path) -> Result<Self, RepositoryError> {
+        Self::open_by(Handle::open, start)
+    }
+
+    fn open_by(
+        handle: impl FnOnce(&Path) -> rustix::io::Result<Handle>,
+        start: &Path,
+    ) -> Result<Self, RepositoryError> {
+        let refused = |why: String| RepositoryError::Refused(why);
+        let inside = start
+            .canonicalize()
+            .map_err(|err| refused(format!("`{}` cannot be opened: {err}", start.display())))?;
+        let root = inside
+            .ancestors()
+            .find(|directory| directory.join(".git").exists())
+            .ok_or_else(|| refused(no_work_tree(start, &inside)))?;
+        let handle =
+            handle(root).map_err(|err| refused(format!("`{}` cannot be opened: {err}", root.display())))?;
+        Ok(Self {
+            root: root.to_owned(),
+            handle,
+            file_bytes_max: FILE_BYTES_MAX,
+            disk_names: DiskNames::default(),
+            before: Mutex::new(BTreeMap::new()),
+            deleted: Mutex::new(BTreeMap::new()),
+        })
+    }
+
+    /// Sets the maximum size of a file that is read.
+    #[must_use]
+    pub fn bounded(self, file_bytes_max: u64) -> Self {
+        Self {
+            file_bytes_max,
+            ..self
+        }
+    }
+
+    /// Returns the root of the work tree, which contains `.git`.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Restores a file to `wanted` if it still is as `expected`: bytes, mode, and existence. Returns false and
+    /// changes nothing if the file was changed in the meantime.
+    pub fn put_back(
+        &self,
+        path: &RepoPath,
+        expected: Option<&FileVersion>,
+        wanted: Option<&FileVersion>,
+    ) -> Result<bool, TreeError> {
+        let _before = self.begin_change();
+        self.check_change(path)?;
+        let now = match self.version(path, self.kept_bytes_max()) {
+            Err(TreeError::WrongKind { .. } | TreeError::TooLarge { .. }) => return Ok(false),
+            other => other?,
+        };
+        if now.as_ref() != expected {
+            return Ok(false);
+        }
+        let Some(wanted) = wanted else {
+            if now.is_some() {
+                self.handle
+                    .delete(path.as_str())
+                    .map_err(|err| failed(path, err))?;
+            }
+            return Ok(true);
+        };
+        if wanted.mode == FileMode::Symlink {
+            if now.is_some() {
+                self.handle
+                    .delete(path.as_str())
+                    .map_err(|err| failed(path, err))?;
+            }
+            let linked = self.handle.link(path.as_str(), &wanted.content);
+            return linked.map(|()| true).map_err(|err| failed(path, err));
+        }
+        let permissions = self.permissions(path, wanted.mode)?;
+        self.handle
+            .write(path.as_str(), &wanted.content, permissions)
+            .map_err(|err| io(path, &err))?;
+        Ok(true)
+    }
+
+    /// Returns the permissions for a restored file: its current ones, or those it had before its deletion.
+    fn permissions(&self, path: &RepoPath, mode: FileMode) -> Result<Option<Permissions>, TreeError> {
+        let fits = |bits: &Permissions| bits.contains(Permissions::XUSR) == (mode == FileMode::Executable);
+        let present = match self.disk_entry(path)? {
+            Some(DiskEntry::File { permissions, .. }) => Some(permissions),
+            Some(DiskEntry::Directory | DiskEntry::Symlink | DiskEntry::Other) | None => None,
+        };
+        let deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = present.filter(fits).or(deleted.get(path).copied().filter(fits));
+        Ok(known.or((mode == FileMode::Executable).then_some(EXECUTABLE_PERMISSIONS)))
+    }
+
+    /// Locks the files as they were before their first change in this run.
+    fn before(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks the earlier versions for a change and clears the cached names, which the change may affect.
+    fn begin_change(&self) -> MutexGuard<'_, BTreeMap<RepoPath, Option<FileVersion>>> {
+        self.disk_names.forget_listings();
+        self.before()
+    }
+
+    /// Returns the kind of entry at a path if its names are spelled as they are on disk.
+    fn disk_entry(&self, path: &RepoPath) -> Result<Option<DiskEntry>, TreeError> {
+        match self.disk_names.is_as_on_disk(&self.handle, path.as_str()) {
+            Ok(true) => self.handle.entry(path.as_str()).map_err(|err| failed(path, err)),
+            Ok(false) => Err(spelling::other_spelling_error(path)),
+            Err(err) => Err(failed(path, err)),
+        }
+    }
+
+    /// Returns the file or symlink at `path` as git would store it, or `None` if there is nothing.
+    fn version(&self, path: &RepoPath, bytes_max: u64) -> Result<Option<FileVersion>, TreeError> {
+        match self.disk_entry(path)? {
+            None => Ok(None),
+            Some(DiskEntry::Directory) => Err(TreeError::WrongKind {
+                path: path.clone(),
+                what: "directory",
+            }),
+            Some(DiskEntry::Other) => Err(not_regular(path)),
+            Some(DiskEntry::Symlink) => {
+                let target = self
+                    .handle
+                    .target(path.as_str())
+                    .map_err(|err| failed(path, err))?;
+                Ok(Some(FileVersion {
+                    content: target.into(),
+                    mode: FileMode::Symlink,
+                }))
+            }
+            Some(DiskEntry::File { permissions, bytes }) => {
+                let too_large = |bytes| TreeError::TooLarge {
+                    path: path.clone(),
+                    bytes,
+                    bytes_max,
+                    key: (bytes_max < COMPARED_BYTES_MAX).then_some(FILE_BYTES_MAX_KEY),
+                };
+                if bytes > bytes_max {
+                    return Err(too_large(bytes));
+                }
+                let content = self
+                    .handle
+                    .read(path.as_str(), bytes_max)
+                    .map_err(|err| io(path, &err))?;
+                let mode = match permissions.contains(Permissions::XUSR) {
+                    false => FileMode::Regular,
+                    true => FileMode::Executable,
+                };
+                // It was a small regular file a moment ago. It has grown, or another entry has replaced it.
+                let content = content.ok_or_else(|| too_large(bytes))?;
+                Ok(Some(FileVersion {
+                    content: content.into(),
+                    mode,
+                }))
+            }
+        }
+    }
+
+    /// Returns the maximum size of a file that is kept, at least the maximum size of a file that is read.
+    fn kept_bytes_max(&self) -> u64 {
+        self.file_bytes_max.max(KEPT_BYTES_MAX)
+    }
+
+    fn check_kept(&self, path: &RepoPath, bytes: u64) -> Result<(), TreeError> {
+        let bytes_max = self.kept_bytes_max();
+        match bytes <= bytes_max {
+            true => Ok(()),
+            false => Err(TreeError::TooLarge {
+                path: path.clone(),
+                bytes,
+                bytes_max,
+                key: Some(FILE_BYTES_MAX_KEY),
+            }),
+        }
+    }
+
+    fn check_change(&self, path: &RepoPath) -> Result<(), TreeError> {
+        links::check_settings(path)?;
+        self.check_place(path)
+    }
+
+    /// Refuses a path behind a symlink or a file.
+    fn check_place(&self, path: &RepoPath) -> Result<(), TreeError> {
+        for ancestor in links::ancestors(path) {
+            let ancestor = RepoPath::parse(ancestor).unwrap_or_else(|_| path.clone());
+            match self.disk_entry(&ancestor)? {
+                Some(DiskEntry::Symlink) => return Err(behind_symlink(path)),
+                Some(DiskEntry::File { .. } | DiskEntry::Other) => {
+                    return Err(TreeError::WrongKind {
+                        path: ancestor,
+                        what: "file",
+                    });
+                }
+                Some(DiskEntry::Directory) => {}
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the files and symlinks of a walk.
+    fn listed(&self, walk: ignore::Walk) -> Result<Vec<RepoPath>, TreeError> {
+        let mut files = Vec::new();
+        for entry in walk {
+            // Entries that vanished or cannot be read are not listed.
+            let Ok(entry) = entry else { continue };
+            let listed = entry
+                .file_type()
+                .is_some_and(|kind| kind.is_file() || kind.is_symlink());
+            let name = entry.path().strip_prefix(&self.root).ok().and_then(Path::to_str);
+            if let (true, Some(Ok(path))) = (listed, name.map(RepoPath::parse)) {
+                files.push(path);
+            }
+            if files.len() > FILES_MAX {
+                return Err(TreeError::Io {
+                    path: ".".to_owned(),
+                    why: format!("more than {FILES_MAX} files"),
+                });
+            }
+        }
+        Ok(files)
+    }
+
+    fn not_found(&self, path: &RepoPath) -> TreeError {
+        // A failure here must not hide the first error. The hint is optional.
+        let files = self.files().unwrap_or_default();
+        TreeError::NotFound {
+            path: path.clone(),
+            similar: nearest::nearest(&files, path),
+        }
+    }
+}
+
+fn behind_symlink(path: &RepoPath) -> TreeError {
+    TreeError::Refused {
+        path: path.clone(),
+        why: "it is below a symlink; use the path the symlink points to",
+    }
+}
+
+fn not_regular(path: &RepoPath) -> TreeError {
+    TreeError::WrongKind {
+        path: path.clone(),
+        what: "not a regular file",
+    }
+}
+
+fn failed(path: &RepoPath, err: rustix::io::Errno) -> TreeError {
+    io(path, &err.into())
+}
+
+fn io(path: &RepoPath, err: &std::io::Error) -> TreeError {
+    use rustix::io::Errno;
+    match Errno::from_io_error(err) {
+        // The kernel met a symlink or a path that leaves the directory.
+        Some(Errno::LOOP | Errno::XDEV) => behind_symlink(path),
+        Some(Errno::NXIO) => not_regular(path),
+        _ => TreeError::Io {
+            path: path.to_string(),
+            why: err.to_string(),
+        },
+    }
+}
+
+impl Tree for Directory {
+    fn real_path(&self, path: &RepoPath) -> Result<RepoPath, TreeError> {
+        let target = |path: &RepoPath| match self.disk_entry(path)? {
+            Some(DiskEntry::Symlink) => self
+                .handle
+                .target(path.as_str())
+                .map(Some)
+                .map_err(|err| failed(path, err)),
+            Some(DiskEntry::File { .. } | DiskEntry::Directory | DiskEntry::Other) | None => Ok(None),
+        };
+        links::follow(path, &target)
+    }
+
+    fn read(&self, path: &RepoPath) -> Result<FileVersion, TreeError> {
+        let real = self.real_path(path)?;
+        if let Some(DiskEntry::File { bytes, .. }) = self.disk_entry(&real)? {
+            check_read(path, bytes, self.file_bytes_max)?;
+        }
+        let version = self.version(&real, self.file_bytes_max)?;
+        // A symlink has replaced the file just now.
+        match version {
+            Some(version) if version.mode == FileMode::Symlink => Err(behind_symlink(path)),
+            Some(version) => Ok(version),
+            None => Err(self.not_found(path)),
+        }
+    }
+
+    fn entry(&self, path: &RepoPath) -> Result<Option<TreeEntry>, TreeError> {
+        Ok(match self.disk_entry(path)? {
+            None => None,
+            Some(DiskEntry::File { .. }) => Some(TreeEntry::File),
+            Some(DiskEntry::Directory) => Some(TreeEntry::Directory),
+            Some(DiskEntry::Other) => Some(TreeEntry::Other),
+            Some(DiskEntry::Symlink) => {
+                let target = self.handle.target(path.as_str());
+                Some(TreeEntry::Symlink(
+                    target.map_err(|err| failed(path, err))?.into(),
+                ))
+            }
+        })
+    }
+
+    fn files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        if !has_plain_ignore_file(&self.root) {
+            return Err(TreeError::Io {
+                path: ".gitignore".to_owned(),
+                why: "not a regular file".to_owned(),
+            });
+        }
+        let walk = ignore::WalkBuilder::new(&self.root)
+            .hidden(false)
+            .ignore(false)
+            .parents(false)
+            .git_global(false)
+            .git_exclude(true)
+            .git_ignore(true)
+            .require_git(false)
+            .follow_links(false)
+            .filter_entry(|entry| {
+                let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+                entry.file_name() != ".git" && (!directory || has_plain_ignore_file(entry.path()))
+            })
+            .build();
+        let mut files = self.listed(walk)?;
+        files.sort();
+        Ok(Arc::new(files))
+    }
+
+    fn all_files(&self) -> Result<Arc<Vec<RepoPath>>, TreeError> {
+        self.files_below("").map(Arc::new)
+    }
+
+    fn write(&self, path: &RepoPath, content: Bytes) -> Result<(), TreeError> {
+        let mut before = self.begin_change();
+        self.check_change(path)?;
+        check_written(path, content.len() as u64)?;
+        links::check_git_directory(path, &self.handle)?;
+        let permissions = match self.disk_entry(path)? {
+            Some(DiskEntry::File { permissions, .. }) => Some(permissions),
+            Some(DiskEntry::Symlink) => {
+                return Err(TreeError::Refused {
+                    path: path.clone(),
+                    why: "it is a symlink; write to the file it points to",
+                });
+            }
+            Some(DiskEntry::Directory | DiskEntry::Other) => None,
+            None => {
+                spelling::check_new(path, &self.handle)?;
+                None
+            }
+        };
+        let was = self.version(path, self.kept_bytes_max())?;
+        self.handle
+            .write(path.as_str(), &content, permissions)
+            .map_err(|err| io(path, &err))?;
+        before.entry(path.clone()).or_insert(was);
+        Ok(())
+    }
+
+    fn delete(&self, path: &RepoPath) -> Result<(), TreeError> {
+        let mut before = self.begin_change();
+        self.check_change(path)?;
+        let was = self
+            .version(path, self.kept_bytes_max())?
+            .ok_or_else(|| self.not_found(path))?;
+        if let Some(DiskEntry::File { permissions, .. }) = self.disk_entry(path)? {
+            let mut deleted = self.deleted.lock().unwrap_or_else(PoisonError::into_inner);
+            deleted.entry(path.clone()).or_insert(permissions);
+        }
+        self.handle
+            .delete(path.as_str())
+            .map_err(|err| failed(path, err))?;
+        before.entry(path.clone()).or_insert(Some(was));
+        Ok(())
+    }
+
+    fn files_below(&self, directory: &str) -> Result<Vec<RepoPath>, TreeError> {
+        let at = |err| TreeError::Io {
+            path: directory.to_owned(),
+            why: format!("{err}"),
+        };
+        let named = RepoPath::parse(directory).ok().filter(|_| !directory.is_empty());
+        let node = match (&named, directory) {
+            (Some(named), _) => self.disk_entry(named)?,
+            (None, "") => self.handle.entry(".").map_err(at)?,
+            (None, _) => None,
+        };
+        // A symlink is excluded, because the walk would follow it.
+        match node {
+            Some(DiskEntry::Directory) => {}
+            Some(DiskEntry::File { .. } | DiskEntry::Symlink | DiskEntry::Other) | None => {
+                return Ok(Vec::new());
+            }
+        }
+        let walk = ignore::WalkBuilder::new(self.root.join(directory))
+            .standard_filters(false)
+            .follow_links(false)
+            .filter_entry(|entry| entry.file_name() != ".git")
+            .build();
+        let mut files = self.listed(walk)?;
+        files.sort();
+        Ok(files)
+    }
+
+    fn list_directory(&self, directory: &str) -> Result<Vec<(String, bool)>, TreeError> {
+        let is_directory = match RepoPath::parse(directory) {
+            _ if directory.is_empty() => true,
+            Ok(named) => self.disk_entry(&named)? == Some(DiskEntry::Directory),
+            Err(_) => false,
+        };
+        if !is_directory {
+            return Ok(Vec::new());
+        }
+        let entries = self.handle.entries(directory);
+        let mut entries = entries.map_err(|err| TreeError::Io {
+            path: directory.to_owned(),
+            why: err.to_string(),
+        })?;
+        entries.retain(|(name, _)| name != ".git");
+        entries.sort_unstable();
+        Ok(entries)
+    }
+
+    fn read_stored(&self, path: &RepoPath) -> Result<Option<FileVersion>, TreeError> {
+        match self.version(path, COMPARED_BYTES_MAX) {
+            // A directory or another entry, or another spelling of the name, is there. The file itself is gone.
+            Err(TreeError::WrongKind { .. } | TreeError::OtherSpelling { .. }) => Ok(None),
+            other => other,
+        }
+    }
+
+    fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
+        let mut before = self.begin_change();
+        links::check_put(path, after.as_ref().map(|after| after.mode))?;
+        self.check_place(path)?;
+        let was = self.version(path, self.kept_bytes_max())?;
+        let delete = || self.handle.delete(path.as_str()).map_err(|err| failed(path, err));
+        match &after {
+            None if was.is_none() => return Ok(()),
+            None => {
+                delete()?;
+                self.handle.prune(path.as_str());
+            }
+            Some(version) => {
+                self.check_kept(path, version.content.len() as u64)?;
+                links::check_git_directory(path, &self.handle)?;
+                if was.is_none() {
+                    spelling::check_put(path, &self.handle)?;
+                }
+                if was
+                    .as_ref()
+                    .is_some_and(|was| was.mode == FileMode::Symlink || version.mode == FileMode::Symlink)
+                {
+                    delete()?;
+                }
+                if version.mode == FileMode::Symlink {
+                    let linked = self.handle.link(path.as_str(), &version.content);
+                    linked.map_err(|err| failed(path, err))?;
+                } else {
+                    let permissions = self.permissions(path, version.mode)?;
+                    let written = self.handle.write(path.as_str(), &version.content, permissions);
+                    written.map_err(|err| io(path, &err))?;
+                }
+            }
+        }
+        before.entry(path.clone()).or_insert(was);
+        Ok(())
+    }
+
+    fn search(
+        &self,
+        accepts: &dyn Fn(&str) -> bool,
+        needle: &str,
+        offset: usize,
+        limit: usize,
+    ) -> Result<(Vec<Match>, usize), TreeError> {
+        let mut found = MatchWindow::new(offset, limit);
+        if !lines::fits_a_line(needle) {
+            return Ok(found.finish());
+        }
+        let finder = memchr::memmem::Finder::new(needle.as_bytes());
+        for path in self.files()?.iter().filter(|path| accepts(path.as_str())) {
+            // Links and unreadable files have no lines, so a search skips them. The names from the walk are spelled
+            // as on disk.
+            let file = matches!(self.handle.entry(path.as_str()), Ok(Some(DiskEntry::File { .. })));
+            if file && let Ok(Some(content)) = self.handle.read(path.as_str(), self.kept_bytes_max()) {
+                lines::search_text(&content, &finder, path.as_str(), &mut found);
+            }
+        }
+        Ok(found.finish())
+    }
+
+    fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
+        let before = self.before().clone();
+        let mut changes = Vec::new();
+        for (path, before) in before {
+            let after = match self.version(&path, self.kept_bytes_max()) {
+                // Another process replaced the file by another kind of entry or renamed it. The file itself is
+                // gone.
+                Err(TreeError::WrongKind { .. } | TreeError::OtherSpelling { .. }) => None,
+                other => other?,
+            };
+            if before != after {
+                changes.push(FileChange { path, before, after });
+            }
+        }
+        Ok(changes)
+    }
+}
+
+/// True if the `.gitignore` of the directory is a regular file or absent. Reading a pipe in its place would block.
+fn has_plain_ignore_file(directory: &Path) -> bool {
+    match directory.join(".gitignore").metadata() {
+        Ok(metadata) => metadata.is_file() || metadata.is_dir(),
+        Err(_) => true,
+    }
+}
