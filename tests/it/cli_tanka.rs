@@ -481,7 +481,7 @@ fn what_the_working_directory_changes_is_shown_against_the_commit() {
         "environments/dev/spec.json",
         "{ \"spec\": { \"namespace\": \"eu\", \"apiServer\": \"h\" } }\n",
     );
-    let moves = "⚠ `environments/dev` moves: `spec.namespace` web -> eu; its destination is that of \
+    let moves = "⚠ `environments/dev` moves: `spec.namespace` web -> eu; it may share the destination of \
                  `environments/all`\n";
     for arguments in [
         &["tanka", "env", "diff"][..],

@@ -116,6 +116,7 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
     let mut tables: BTreeMap<String, String> = BTreeMap::new();
     for actor in ["U0UNKNOWN", "U0VIEWER", "U0DEVEDITOR", "U0OTHER", "U0REVOKED"] {
         let admitted = !matches!(actor, "U0UNKNOWN" | "U0REVOKED");
+        let seen = app.model_requests().len();
         for tool in tool::all(&tool_services()) {
             let name = tool.spec().name;
             for arguments in tries(&*tool) {
@@ -133,7 +134,14 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
             let word = asked_with(known.word);
             let words = format!("@drydock !{word}");
             let got = match admitted {
-                true => short(&app.run_command_in(actor, &owned.thread, &words).await),
+                true => {
+                    let answer = app.run_command_in(actor, &owned.thread, &words).await;
+                    let own_calls = app.model_requests().len() - seen;
+                    let own_calls = format!("in {own_calls} model calls");
+                    let is_usage = known.verb == command::Verb::Usage;
+                    assert!(!is_usage || answer.contains(&own_calls), "{actor}: {answer}");
+                    short(&answer)
+                }
                 false => unanswered(&app, actor, &owned.thread, &words).await,
             };
             let table = tables.entry("who_gets_commands".to_owned()).or_default();

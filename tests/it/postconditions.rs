@@ -67,7 +67,10 @@ async fn a_difference_shown_early_still_has_to_pass_the_cross_check() {
     let result = app.ask(ALICE, "raise the default memory").await;
     let asked = app.demo.model.requests();
     let shown = asked[2].last_results()[0].content.clone();
-    for expected in ["192Mi", "– both engines agree: the second engine has not run yet"] {
+    for expected in [
+        "192Mi",
+        "– both engines agree: the second engine runs before this counts as checked",
+    ] {
         assert!(shown.contains(expected), "no `{expected}` in {shown}");
     }
     let remark = asked[3].messages.last().unwrap().text.clone();

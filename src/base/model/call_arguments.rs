@@ -20,6 +20,7 @@ struct Written {
 }
 
 /// The text, by what is known about its syntax.
+#[derive(Clone)]
 enum ArgumentText {
     /// JSON.
     Json(Box<RawValue>),
@@ -51,6 +52,11 @@ impl CallArguments {
             false => serde_json::from_str(self.text()),
         };
         self.0.value.get_or_init(parse).as_ref()
+    }
+
+    /// Returns the same text without its parsed value, for a record that outlives the call.
+    pub fn without_value(&self) -> Self {
+        Self::from(self.0.text.clone())
     }
 
     /// Returns the text of the JSON, without blanks around it; `None` if the text is not JSON.

@@ -60,7 +60,7 @@ pub(super) fn is_given_live_secret(call: &ToolCall, redactor: &Redactor) -> bool
     let holds = |text: &str| variants(text).any(|text| redactor.contains_live(&text));
     let mut found = holds(call.arguments.text());
     if let Ok(arguments) = call.arguments.value() {
-        each_text(&mut arguments.clone(), &mut |text| found |= holds(text));
+        found |= any_text(arguments, &holds);
     }
     found
 }
@@ -70,7 +70,7 @@ pub(super) fn is_given_live_secret(call: &ToolCall, redactor: &Redactor) -> bool
 pub(super) fn redact_arguments(written: &CallArguments, redactor: &Redactor) -> CallArguments {
     match redact_json(written.text(), written.value().ok().cloned(), redactor) {
         Cow::Owned(redacted) => redacted.into(),
-        Cow::Borrowed(_) => written.clone(),
+        Cow::Borrowed(_) => written.without_value(),
     }
 }
 
@@ -150,6 +150,18 @@ fn unescaped(text: &str) -> String {
     }
     plain.push_str(rest);
     plain
+}
+
+/// Returns true if `holds` is true for a string of a value, or for a field name.
+fn any_text(value: &Value, holds: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => holds(text),
+        Value::Array(items) => items.iter().any(|item| any_text(item, holds)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, field)| holds(name) || any_text(field, holds)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// Calls `change` with each string of a value, including field names.

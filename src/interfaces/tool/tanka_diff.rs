@@ -171,7 +171,7 @@ mod tests {
         );
         // One engine is enough to show the difference, but not to report it as checked.
         assert!(
-            shown.contains("– both engines agree: the second engine has not run yet"),
+            shown.contains("– both engines agree: the second engine runs before this counts as checked"),
             "{shown}"
         );
         let same = diff(json!({ "path": "environments/other" })).await.unwrap();

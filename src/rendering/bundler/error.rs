@@ -73,7 +73,7 @@ pub enum BundlerError {
         got: String,
     },
     /// The project has too many packages.
-    #[error("more than {0} packages; check the dependencies of its dependencies")]
+    #[error("more than {0} packages: a package requires too many others; remove it from `jsonnetfile.json`")]
     TooMany(usize),
     /// The files are too large to compare.
     #[error("`vendor/` has more than {0} bytes; delete files that no package needs")]

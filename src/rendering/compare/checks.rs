@@ -19,7 +19,7 @@ const RESOLVES: &str = "imports resolve";
 const RENDERS: &str = "every affected environment renders";
 const AGREE: &str = "both engines agree";
 /// Detail of the cross-check before the second engine was run.
-const CROSS_CHECK_PENDING: &str = "the second engine has not run yet";
+const CROSS_CHECK_PENDING: &str = "the second engine runs before this counts as checked";
 /// Detail of the cross-check if it was not requested.
 const CROSS_CHECK_OFF: &str = "the second engine was not used";
 

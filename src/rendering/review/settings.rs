@@ -94,8 +94,10 @@ impl SettingsChange {
         };
         Some(match self.reaches.as_slice() {
             [] => moved,
+            // The list was too long.
+            [all] if all == "**" => format!("{moved}; it may share the destination of any environment"),
             reached => format!(
-                "{moved}; its destination is that of {}",
+                "{moved}; it may share the destination of {}",
                 super::summary::names(reached.iter().map(String::as_str))
             ),
         })

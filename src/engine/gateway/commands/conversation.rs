@@ -75,12 +75,14 @@ impl CommandRunner {
         asked: &AcceptedCommand,
         conversation: ConversationId,
     ) -> anyhow::Result<Reply> {
-        Ok(match self.parts.store.clear(conversation, asked.inbox).await? {
-            ClearOutcome::Busy => busy_reply(),
-            ClearOutcome::Yes => {
-                Reply::text("I cleared our conversation. The prepared change stays; `discard` removes it.")
-            }
-        })
+        let store = &self.parts.store;
+        if let ClearOutcome::Busy = store.clear(conversation, asked.inbox).await? {
+            return Ok(busy_reply());
+        }
+        Ok(Reply::text(match store.current_change(conversation).await? {
+            Some(_) => "I cleared our conversation. The prepared change stays; `discard` removes it.",
+            None => "I cleared our conversation.",
+        }))
     }
 
     pub(super) async fn context(&self, conversation: ConversationId) -> anyhow::Result<Reply> {

@@ -195,7 +195,7 @@ fn a_chain_of_packages_without_end_is_given_up() {
     );
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "more than 500 packages; check the dependencies of its dependencies"
+        "more than 500 packages: a package requires too many others; remove it from `jsonnetfile.json`"
     );
 }
 

@@ -5,7 +5,7 @@ use crate::base::model::CheckState;
 use crate::rendering::compare::{CompareRequest, Comparison};
 use crate::rendering::review::{Impact, NotProven};
 
-const NOT_YET: &str = "the second engine has not run yet";
+const NOT_YET: &str = "the second engine runs before this counts as checked";
 
 impl CompareFixture {
     async fn with_deferred_cross_check(&self, before: &[(&str, &str)], after: &[(&str, &str)]) -> Comparison {

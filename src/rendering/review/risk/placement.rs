@@ -62,12 +62,14 @@ pub(super) fn cases() -> Vec<super::tests::RuleCase> {
         RuleCase::of_settings(
             "DD101",
             change(is(moved()), &["environments/prod"]),
-            &["`spec.namespace` dev -> prod; its destination is that of `environments/prod`"],
+            &["`spec.namespace` dev -> prod; it may share the destination of `environments/prod`"],
         ),
         RuleCase::of_settings(
             "DD101",
             change(new(added()), &["environments/prod"]),
-            &["it is new: `spec.namespace` nothing -> prod; its destination is that of `environments/prod`"],
+            &[
+                "it is new: `spec.namespace` nothing -> prod; it may share the destination of `environments/prod`",
+            ],
         ),
         RuleCase::of_settings(
             "DD101",
