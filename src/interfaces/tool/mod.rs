@@ -315,7 +315,8 @@ mod tests {
                 "required": schema["required"],
             });
             insta::assert_snapshot!(name, format!("{promise:#}"));
-            promised.insert(format!("drydock__tool__tests__{name}.snap"));
+            let module = module_path!().replace("::", "__");
+            promised.insert(format!("{module}__{name}.snap"));
         }
         // A promise without its tool is broken as well.
         let snapshots = concat!(env!("CARGO_MANIFEST_DIR"), "/src/interfaces/tool/snapshots");
