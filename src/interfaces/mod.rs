@@ -1,4 +1,5 @@
-//! The extension points. The `mod.rs` of each is a contract; its adapters are private.
+//! The extension points to the outside, except for `webhook`, which needs nothing above the base. The `mod.rs` of each is
+//! a contract; its adapters are private.
 
 pub mod provider;
 pub mod tool;

@@ -1,7 +1,7 @@
 //! The check that `docs/dependencies.md` names every direct dependency once, with a file that uses it, and lists the
 //! requested packages that the product does not use yet.
 
-use crate::support::source::root;
+use crate::support::source::{root, rust_files};
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::fs;
@@ -127,8 +127,8 @@ fn required_dependencies_are_used_or_listed_as_missing() {
     }
 }
 
-/// The router is all that is used of axum: its extractors read bodies before a signature is verified, and its server has no
-/// bounds.
+/// The router is all that the listener uses of axum: its extractors read bodies before a signature is verified, and its
+/// server has no bounds.
 #[test]
 fn nothing_of_axum_but_its_router_is_built() {
     let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
@@ -141,6 +141,25 @@ fn nothing_of_axum_but_its_router_is_built() {
         .iter()
         .find(|package| package["name"].as_str() == Some("axum"));
     let of_axum = built.expect("axum")["dependencies"].as_array().expect("a list");
+    let uses = regex::Regex::new(r"\baxum::[\w:]*(?:\{[^}]*\})?").expect("a pattern");
+    let allowed = [
+        "axum::Router",
+        "axum::extract::State",
+        "axum::routing::{get, post}",
+        "axum::response::IntoResponse",
+        "axum::response::Response",
+        "axum::body::Body",
+        "axum::extract::{Request, State}",
+    ];
+    let files = rust_files("src/server/http").into_iter();
+    let used: BTreeSet<String> = files
+        .flat_map(|(_, text)| {
+            uses.find_iter(&text)
+                .map(|used| used.as_str().to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(used, allowed.map(str::to_owned).into());
     for server in ["hyper", "hyper-util", "tokio", "serde_json", "tracing"] {
         assert!(
             of_axum.iter().all(|name| name.as_str() != Some(server)),

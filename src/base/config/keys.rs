@@ -108,7 +108,7 @@ pub(super) const SIGNING: ValueKind = ValueKind::Secret {
     chars_min: SIGNING_CHARS_MIN,
 };
 
-/// Every key, in the order of the reference file.
+/// Every key, by the sections of the reference file.
 pub static KEYS: LazyLock<Vec<ConfigKey>> =
     LazyLock::new(|| [SERVER_AND_DATA, &channels::keys(), HOOKS_AND_LIMITS].concat());
 

@@ -1,13 +1,13 @@
 //! Renders a reply as one Telegram message: text with entities, and a keyboard. No markup language is used.
 
 use super::text::{EntityKind, EntityText, RichText};
-use crate::base::model::{Button, ButtonStyle, Reply, ReplyPart, Sender};
+use crate::base::model::{Button, ButtonStyle, Platform, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
 use crate::interfaces::channel::visible::{escape_code, escape_line};
 use serde_json::{Value, json};
 
 /// The maximum number of UTF-16 units of one message.
-pub(super) const UNITS_MAX: usize = 4096;
+pub(super) const UNITS_MAX: usize = Platform::Telegram.message_chars_max();
 /// The maximum number of entities of one message. Telegram silently drops further ones, and dropped code could become
 /// a link.
 pub(super) const ENTITIES_MAX: usize = 100;

@@ -91,7 +91,19 @@ async fn show(renderer: &Renderer, target: &Target) -> Result<Vec<String>, Strin
     Ok(rendered
         .objects
         .iter()
-        .map(|object| format!("{} {}/{}", object.kind(), object.namespace(), object.name()))
+        .map(|object| {
+            let group = object
+                .api_version()
+                .split_once('/')
+                .map_or("", |(group, _)| group);
+            let slash = if group.is_empty() { "" } else { "/" };
+            format!(
+                "{group}{slash}{} {}/{}",
+                object.kind(),
+                object.namespace(),
+                object.name()
+            )
+        })
         .collect())
 }
 

@@ -7,11 +7,11 @@ use super::{api, response};
 use crate::simulation::emulator::answer::{Severed, answer, typed_answer, whole_body};
 use crate::simulation::emulator::server::{Closing, serve};
 use axum::Router;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use http::{HeaderMap, Uri, header};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -40,12 +40,9 @@ fn routes() -> Router<Arc<SharedSlack>> {
         .fallback(no_such_path)
 }
 
-async fn call_method(
-    State(shared): State<Arc<SharedSlack>>,
-    Path(method): Path<String>,
-    request: Request,
-) -> Result<Response, Severed> {
+async fn call_method(State(shared): State<Arc<SharedSlack>>, request: Request) -> Result<Response, Severed> {
     let (head, body) = request.into_parts();
+    let method = below(&head.uri, "/api/");
     let body = whole_body(body, REQUEST_BYTES_MAX).await?;
     faulty(&shared, &method, || {
         web_api(&shared, &method, &head.headers, &body)
@@ -54,23 +51,26 @@ async fn call_method(
 
 async fn use_response_url(
     State(shared): State<Arc<SharedSlack>>,
-    Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Severed> {
     let (head, body) = request.into_parts();
+    let id = below(&head.uri, "/commands/");
     let body = whole_body(body, REQUEST_BYTES_MAX).await?;
     faulty(&shared, RESPONSE, || {
         answer_response_url(&shared, &id, &head.headers, &body)
     })
 }
 
-async fn take_upload(
-    State(shared): State<Arc<SharedSlack>>,
-    Path(id): Path<String>,
-    request: Request,
-) -> Result<Response, Severed> {
+async fn take_upload(State(shared): State<Arc<SharedSlack>>, request: Request) -> Result<Response, Severed> {
+    let id = below(request.uri(), "/upload/");
     let body = whole_body(request.into_body(), REQUEST_BYTES_MAX).await?;
     faulty(&shared, UPLOAD, || upload(&shared, &id, body))
+}
+
+/// Returns the rest of a path as the client wrote it. A client that escapes a name would not reach the real service's
+/// method either.
+fn below(uri: &Uri, prefix: &str) -> String {
+    uri.path().strip_prefix(prefix).unwrap_or_default().to_owned()
 }
 
 async fn no_such_path(request: Request) -> Result<Response, Severed> {

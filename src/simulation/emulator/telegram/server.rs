@@ -7,7 +7,7 @@ use super::{form, state};
 use crate::simulation::emulator::answer::{Severed, answer, whole_body};
 use crate::simulation::emulator::server::{Closing, serve};
 use axum::Router;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
@@ -81,10 +81,13 @@ async fn no_bot(State(shared): State<Arc<SharedTelegram>>, request: Request) -> 
 
 async fn call_method(
     State(shared): State<Arc<SharedTelegram>>,
-    Path((token, method)): Path<(String, String)>,
     request: Request,
 ) -> Result<Response, Severed> {
     let (head, body) = request.into_parts();
+    // The names as the client wrote them.
+    let path = head.uri.path().strip_prefix("/bot").unwrap_or_default();
+    let (token, method) = path.split_once('/').unwrap_or_default();
+    let (token, method) = (token.to_owned(), method.to_owned());
     let body = whole_body(body, REQUEST_BYTES_MAX).await?;
     if token != shared.read(|state| state.token.clone()) {
         return Ok(refused(&shared, head.uri.path(), unauthorized()));

@@ -142,4 +142,11 @@ async fn a_path_that_slack_does_not_have_is_not_found() {
         assert_eq!(request.send().await.unwrap().status(), 404, "{path}");
     }
     assert_eq!(emulator.with_state(|state| state.calls.len()), 0);
+    // The name of a method counts as it is written, escaped or not.
+    for method in ["auth%2Etest", "auth.tes%74", "%ff"] {
+        let request = http().post(format!("{api}/{method}")).bearer_auth("xoxb-1");
+        let answer = request.send().await.unwrap().bytes().await.unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(answer["ok"], false, "{method}: {answer}");
+    }
 }

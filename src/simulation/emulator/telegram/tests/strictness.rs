@@ -163,6 +163,8 @@ async fn a_path_that_names_no_bot_is_unauthorized() {
         "/bot/getMe".to_owned(),
         "/bot1:other/getMe".to_owned(),
         format!("//bot{TOKEN}/getMe"),
+        format!("/bot{}/getMe", TOKEN.replace(':', "%3A")),
+        "/bot%ff/getMe".to_owned(),
     ];
     for path in &paths {
         let url = format!("{}{path}", setup.telegram.api_base_url());
