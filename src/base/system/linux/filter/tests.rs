@@ -173,7 +173,7 @@ fn at_itself(itself: c_long) -> Vec<Call> {
 /// Runs this test again in its own process, unless this is that process.
 #[allow(clippy::disallowed_methods, reason = "the test starts itself")]
 fn alone(test: &str, inside: impl FnOnce(c_long)) {
-    let (_, module) = module_path!().split_once("::").expect("a module of the library");
+    let (_, module) = module_path!().split_once("::").unwrap();
     let test = format!("{module}::{test}");
     if std::env::var_os(ALONE).is_some_and(|named| named == *test) {
         let parent = rustix::process::getppid().unwrap();
