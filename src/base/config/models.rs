@@ -5,32 +5,6 @@ use crate::base::config::settings::ProviderSettings;
 use crate::base::model::Secret;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A provider with a built-in API client. Services with a name of the operator's own are [`ProviderId::Custom`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderId {
-    /// `anthropic`
-    Anthropic,
-    /// `openai`
-    Openai,
-    /// `google`
-    Google,
-    /// `openrouter`
-    Openrouter,
-    /// `azure`
-    Azure,
-    /// `ollama`
-    Ollama,
-    /// `custom`
-    Custom,
-}
-
-impl ProviderId {
-    /// Returns the provider of a configured name.
-    pub fn of(name: &str) -> Self {
-        known_provider(name).map_or(Self::Custom, |known| known.id)
-    }
-}
-
 /// The built-in facts about a provider.
 #[derive(Debug)]
 pub struct KnownProvider {
@@ -48,65 +22,88 @@ pub struct KnownProvider {
     pub usual_model: Option<&'static str>,
 }
 
-/// The known providers, in the order in which a terminal session looks for a key.
-pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
-    KnownProvider {
-        id: ProviderId::Anthropic,
+/// Defines the providers and their facts from one list, so that each provider has exactly one entry.
+macro_rules! known_providers {
+    ($($(#[$about:meta])* $id:ident { $($fact:ident: $value:expr,)+ })+) => {
+        /// A provider with a built-in API client. Services with a name of the operator's own are
+        /// [`ProviderId::Custom`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum ProviderId {
+            $($(#[$about])* $id,)+
+        }
+
+        /// The known providers, in the order in which a terminal session looks for a key.
+        pub const KNOWN_PROVIDERS: &[KnownProvider] = &[
+            $(KnownProvider { id: ProviderId::$id, $($fact: $value,)+ },)+
+        ];
+    };
+}
+
+known_providers! {
+    /// `anthropic`
+    Anthropic {
         name: "anthropic",
         aliases: &[],
         base_url: Some("https://api.anthropic.com"),
         variables: &["ANTHROPIC_API_KEY"],
         usual_model: Some("claude-opus-4-6"),
-    },
-    KnownProvider {
-        id: ProviderId::Openai,
+    }
+    /// `openai`
+    Openai {
         name: "openai",
         aliases: &[],
         base_url: Some("https://api.openai.com/v1"),
         variables: &["OPENAI_API_KEY"],
         usual_model: Some("gpt-4o"),
-    },
-    KnownProvider {
-        id: ProviderId::Google,
+    }
+    /// `google`
+    Google {
         name: "google",
         aliases: &["gemini"],
         base_url: Some("https://generativelanguage.googleapis.com/v1beta/openai"),
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         usual_model: Some("gemini-2.0-flash"),
-    },
-    KnownProvider {
-        id: ProviderId::Openrouter,
+    }
+    /// `openrouter`
+    Openrouter {
         name: "openrouter",
         aliases: &[],
         base_url: Some("https://openrouter.ai/api/v1"),
         variables: &["OPENROUTER_API_KEY"],
         usual_model: None,
-    },
-    KnownProvider {
-        id: ProviderId::Azure,
+    }
+    /// `azure`
+    Azure {
         name: "azure",
         aliases: &[],
         base_url: None,
         variables: &["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"],
         usual_model: None,
-    },
-    KnownProvider {
-        id: ProviderId::Ollama,
+    }
+    /// `ollama`
+    Ollama {
         name: "ollama",
         aliases: &[],
         base_url: Some("http://localhost:11434/v1"),
         variables: &[],
         usual_model: None,
-    },
-    KnownProvider {
-        id: ProviderId::Custom,
+    }
+    /// `custom`
+    Custom {
         name: "custom",
         aliases: &[],
         base_url: None,
         variables: &["CUSTOM_API_KEY"],
         usual_model: None,
-    },
-];
+    }
+}
+
+impl ProviderId {
+    /// Returns the provider of a configured name.
+    pub fn of(name: &str) -> Self {
+        known_provider(name).map_or(Self::Custom, |known| known.id)
+    }
+}
 
 /// Returns the known provider of this name or alias.
 pub fn known_provider(provider: &str) -> Option<&'static KnownProvider> {

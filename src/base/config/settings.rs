@@ -142,14 +142,14 @@ pub struct ModelSettings {
     pub answer_mode: AnswerMode,
 }
 
-/// `[providers.<name>]`: anthropic, openai, openrouter, ollama, google, azure or custom.
+/// `[providers.<name>]`: an account with one of the known providers, or with a service of any other name.
 #[derive(Clone)]
 pub struct ProviderSettings {
-    /// `api_key`; none for ollama.
+    /// `api_key`; none if the provider needs no key.
     pub api_key: Option<Secret>,
-    /// True if requests require a key: false for ollama, and with `keyless`.
+    /// True if requests require a key: false if the provider needs none, and with `keyless`.
     pub needs_key: bool,
-    /// `base_url`; each known provider has a default, `azure` and `custom` need one.
+    /// `base_url`; required if the provider has no address of its own.
     pub base_url: String,
     /// `request_seconds_max`, default 120: one attempt, from headers to last byte.
     pub request_seconds_max: u64,

@@ -130,7 +130,7 @@ mod tests {
     #![allow(clippy::expect_used)]
 
     use super::{build, endpoint};
-    use crate::base::config::{AnswerMode, ProviderSettings};
+    use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, ProviderSettings};
     use crate::base::http_client::api_client;
     use crate::base::model::Secret;
     use std::collections::BTreeMap;
@@ -203,6 +203,8 @@ mod tests {
             "openai/",
         ];
         let errors: Vec<String> = names.iter().filter_map(|name| resolved(name).err()).collect();
+        let known: Vec<&str> = KNOWN_PROVIDERS.iter().map(|known| known.name).collect();
+        let unknown = format!("there is no provider `mystery`; there are {}", known.join(", "));
         assert_eq!(
             errors,
             [
@@ -211,7 +213,7 @@ mod tests {
                 "`custom` needs an address: set `providers.custom.base_url`",
                 "`providers.azure.base_url` is not an http address",
                 "`barn` needs an address: set `providers.barn.base_url`",
-                "there is no provider `mystery`; there are anthropic, openai, google, openrouter, azure, ollama, custom",
+                &unknown,
                 "`claude` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
                 "`openai/` is not `provider/model`, such as `anthropic/claude-sonnet-4-5`",
             ]
