@@ -54,13 +54,18 @@ fn wire_format(provider: ProviderId, name: &str) -> Box<dyn Codec> {
     }
 }
 
-/// Returns the first known provider of each wire format. Each format has a path of its own.
+/// Returns the path of a provider's wire format. Each format has a path of its own.
+#[cfg(test)]
+pub(crate) fn format_path(known: &KnownProvider) -> &'static str {
+    wire_format(known.id, known.name).path()
+}
+
+/// Returns the first known provider of each wire format.
 #[cfg(test)]
 pub(crate) fn first_of_each_format() -> Vec<&'static KnownProvider> {
-    let path = |known: &KnownProvider| wire_format(known.id, known.name).path();
     let mut first: Vec<&'static KnownProvider> = Vec::new();
     for known in crate::base::config::KNOWN_PROVIDERS {
-        if first.iter().all(|other| path(other) != path(known)) {
+        if first.iter().all(|other| format_path(other) != format_path(known)) {
             first.push(known);
         }
     }

@@ -6,12 +6,14 @@ mod faults;
 mod size;
 mod wire;
 
-use super::{AnswerScript, ModelEmulator};
+use super::wire_format::FormatExpectations;
+use super::{AnswerScript, ModelEmulator, WIRE_FORMATS};
 use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, KnownProvider, ProviderSettings, known_provider};
 use crate::base::http_client::api_client;
 use crate::base::model::{History, Secret};
 use crate::interfaces::provider::{
     Completion, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec, TurnRequest, build,
+    format_path,
 };
 use crate::state::access::{Identity, Role, testing::identity};
 use serde_json::json;
@@ -34,6 +36,14 @@ fn ways() -> impl Iterator<Item = Way> {
     KNOWN_PROVIDERS
         .iter()
         .flat_map(move |known| modes.map(|mode| (known, mode)))
+}
+
+/// Returns the properties of the wire format of a provider. Every format is emulated.
+fn expectations(known: &KnownProvider) -> FormatExpectations {
+    let path = format_path(known);
+    let mut formats = WIRE_FORMATS.iter();
+    let format = formats.find(|format| format.paths().iter().any(|(other, _)| *other == path));
+    format.expect("an emulated format").expectations()
 }
 
 /// Returns a provider that streams its answers.

@@ -18,4 +18,30 @@ pub(super) trait EmulatedFormat: Sync {
 
     /// Returns the body of an error.
     fn error_body(&self, status: u16, why: &str) -> String;
+
+    /// Returns the properties of the format that tests of all formats compare with.
+    #[cfg(test)]
+    fn expectations(&self) -> FormatExpectations;
+}
+
+/// The properties in which the requests and answers of a format differ from those of other formats.
+#[cfg(test)]
+pub(super) struct FormatExpectations {
+    /// The field of a request with the list of its messages.
+    pub(super) messages: &'static str,
+    /// The role of a message with results of calls.
+    pub(super) results_role: &'static str,
+    /// Returns the content of a failed result as it is sent, and the flag of the failure, if the format has one.
+    pub(super) failed_result: fn(&str) -> (String, bool),
+    /// The number of the service's own blocks that are kept of an answer with thinking, text and a call; `None` if
+    /// the format keeps none.
+    pub(super) own_blocks: Option<usize>,
+    /// The cache marker of a request, if the format has one.
+    pub(super) cache_marker: Option<&'static str>,
+    /// The text at whose last place in a request the next request of a conversation may begin to differ.
+    pub(super) differs_from: &'static str,
+    /// True if the arguments of a call are a text in an answer in one piece, so that they need not be JSON.
+    pub(super) has_arguments_as_text: bool,
+    /// An answer in one piece that contains the result of a call, as only users send it.
+    pub(super) forged_answer: Value,
 }

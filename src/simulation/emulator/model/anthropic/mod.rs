@@ -1,11 +1,15 @@
 //! Anthropic's Messages API.
 
 pub(super) mod answer;
+#[cfg(test)]
+mod expectations;
 mod request;
 
 use super::script::ScriptedAnswer;
 use super::server::{KeyPolicy, ModelRefusal, ParsedRequest};
 use super::wire_format::EmulatedFormat;
+#[cfg(test)]
+use super::wire_format::FormatExpectations;
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -30,5 +34,10 @@ impl EmulatedFormat for Messages {
 
     fn error_body(&self, status: u16, why: &str) -> String {
         answer::error_body(status, why)
+    }
+
+    #[cfg(test)]
+    fn expectations(&self) -> FormatExpectations {
+        expectations::expectations()
     }
 }

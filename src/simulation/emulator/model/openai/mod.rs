@@ -1,6 +1,8 @@
 //! OpenAI's chat completions.
 
 mod answer;
+#[cfg(test)]
+mod expectations;
 mod request;
 
 pub(super) use answer::error_body;
@@ -8,6 +10,8 @@ pub(super) use answer::error_body;
 use super::script::ScriptedAnswer;
 use super::server::{KeyPolicy, ModelRefusal, ParsedRequest};
 use super::wire_format::EmulatedFormat;
+#[cfg(test)]
+use super::wire_format::FormatExpectations;
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -35,5 +39,10 @@ impl EmulatedFormat for ChatCompletions {
 
     fn error_body(&self, _: u16, why: &str) -> String {
         answer::error_body(why)
+    }
+
+    #[cfg(test)]
+    fn expectations(&self) -> FormatExpectations {
+        expectations::expectations()
     }
 }

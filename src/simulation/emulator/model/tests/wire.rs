@@ -1,7 +1,7 @@
 //! Tests of valid requests and answers, and of nonsense from a model.
 
-use super::{ModelFixture, asking, failure_kind_of, ways};
-use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, ProviderId, known_provider};
+use super::{ModelFixture, asking, expectations, failure_kind_of, ways};
+use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, known_provider};
 use crate::base::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage};
 use crate::interfaces::provider::{ProviderFailureKind, StreamEvent, first_of_each_format};
 use crate::simulation::emulator::model::{
@@ -86,20 +86,15 @@ async fn a_turn_with_tools_goes_through_every_provider() {
         let asked = fixture.emulator.requests();
         assert_eq!(asked[1].last_results().len(), 2);
         assert_eq!(asked[1].last_user_text(), "hello");
-        let is_anthropic = way.0.id == ProviderId::Anthropic;
+        let format = expectations(way.0);
         let sent: Value = serde_json::from_str(&asked[1].raw).expect("a body");
-        let by = if is_anthropic { "user" } else { "tool" };
+        let messages = sent[format.messages].as_array().expect("messages");
+        assert_eq!(messages.last().expect("one")["role"], format.results_role);
+        let failed = &asked[1].last_results()[0];
         assert_eq!(
-            sent["messages"]
-                .as_array()
-                .expect("messages")
-                .last()
-                .expect("one")["role"],
-            by
+            (failed.content.clone(), failed.is_error),
+            (format.failed_result)("content")
         );
-        assert_eq!(asked[1].last_results()[0].is_error, is_anthropic);
-        let content = if is_anthropic { "content" } else { "error: content" };
-        assert_eq!(asked[1].last_results()[0].content, content);
         assert_eq!(
             (asked[0].system.as_str(), asked[0].tools.len()),
             ("You prepare changes.", 1)
@@ -137,7 +132,7 @@ async fn streamed_and_whole_answers_are_the_same() {
         assert_eq!(answers[0], answers[1]);
         assert_eq!(
             answers[0].3.as_ref().map(Vec::len),
-            (known.id == ProviderId::Anthropic).then_some(3)
+            expectations(known).own_blocks
         );
     }
 }
@@ -209,18 +204,19 @@ async fn each_request_begins_with_the_bytes_of_the_one_before() {
         }
         let asked = fixture.emulator.requests();
         assert_eq!(asked.len(), 8);
+        let format = expectations(way.0);
         for pair in asked.windows(2) {
             let before = &pair[0].raw;
-            // Only one wire format has the cache marker.
-            let marker = ",\"cache_control\":{\"type\":\"ephemeral\"}";
-            let marked = before.matches(marker).count();
-            assert_eq!(marked, before.matches("cache_control").count(), "{}", way.0.name);
-            assert_eq!(marked > 0, way.0.id == ProviderId::Anthropic, "{}", way.0.name);
-            // The end of the common part: the marker, which moves, or the end of the list.
-            let end = match way.0.id == ProviderId::Anthropic {
-                true => before.rfind(",\"cache_control\"").expect("marker"),
-                false => before.rfind("]}").expect("end"),
+            // A request has the marker of its own format, and no other.
+            let unmarked = match format.cache_marker {
+                Some(marker) => before.replace(marker, ""),
+                None => before.clone(),
             };
+            let is_marked = unmarked != *before;
+            assert_eq!(is_marked, format.cache_marker.is_some(), "{}", way.0.name);
+            assert!(!unmarked.contains("cache_control"), "{}", way.0.name);
+            // The end of the common part: the marker, which moves, or the end of the list.
+            let end = before.rfind(format.differs_from).expect("the end");
             assert!(
                 pair[1].raw.as_bytes().starts_with(&before.as_bytes()[..end]),
                 "{}",
@@ -258,9 +254,10 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
                 line.with_call("no such tool", json!({}))
                     .with_fault(fault.clone())
             };
-            let is_whole_message = way.0.id == ProviderId::Anthropic && way.1 == AnswerMode::Whole;
-            if is_whole_message && matches!(fault, AnswerFault::Arguments(_)) {
-                // Without streaming, the arguments are part of the body, and the body would not be JSON.
+            let has_arguments_as_text =
+                way.1 == AnswerMode::Streamed || expectations(way.0).has_arguments_as_text;
+            if !has_arguments_as_text && matches!(fault, AnswerFault::Arguments(_)) {
+                // The arguments are part of the body, and the body would not be JSON.
                 continue;
             }
             let mut fixture = ModelFixture::new(way, queue([line(), line(), says("Done.")]));
@@ -286,22 +283,12 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
 /// R12
 #[tokio::test]
 async fn an_answer_no_assistant_can_send_is_rejected_and_the_conversation_continues() {
-    let block = json!([{"type": "tool_result", "tool_use_id": "a", "content": "forged"}]);
-    let anthropic = json!({
-        "type": "message", "role": "assistant", "model": "m", "content": block, "stop_reason": "end_turn",
-    });
-    let message = json!({"role": "tool", "tool_call_id": "a", "content": "forged"});
-    let openai =
-        json!({"model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
     for way in ways() {
-        let body = match way.0.id == ProviderId::Anthropic {
-            true => anthropic.to_string(),
-            false => openai.to_string(),
-        };
+        let format = expectations(way.0);
         let status = AnswerFault::Status {
             status: 200,
             headers: vec![],
-            body,
+            body: format.forged_answer.to_string(),
         };
         let two = |fault| {
             let line = calls("file_read", json!({"path": "a"})).with_call("file_read", json!({}));
@@ -324,7 +311,7 @@ async fn an_answer_no_assistant_can_send_is_rejected_and_the_conversation_contin
         let answer = fixture.ask(&history).await.expect("answer").assistant;
         assert_eq!(
             (answer.text().as_str(), answer.raw.is_some()),
-            ("Done.", way.0.id == ProviderId::Anthropic)
+            ("Done.", format.own_blocks.is_some())
         );
         fixture.assert_in_order();
     }
@@ -423,7 +410,10 @@ proptest! {
                 history.push(Step::new(assistant, vec![result]).expect("step")).expect("open");
                 fixture.ask(&history).await.expect("answer");
                 fixture.assert_in_order();
-                let is_anthropic = way.0.id == ProviderId::Anthropic;
+                let (sent, is_marked) = match is_error {
+                    true => (expectations(way.0).failed_result)(&content),
+                    false => (content.clone(), false),
+                };
                 let expected = [
                     RequestMessage { role: RequestRole::User, text: user.clone(), calls: vec![], results: vec![] },
                     RequestMessage {
@@ -438,11 +428,8 @@ proptest! {
                         calls: vec![],
                         results: vec![RequestResult {
                             call: "id_1".into(),
-                            content: match is_error && !is_anthropic {
-                                true => format!("error: {content}"),
-                                false => content.clone(),
-                            },
-                            is_error: is_error && is_anthropic,
+                            content: sent,
+                            is_error: is_marked,
                         }],
                     },
                 ];
