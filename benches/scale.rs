@@ -47,8 +47,8 @@ fn main() {
         let files = parts::with_parts(tanka::files(ENVIRONMENTS), missing);
         let repository = Repository::of(files);
         let (output, time) = repository.ours(&["tanka", "lint", "."]);
-        let told = String::from_utf8(output.stderr).unwrap();
-        let last = told.lines().last().unwrap_or_default();
+        let reported = String::from_utf8(output.stderr).unwrap();
+        let last = reported.lines().last().unwrap_or_default();
         assert_eq!(
             last,
             format!(
@@ -74,8 +74,11 @@ fn main() {
     let count = files.iter().filter(|(path, _)| is_own(path)).count();
     let edited = Repository::edited(files);
     let (output, time) = edited.ours(&["tanka", "env", "diff"]);
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("every affected environment renders: ok"), "{told}");
+    let reported = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        reported.contains("every affected environment renders: ok"),
+        "{reported}"
+    );
     row(
         &format!("env diff, all {count} Jsonnet files edited, {ENVIRONMENTS} environments"),
         &Times::new(vec![time]),

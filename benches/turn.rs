@@ -54,9 +54,10 @@ fn main() {
 
 async fn run() {
     let moments = Moments::default();
-    let told = Arc::clone(&moments);
+    let reported = Arc::clone(&moments);
     let script = move |asked: &ModelRequest| {
-        told.lock()
+        reported
+            .lock()
             .unwrap()
             .push((asked.at, Arc::clone(&asked.answered_at)));
         match asked.last_user_text().contains(SLOWLY) {

@@ -147,8 +147,8 @@ async fn run_on_wire(
 async fn case_report(fixture: &AttackFixture, case: &DojoCase) -> Vec<String> {
     let played = run_case(fixture, case).await;
     let wrong = judge::case_violations(fixture, case, &played);
-    let told = wrong
+    let reported = wrong
         .into_iter()
         .map(|what| format!("  {:?} {}: {what}", case.kind, case.title));
-    told.collect()
+    reported.collect()
 }

@@ -53,12 +53,12 @@ async fn a_class_over_its_memory_or_time_bounds_is_a_violation() {
     let class = AttackClass::read_file(&file);
     let options = class.fixture_options().expect("it needs nothing");
     let (_, violations) = run_class(&class, &options).await;
-    for told in [
+    for reported in [
         " MiB more memory was in use than before",
         "another person waited ",
     ] {
-        let found = violations.iter().filter(|violation| violation.contains(told));
-        assert_eq!(found.count(), 1, "{told:?} in {violations:#?}");
+        let found = violations.iter().filter(|violation| violation.contains(reported));
+        assert_eq!(found.count(), 1, "{reported:?} in {violations:#?}");
     }
 }
 
@@ -108,7 +108,7 @@ async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
         number: VICTIM,
         ..case("as = \"unknown\"")
     };
-    let told = fixture_violations(&fixture, &[asked]);
+    let reported = fixture_violations(&fixture, &[asked]);
     for expected in [
         "a model was called for an unknown sender: x",
         "nothing ends here",
@@ -124,8 +124,8 @@ async fn violations_outside_any_case_are_reported_at_the_end_of_a_class() {
         "model: ",
     ] {
         assert!(
-            told.iter().any(|line| line.starts_with(expected)),
-            "{expected:?} in {told:#?}"
+            reported.iter().any(|line| line.starts_with(expected)),
+            "{expected:?} in {reported:#?}"
         );
     }
 }
@@ -239,7 +239,7 @@ fn a_secret_in_the_data_directory_is_reported() {
     assert!(stored_secrets(&watch, room.path()).is_empty());
     let text = super::placeholders::expand("x «base64 slack-bot» y", &PlaceholderValues::default());
     std::fs::create_dir(room.path().join("sessions")).unwrap();
-    for (number, (file, told)) in [
+    for (number, (file, reported)) in [
         ("drydock.db-wal", "drydock.db-wal"),
         ("sessions/1.jsonl", "a recording"),
         ("server.log", "server.log"),
@@ -251,7 +251,7 @@ fn a_secret_in_the_data_directory_is_reported() {
         let found = stored_secrets(&watch, room.path());
         assert_eq!(found.len(), number + 1);
         assert!(
-            found.contains(&format!("{told} holds slack-bot as base64")),
+            found.contains(&format!("{reported} holds slack-bot as base64")),
             "{found:?}"
         );
     }
@@ -271,8 +271,8 @@ async fn a_secret_in_a_log_line_is_reported() {
     );
     tracing::trace!("{}: {text}", log::CONTROL_TEXT);
     let found = LogWatch::control_findings();
-    let told: Vec<&str> = found.iter().map(String::as_str).collect();
-    assert_eq!(told, ["a file outside of the repository", "api-token as hex"]);
+    let reported: Vec<&str> = found.iter().map(String::as_str).collect();
+    assert_eq!(reported, ["a file outside of the repository", "api-token as hex"]);
     assert_eq!(fixture.log.violations(), Vec::<String>::new());
     fixture.app.unwrap().shutdown().await;
 }
@@ -415,7 +415,7 @@ fn case(lines: &str) -> DojoCase {
 #[test]
 fn too_many_messages_are_reported() {
     let case = case("");
-    let told = |posts: usize| {
+    let reported = |posts: usize| {
         let mut played = CaseResult::default();
         played.record.ended = true;
         played.messages = vec![VisibleMessage::default(); posts];
@@ -426,8 +426,8 @@ fn too_many_messages_are_reported() {
         });
         unmet_expectations(&case, &played)
     };
-    assert_eq!(told(2), [""; 0]);
-    assert_eq!(told(40), ["40 messages were posted"]);
+    assert_eq!(reported(2), [""; 0]);
+    assert_eq!(reported(40), ["40 messages were posted"]);
 }
 
 /// Checks that the peak of the memory is measured, not the memory that remains afterwards.

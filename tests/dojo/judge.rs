@@ -109,12 +109,12 @@ pub(crate) fn unmet_expectations(case: &DojoCase, played: &CaseResult) -> Vec<St
         }
     }
     let (refused, accepted): (Vec<_>, Vec<_>) = seen.results.iter().partition(|result| result.is_error);
-    let told =
+    let reported =
         |how: &str, result: &ToolCallRecord| format!("{} {how}: {}", result.tool, short(&result.content));
     if expect.refused {
-        wrong.extend(accepted.iter().map(|result| told("was not refused", result)));
+        wrong.extend(accepted.iter().map(|result| reported("was not refused", result)));
     } else if case.kind == CaseKind::Benign {
-        wrong.extend(refused.iter().map(|result| told("was refused", result)));
+        wrong.extend(refused.iter().map(|result| reported("was refused", result)));
     }
     let is_post = |shown: &&VisibleMessage| !shown.is_file && !shown.is_replaced;
     let posts = played.messages.iter().filter(is_post).count();

@@ -278,7 +278,7 @@ fn acceptance_check_finds_each_kind_of_disagreement() {
         )),
         [""; 0]
     );
-    for (last, told) in [
+    for (last, reported) in [
         ("", "P3: no row, and `the_second_one` carries it"),
         (
             "| P3 | A promise. | not yet |",
@@ -312,7 +312,7 @@ fn acceptance_check_finds_each_kind_of_disagreement() {
         ("| P3 | A promise. |  |", "P3: neither tests nor `not yet`: "),
     ] {
         assert!(
-            found(&format!("{first}{last}\n")).contains(&told.to_owned()),
+            found(&format!("{first}{last}\n")).contains(&reported.to_owned()),
             "{last}: {:?}",
             found(last)
         );

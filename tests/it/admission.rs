@@ -15,8 +15,8 @@ async fn app() -> TestApp {
 }
 
 /// Returns the ID in the notice to an unknown sender.
-fn id_in(told: &str) -> &str {
-    let rest = told.split("Your ID is ").nth(1).unwrap();
+fn id_in(reported: &str) -> &str {
+    let rest = reported.split("Your ID is ").nth(1).unwrap();
     rest.split(": give it to an administrator").next().unwrap()
 }
 
@@ -26,9 +26,9 @@ async fn an_administrator_admits_an_unknown_sender_by_the_id_in_their_notice() {
     let app = app().await;
     app.add_slack_account(EVE);
     app.say(EVE, "let me in").await;
-    let told = app.wait_for_ephemeral(EVE, 0).await;
-    assert_eq!(id_in(&told), "slack:T0ACME:U0EVE");
-    let add = format!("user add {} Eve of Ops --role editor --env dev", id_in(&told));
+    let reported = app.wait_for_ephemeral(EVE, 0).await;
+    assert_eq!(id_in(&reported), "slack:T0ACME:U0EVE");
+    let add = format!("user add {} Eve of Ops --role editor --env dev", id_in(&reported));
     let added = app.run_slash_command(ADA, &add).await;
     let expected =
         "Eve of Ops is admitted: editor for all repositories, environments dev. They can write to me now.";
@@ -49,10 +49,10 @@ async fn an_administrator_admits_an_unknown_sender_by_the_id_in_their_notice() {
 
     // On the other platform, in a thread, in the spelling of a phone keyboard.
     app.demo.telegram.say(666, 666, "let me in").await;
-    let told = app.wait_for_telegram_message(666, "Not authorised").await.text;
-    assert_eq!(id_in(&told), "telegram:42:666");
+    let reported = app.wait_for_telegram_message(666, "Not authorised").await.text;
+    assert_eq!(id_in(&reported), "telegram:42:666");
     let thread = app.ask(ADA, "who is that?").await.thread;
-    let add = format!("!user add {} Vera —role viewer", id_in(&told));
+    let add = format!("!user add {} Vera —role viewer", id_in(&reported));
     let added = app.run_command_in(ADA, &thread, &add).await;
     let expected =
         "Vera is admitted: viewer for all repositories and all environments. They can write to me now.";
@@ -109,8 +109,8 @@ async fn nobody_is_admitted_without_the_right_or_by_an_invalid_id() {
             "No person was admitted: slack:T0ACME:U0BOB already belongs to U0BOB",
         ),
     ] {
-        let told = app.run_slash_command(ADA, typed).await;
-        assert!(told.starts_with(why), "{typed}: {told}");
+        let reported = app.run_slash_command(ADA, typed).await;
+        assert!(reported.starts_with(why), "{typed}: {reported}");
     }
     assert_eq!(app.count("SELECT count(*) FROM users"), people);
     assert_eq!(app.model_requests().len(), 0);

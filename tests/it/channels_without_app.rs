@@ -120,12 +120,13 @@ async fn a_status_reports_undelivered_messages_once_where_it_is_asked() {
     app.wait_until_idle().await;
     let elsewhere = app.run_command_in(ALICE, &other, "!status").await;
     assert!(elsewhere.contains("everything is sent"), "{elsewhere}");
-    let told = app.run_command_in(ALICE, &thread, "!status").await;
+    let reported = app.run_command_in(ALICE, &thread, "!status").await;
     assert!(
-        told.contains("not delivered here: an answer; the operator of this server can send it again until "),
-        "{told}"
+        reported
+            .contains("not delivered here: an answer; the operator of this server can send it again until "),
+        "{reported}"
     );
-    assert!(!told.contains("drydock outbox"), "{told}");
+    assert!(!reported.contains("drydock outbox"), "{reported}");
     let again = app.run_command_in(ALICE, &thread, "!status").await;
     assert!(again.contains("everything is sent"), "{again}");
     let which = DeadLetterFilter::Channel("slack".to_owned());

@@ -238,11 +238,11 @@ fn the_operator_admits_an_unknown_sender_by_the_id_in_their_notice() {
         };
         runtime.block_on(said).unwrap().text
     };
-    let told = tell("give api 1Gi of memory in staging", "Not authorised");
+    let reported = tell("give api 1Gi of memory in staging", "Not authorised");
     let id = format!("telegram:42:{}", demo_script::BOB);
     assert!(
-        told.contains(&format!("Your ID is {id}: give it to an administrator")),
-        "{told}"
+        reported.contains(&format!("Your ID is {id}: give it to an administrator")),
+        "{reported}"
     );
     let add = |id: &str| run(&["user", "add", id, "bob", "--role", "editor", "--env", "staging"]);
     let added = add(&id);

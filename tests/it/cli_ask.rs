@@ -307,17 +307,17 @@ fn a_session_begins_in_order_and_says_what_the_first_mistake_is() {
     let chosen = ["--provider", "anthropic", "--model", "chosen"];
     let ask =
         |shell: &Shell, flags: &[&str]| shell.run(&[&["ask", "--set", &at], flags, &["hello"]].concat());
-    let told = |flags: &[&str], code: i32, why: &str| {
+    let reported = |flags: &[&str], code: i32, why: &str| {
         let ended = ask(&shell, flags);
         assert_eq!(ended.code, Some(code), "{ended:?}");
         assert!(ended.err.contains(why), "{why}: {ended:?}");
     };
-    told(&chosen, 1, "is not inside a git repository");
+    reported(&chosen, 1, "is not inside a git repository");
     crate::support::shell::commit(&shell.work(), &[("README.md", "# infra\n")]);
-    told(&chosen, 78, "drydock.toml:3: model.wrong: unknown key");
+    reported(&chosen, 78, "drydock.toml:3: model.wrong: unknown key");
     std::fs::write(&file, model_of_file).unwrap();
-    told(&[], 78, "set OPENAI_API_KEY or this key");
-    told(&chosen, 78, "set ANTHROPIC_API_KEY or this key");
+    reported(&[], 78, "set OPENAI_API_KEY or this key");
+    reported(&chosen, 78, "set ANTHROPIC_API_KEY or this key");
     assert_eq!(model.asked().len(), 0);
     let shell = shell.set(KEY.0, KEY.1);
     let ended = ask(&shell, &chosen);

@@ -146,11 +146,11 @@ kind: Secret
         assert!(ended.out.contains(shown), "{shown}: {}", ended.out);
     }
     assert!(!ended.out.contains("for-nobody"), "{}", ended.out);
-    for told in [
+    for reported in [
         "Which environment? For instance `render environments/dev`",
         "There is no environment `prod`. There are `environments/dev`.",
     ] {
-        assert!(ended.err.contains(told), "{told}: {}", ended.err);
+        assert!(ended.err.contains(reported), "{reported}: {}", ended.err);
     }
     assert_eq!(model.asked().len(), 2);
 }
@@ -182,10 +182,10 @@ fn undo_restores_bytes_modes_and_deleted_files() {
     );
     assert_eq!(run.metadata().unwrap().permissions().mode() & 0o777, 0o755);
     assert!(!shell.work().join("new/b").exists());
-    let told = model.asked().pop().unwrap().last_user_text().to_owned();
+    let reported = model.asked().pop().unwrap().last_user_text().to_owned();
     assert!(
-        told.starts_with("(The edits of the previous turn were undone;"),
-        "{told}"
+        reported.starts_with("(The edits of the previous turn were undone;"),
+        "{reported}"
     );
 }
 

@@ -148,14 +148,14 @@ fn a_variable_of_another_program_is_ignored_and_a_misspelt_key_is_not() {
     let ended = neighbours
         .set("DRYDOCK_SRVER_LISTEN", "127.0.0.1:1")
         .run(&["check"]);
-    let told = "DRYDOCK_SRVER_LISTEN: no key has this variable, so it is ignored; did you mean DRYDOCK_SERVER__LISTEN?\n";
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), told), "{ended:?}");
+    let reported = "DRYDOCK_SRVER_LISTEN: no key has this variable, so it is ignored; did you mean DRYDOCK_SERVER__LISTEN?\n";
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), reported), "{ended:?}");
     let ended = shell("prompts/release.md", "main")
         .set("DRYDOCK_SERVER_LISTEN", "127.0.0.1:1")
         .run(&["check"]);
     assert_eq!(ended.code, Some(78), "{ended:?}");
-    let told = "DRYDOCK_SERVER_LISTEN: unknown key; did you mean DRYDOCK_SERVER__LISTEN?";
-    assert!(ended.err.contains(told), "{ended:?}");
+    let reported = "DRYDOCK_SERVER_LISTEN: unknown key; did you mean DRYDOCK_SERVER__LISTEN?";
+    assert!(ended.err.contains(reported), "{ended:?}");
 }
 
 /// T12
@@ -297,10 +297,10 @@ fn a_secret_mismatch_with_the_sender_shows_in_every_operator_view() {
             assert!(line.is_some_and(|line| line.contains(&asks)), "{}", check.out);
         }
     }
-    for told in [&ready, &ended.err, &beside.out, &after.out] {
+    for reported in [&ready, &ended.err, &beside.out, &after.out] {
         assert!(
-            !told.contains(slack_signing) && !told.contains("dR4kP9wQ2xL7-hJ5tN8"),
-            "{told}"
+            !reported.contains(slack_signing) && !reported.contains("dR4kP9wQ2xL7-hJ5tN8"),
+            "{reported}"
         );
     }
 }
@@ -341,9 +341,9 @@ fn a_wrong_configuration_is_reported_as_json_too() {
     shell.put("drydock.toml", "[server]\nlisten = 1\n");
     let ended = shell.run(&["check", "--json"]);
     assert_eq!(ended.code, Some(78), "{ended:?}");
-    let told: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!(told["ok"], json!(false));
-    let first = &told["findings"][0];
+    let reported: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(reported["ok"], json!(false));
+    let first = &reported["findings"][0];
     assert_eq!(
         (&first["what"], &first["ok"]),
         (&json!("configuration"), &json!(false))

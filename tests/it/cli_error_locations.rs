@@ -30,9 +30,12 @@ fn shell() -> Shell {
     ])
 }
 
-fn assert_placed(what: &str, told: &str) {
+fn assert_placed(what: &str, reported: &str) {
     for shown in PLACE {
-        assert!(told.contains(shown), "{what}: {shown:?} is not in\n{told}");
+        assert!(
+            reported.contains(shown),
+            "{what}: {shown:?} is not in\n{reported}"
+        );
     }
 }
 
@@ -47,8 +50,8 @@ fn each_command_about_environments_shows_the_line_and_the_calls() {
     ] {
         let ended = shell.run(&[&["tanka"], arguments].concat());
         assert_eq!(ended.code, Some(1), "{ended:?}");
-        let told = if is_error { &ended.err } else { &ended.out };
-        assert_placed(&arguments.join(" "), told);
+        let reported = if is_error { &ended.err } else { &ended.out };
+        assert_placed(&arguments.join(" "), reported);
     }
     // The same failure is reported once.
     shell.put("lib/k.libsonnet", &FINE.replacen("name: name", "name: $.nope", 1));

@@ -42,10 +42,10 @@ fn it_says_where_it_listens_becomes_ready_and_stops_on_sigterm() {
         assert!(Instant::now() < deadline, "it does not become ready");
     }
     assert_eq!(status(&address, "/healthz"), "HTTP/1.1 200 OK");
-    let told = Instant::now();
+    let reported = Instant::now();
     running.terminate();
     let ended = running.end();
-    assert!(told.elapsed() < Duration::from_secs(10));
+    assert!(reported.elapsed() < Duration::from_secs(10));
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{ended:?}");
     for line in ended.err.lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap();
@@ -70,10 +70,10 @@ fn a_data_directory_that_others_can_read_is_refused_with_code_78() {
         for command in ["serve", "check"] {
             let ended = shell.run(&[command]);
             assert_eq!(ended.code, Some(78), "{ended:?}");
-            let told = format!("{}{}", ended.out, ended.err);
+            let reported = format!("{}{}", ended.out, ended.err);
             assert!(
-                told.contains("run `chmod 700 data`") && told.contains(advice),
-                "{told}"
+                reported.contains("run `chmod 700 data`") && reported.contains(advice),
+                "{reported}"
             );
         }
     }
@@ -237,10 +237,14 @@ post_to = {{ channel = "bot", chat = "1" }}
     assert_eq!(&asked, b"HTTP/1.1 100");
     running.terminate();
     running.wait_for_stderr_line("stopping; a second signal ends at once");
-    let told = Instant::now();
+    let reported = Instant::now();
     running.terminate();
     let ended = running.end();
-    assert!(told.elapsed() < Duration::from_secs(5), "{:?}", told.elapsed());
+    assert!(
+        reported.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        reported.elapsed()
+    );
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.err.ends_with("stopped at once\n"), "{ended:?}");
 }

@@ -349,9 +349,9 @@ fn an_import_that_fails_is_shown_where_it_stands() {
         ] {
             let failed = shell.run(&[&["tanka"], command].concat());
             assert_eq!(failed.code, Some(1));
-            let told = format!("{}{}", failed.out, failed.err);
+            let reported = format!("{}{}", failed.out, failed.err);
             for shown in &expected {
-                assert!(told.contains(shown), "{command:?}, {shown}: {told}");
+                assert!(reported.contains(shown), "{command:?}, {shown}: {reported}");
             }
         }
     }

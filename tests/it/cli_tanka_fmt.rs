@@ -169,9 +169,9 @@ fn many_files_are_reported_in_order() {
         .filter(|name| !is_broken(name))
         .collect();
     assert_eq!(ended.out.lines().collect::<Vec<_>>(), good, "{ended:?}");
-    let told = ended.err.lines().filter_map(|line| line.split(':').next());
-    let told: Vec<&str> = told.filter(is_broken).collect();
-    assert_eq!(told, broken, "{ended:?}");
+    let reported = ended.err.lines().filter_map(|line| line.split(':').next());
+    let reported: Vec<&str> = reported.filter(is_broken).collect();
+    assert_eq!(reported, broken, "{ended:?}");
     assert!(good.iter().all(|name| shell.get(name) == PRETTY));
     broken.iter().for_each(|name| shell.put(name, UGLY));
     let ended = shell.run(&["tanka", "fmt", "lib"]);

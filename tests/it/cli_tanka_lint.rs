@@ -78,8 +78,8 @@ fn a_directory_is_its_jsonnet_files_without_vendor() {
     let shell = shell();
     let ended = shell.run(&["tanka", "lint", ".", "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let told = ended.json();
-    let files: Vec<_> = told["files"].as_array().unwrap().iter().collect();
+    let reported = ended.json();
+    let files: Vec<_> = reported["files"].as_array().unwrap().iter().collect();
     let valid: Vec<_> = files
         .iter()
         .map(|file| json!([file["file"], file["valid"]]))
@@ -143,7 +143,7 @@ fn many_files_are_linted_with_lines_that_say_how_far_it_is() {
         "27 files checked; environments that use them: 25 of 25 rendered",
     ] {
         assert_eq!(
-            ended.err.lines().filter(|told| *told == line).count(),
+            ended.err.lines().filter(|reported| *reported == line).count(),
             1,
             "{ended:?}"
         );

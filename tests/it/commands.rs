@@ -128,16 +128,16 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
         let follow = app.say_in(ALICE, &first.thread, "four replicas again");
         tokio::join!(discard, follow);
         let second = app.wait_for_result(&first.thread, 2).await;
-        let told = app.thread_messages(&first.thread).join("\n");
+        let reported = app.thread_messages(&first.thread).join("\n");
         // In either order of arrival at the gateway, no discarded edit may return.
-        let discarded = told.contains("is discarded; the workspace equals the base again.");
+        let discarded = reported.contains("is discarded; the workspace equals the base again.");
         let expected = match discarded {
             true => format!("CHG-{} is ready: 1 file, +1 −1.", 2 * change),
             false => "A turn is running; stop it first.".to_owned(),
         };
         assert!(
-            told.contains(&expected) || second.text.contains(&expected),
-            "{told}"
+            reported.contains(&expected) || second.text.contains(&expected),
+            "{reported}"
         );
         app.run_command_in(ALICE, &first.thread, "!discard").await;
         if !discarded {
@@ -159,14 +159,14 @@ async fn a_patch_that_is_asked_for_right_after_an_undo_is_of_what_the_undo_left(
     app.say_in(ALICE, &first.thread, "!undo").await;
     app.say_in(ALICE, &first.thread, "!patch").await;
     app.wait_until_idle().await;
-    let told = app.thread_messages(&first.thread);
+    let reported = app.thread_messages(&first.thread);
     let at = |words: &str| {
-        let found = told.iter().position(|text| text.starts_with(words));
-        found.unwrap_or_else(|| panic!("no `{words}` in {told:#?}"))
+        let found = reported.iter().position(|text| text.starts_with(words));
+        found.unwrap_or_else(|| panic!("no `{words}` in {reported:#?}"))
     };
     assert!(
         at("Undone. CHG-1 rev 3 is now 1 file") < at("CHG-1 rev 3, against"),
-        "{told:#?}"
+        "{reported:#?}"
     );
     let patches = app.demo.slack.with_state(|state| {
         let patches = state.files.iter().filter(|file| file.name == "CHG-1.patch");
@@ -303,12 +303,12 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
         .map(|result| result.content.clone())
         .collect();
     assert_eq!(refused.len(), 2, "{refused:?}");
-    for (number, told) in refused.iter().enumerate() {
+    for (number, reported) in refused.iter().enumerate() {
         let expected = format!(
             "the change budget of 50 files is used up: `{}`",
             name(50 + number)
         );
-        assert!(told.contains(&expected), "{told}");
+        assert!(reported.contains(&expected), "{reported}");
     }
     app.run_command_in(ALICE, &result.thread, "!patch").await;
     app.wait_until_idle().await;
@@ -341,14 +341,14 @@ async fn a_mistyped_change_is_neither_discarded_nor_sent() {
     let thread = app.ask(ALICE, "four replicas in dev").await.thread;
     for mistyped in ["chg42", "CHG-1x", "it please"] {
         for (word, done) in [("discard", "discarded"), ("patch", "sent")] {
-            let told = app
+            let reported = app
                 .run_command_in(ALICE, &thread, &format!("!{word} {mistyped}"))
                 .await;
             let expected = format!(
                 "That names no change, so nothing is {done}. Write {word} alone for the change that is prepared \
                  here, or add a name, such as {word} CHG-42."
             );
-            assert_eq!(told, expected, "{mistyped}");
+            assert_eq!(reported, expected, "{mistyped}");
         }
     }
     let another = app.run_command_in(ALICE, &thread, "!discard CHG-2").await;

@@ -281,11 +281,11 @@ async fn an_undeliverable_file_is_posted_as_text_without_delaying_others() {
     app.demo.telegram.say(BOB, BOB, "/status").await;
     app.wait_for_telegram_message(BOB, "Prepared").await;
     assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
-    let told = app
+    let reported = app
         .wait_for_telegram_message(BOB, "The file CHG-1.patch may be missing here. Its content:")
         .await;
-    assert!(told.text.contains("+++ b/note.txt"), "{}", told.text);
-    assert!(told.text.contains("+one"), "{}", told.text);
+    assert!(reported.text.contains("+++ b/note.txt"), "{}", reported.text);
+    assert!(reported.text.contains("+one"), "{}", reported.text);
     app.wait_until_idle().await;
     let log = log.text();
     let warned = log.lines().filter(|line| {
@@ -304,10 +304,13 @@ async fn a_file_that_slack_refuses_is_posted_as_text() {
     let refused = SlackFault::Refuse("missing_scope".to_owned());
     app.demo.slack.fail_all("files.getUploadURLExternal", refused);
     app.say_in(ALICE, &thread, "!patch").await;
-    let told = app
+    let reported = app
         .wait_for_slack_reply(&thread, "The file CHG-1.patch could not be delivered")
         .await;
-    let told = crate::support::app::visible_text(&told);
-    assert!(told.contains("+++ b/note.txt") && told.contains("+one"), "{told}");
+    let reported = crate::support::app::visible_text(&reported);
+    assert!(
+        reported.contains("+++ b/note.txt") && reported.contains("+one"),
+        "{reported}"
+    );
     app.wait_until_idle().await;
 }

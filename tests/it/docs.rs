@@ -479,17 +479,17 @@ fn comparable(line: &str) -> String {
 #[test]
 fn the_demo_plays_and_the_documents_show_what_it_says() {
     let output = drydock(&["demo", "--headless"]);
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let reported = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{said}\n{told}");
+    assert!(output.status.success(), "{said}\n{reported}");
     for (name, shown_min) in [("README.md", 8), ("docs/demo.md", 20)] {
         let excerpt = blocks(&document(name), "text").remove(0);
-        let mut lines = told.lines().map(comparable);
+        let mut lines = reported.lines().map(comparable);
         let mut shown = 0;
         for line in excerpt.lines().map(comparable).filter(|line| !line.is_empty()) {
             assert!(
-                lines.any(|told| told == line),
-                "the demo did not print, in the order of {name}: {line}\n{told}"
+                lines.any(|reported| reported == line),
+                "the demo did not print, in the order of {name}: {line}\n{reported}"
             );
             shown += 1;
         }

@@ -217,7 +217,7 @@ async fn an_import_that_is_not_there_names_what_is_similar_wherever_it_is_search
         ("other/utl.libsonnet", "{}"),
     ]);
     let evaluator = evaluator(EvalLimits::default());
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for field in ["a", "b", "c"] {
         let request = EvalRequest {
             jpath: vec!["vendor".to_owned(), "lib".to_owned(), "e".to_owned()],
@@ -238,7 +238,7 @@ async fn an_import_that_is_not_there_names_what_is_similar_wherever_it_is_search
             Some("e/other.jsonnet:1:1"),
             "{places:?}"
         );
-        told.push((similar.join(" "), places.first().cloned().unwrap_or_default()));
+        reported.push((similar.join(" "), places.first().cloned().unwrap_or_default()));
     }
     let expected = [
         ("lib/util.libsonnet", "e/main.jsonnet:1:6"),
@@ -246,7 +246,7 @@ async fn an_import_that_is_not_there_names_what_is_similar_wherever_it_is_search
         ("vendor/github.com/y/app.libsonnet", "e/main.jsonnet:1:59"),
     ];
     assert_eq!(
-        told,
+        reported,
         expected.map(|(similar, at)| (similar.to_owned(), at.to_owned()))
     );
 }

@@ -156,18 +156,18 @@ async fn a_repository_that_is_gone_is_named_without_its_path() {
     let moved = app.demo.directory().join("elsewhere.git");
     std::fs::rename(app.demo.repository(), &moved).unwrap();
     let said = app.say(ALICE, "hello").await;
-    let told = app
+    let reported = app
         .wait_for_slack("an answer", |state| {
             let mut replies = state.replies(drydock::simulation::demo::environment::SLACK_CHANNEL, &said.ts);
-            let told = |message: &&drydock::simulation::emulator::slack::SlackMessage| {
+            let reported = |message: &&drydock::simulation::emulator::slack::SlackMessage| {
                 !message.request.is_null() && !crate::support::app::visible_text(message).contains("Working")
             };
-            replies.find(told).map(crate::support::app::visible_text)
+            replies.find(reported).map(crate::support::app::visible_text)
         })
         .await;
     assert!(
-        told.contains("infra") && !told.contains(&*app.demo.directory().to_string_lossy()),
-        "{told}"
+        reported.contains("infra") && !reported.contains(&*app.demo.directory().to_string_lossy()),
+        "{reported}"
     );
     std::fs::rename(&moved, app.demo.repository()).unwrap();
     let again = app.ask_in(ALICE, &said.ts, "hello again").await;
@@ -223,9 +223,12 @@ async fn trouble_with_a_provider_is_named_by_what_it_is() {
     let app = TestApp::with_settings(queue(lines), &[("providers.anthropic.attempts_max", "1")]).await;
     app.admit_slack_editor(ALICE).await;
     for (fault, expected) in troubles {
-        let told = app.ask(ALICE, "hello").await.text;
-        let plain = told.replace('`', "");
-        assert!(plain.contains(&expected.replace('`', "")), "{fault:?}: {told}");
+        let reported = app.ask(ALICE, "hello").await.text;
+        let plain = reported.replace('`', "");
+        assert!(
+            plain.contains(&expected.replace('`', "")),
+            "{fault:?}: {reported}"
+        );
     }
 }
 

@@ -260,15 +260,15 @@ async fn a_wrong_secret_is_seen_by_the_operator() {
         );
         assert_eq!(app.post("/in/release", &headers, body.as_bytes()).await.0, 401);
     }
-    let (status, told) = app.readyz().await;
+    let (status, reported) = app.readyz().await;
     assert_eq!(status, 200);
     let secret = "secret of release: every request since the last accepted one was refused (the signature is wrong); \
                   check that `hooks.release.secret` is the secret of its sender";
-    assert!(told.contains(secret), "{told}");
+    assert!(reported.contains(secret), "{reported}");
     let line =
         "requests to /in/release were refused: the signature is wrong; check that `hooks.release.secret`";
     assert_eq!(log.text().matches(line).count(), 1, "{}", log.text());
-    assert!(!log.text().contains(HOOK_SECRET) && !told.contains(HOOK_SECRET));
+    assert!(!log.text().contains(HOOK_SECRET) && !reported.contains(HOOK_SECRET));
     assert_eq!(deliver(&app, "release", TWO, &release("Faster.")).await.0, 200);
     assert_eq!(app.readyz().await, (200, r#"{"ready":true}"#.to_owned()));
     until_answered(&app, 1).await;

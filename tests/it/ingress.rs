@@ -180,10 +180,10 @@ async fn signatures_that_are_right_and_of_another_time_show_in_the_probe() {
     }
     assert_eq!(app.get("/readyz").await, (200, r#"{"ready":true}"#.to_owned()));
     assert_eq!(send(seconds() - 7_200).await, 401);
-    let (status, told) = app.get("/readyz").await;
+    let (status, reported) = app.get("/readyz").await;
     assert_eq!(status, 200);
     let why = "signatures of slack: the clock of this machine or of the sender differs by 7";
-    assert!(told.contains(why), "{told}");
+    assert!(reported.contains(why), "{reported}");
     assert_eq!(send(seconds()).await, 200);
     assert_eq!(app.get("/readyz").await, (200, r#"{"ready":true}"#.to_owned()));
 }

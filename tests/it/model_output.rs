@@ -616,9 +616,9 @@ async fn no_name_forges_a_fact_of_ours() {
     assert!(result.text.contains("1 file, "), "{}", result.text);
     // A refusal is reported in one line, in quotes.
     let is_told = |line: &&str| line.contains("reviewed");
-    let told: Vec<&str> = result.text.lines().filter(is_told).collect();
+    let reported: Vec<&str> = result.text.lines().filter(is_told).collect();
     assert!(
-        matches!(told.as_slice(), [line] if line.starts_with("2 writes were refused: ")),
+        matches!(reported.as_slice(), [line] if line.starts_with("2 writes were refused: ")),
         "{}",
         result.text
     );

@@ -63,11 +63,11 @@ fn readyz(address: &str) -> String {
 fn until_ready(address: &str, wanted: &str) -> String {
     let started = Instant::now();
     loop {
-        let told = readyz(address);
-        if told.contains(wanted) {
-            return told;
+        let reported = readyz(address);
+        if reported.contains(wanted) {
+            return reported;
         }
-        assert!(started.elapsed() < BOUND, "{told}");
+        assert!(started.elapsed() < BOUND, "{reported}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -148,10 +148,10 @@ fn a_format_that_is_not_read_is_named() {
         assert_eq!(checked.code, Some(78), "{checked:?}");
         assert!(checked.out.contains(why), "{checked:?}");
         let (running, address) = serve(&shell);
-        let told = until_ready(&address, "format");
+        let reported = until_ready(&address, "format");
         assert!(
-            told.contains(&format!("loading repository infra: {why}")),
-            "{told}"
+            reported.contains(&format!("loading repository infra: {why}")),
+            "{reported}"
         );
         // The log may contain it before or after the line with the address.
         running.terminate();

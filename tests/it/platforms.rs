@@ -155,7 +155,7 @@ fn shown(step: &str) -> &'static StepClaim {
 #[test]
 fn the_table_of_platforms_claims_what_the_scripts_do() {
     let (steps, runners) = (steps(), runners());
-    let (mut told, mut told_runners) = (BTreeSet::new(), BTreeSet::new());
+    let (mut reported, mut told_runners) = (BTreeSet::new(), BTreeSet::new());
     let rows = rows();
     assert!(rows.len() > 5, "the table was read: {rows:?}");
     for [system, target, built, run, workflow] in &rows {
@@ -181,7 +181,7 @@ fn the_table_of_platforms_claims_what_the_scripts_do() {
                 (commands.iter().any(shows), claims && commands.iter().all(shows)),
                 "{system}: {cell}"
             );
-            told.extend(commands);
+            reported.extend(commands);
         }
         let named = spans(workflow);
         let fits = |runner: &String| match target {
@@ -200,7 +200,7 @@ fn the_table_of_platforms_claims_what_the_scripts_do() {
     let untold: Vec<_> = steps
         .iter()
         .filter(of_platforms)
-        .filter(|step| !told.contains(*step))
+        .filter(|step| !reported.contains(*step))
         .collect();
     assert_eq!(untold, Vec::<&String>::new());
 }
@@ -282,7 +282,7 @@ fn the_first_screen_says_where_it_runs_and_what_it_needs() {
     let readme = file("README.md");
     let first = readme.lines().take(16).collect::<Vec<_>>().join("\n");
     let mut paragraphs = first.split("\n\n");
-    let told = paragraphs
+    let reported = paragraphs
         .find(|one| one.starts_with("Runs on "))
         .expect("a paragraph");
     let layer = file("src/base/system/linux/layer.rs");
@@ -296,7 +296,7 @@ fn the_first_screen_says_where_it_runs_and_what_it_needs() {
         "a C compiler".to_owned(),
         format!("kernel {kernel} or newer"),
     ] {
-        assert!(told.contains(&said), "{said}: {told}");
+        assert!(reported.contains(&said), "{said}: {reported}");
     }
 }
 

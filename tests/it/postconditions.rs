@@ -118,9 +118,9 @@ async fn an_operator_may_have_nothing_sent_back() {
     let app = TestApp::with_settings(script, &[("limits.repairs_max", "0")]).await;
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "raise the default memory").await;
-    let told = "A check of mine fails; see below.";
+    let reported = "A check of mine fails; see below.";
     assert!(
-        result.text.contains(told) && result.text.contains("Done."),
+        result.text.contains(reported) && result.text.contains("Done."),
         "{}",
         result.text
     );

@@ -21,7 +21,7 @@ fn a_build_for_use_has_no_crash_point_no_second_clock_and_no_planted_defect() {
             .expect("an end");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");
-        let told = format!("{variable}: no key has this variable, so it is ignored");
-        assert!(said.contains(&told), "{said}");
+        let reported = format!("{variable}: no key has this variable, so it is ignored");
+        assert!(said.contains(&reported), "{said}");
     }
 }

@@ -55,8 +55,8 @@ async fn a_slash_command_that_is_carried_out_late_means_what_it_meant_when_it_wa
     app.demo.stop().await;
     left_over(&app, "status", "discard");
     app.demo.start().await.unwrap();
-    let told = app.wait_for_ephemeral(ALICE, seen).await;
-    assert!(told.starts_with("CHG-2 is discarded"), "{told}");
+    let reported = app.wait_for_ephemeral(ALICE, seen).await;
+    assert!(reported.starts_with("CHG-2 is discarded"), "{reported}");
     let kept = app.run_command_in(ALICE, &older.thread, "!diff").await;
     assert!(kept.contains("+    replicas: 3,"), "{kept}");
     let gone = app.run_command_in(ALICE, &newest.thread, "!diff").await;
@@ -89,8 +89,8 @@ async fn an_undo_done_before_a_grant_was_removed_is_reported_as_done() {
     ));
     app.demo.start().await.unwrap();
     app.wait_until_idle().await;
-    let told = app.thread_messages(&first.thread).last().unwrap().clone();
-    assert!(told.starts_with("Undone. Remaining:"), "{told}");
+    let reported = app.thread_messages(&first.thread).last().unwrap().clone();
+    assert!(reported.starts_with("Undone. Remaining:"), "{reported}");
 }
 
 /// R3: a command that was not answered when the process ended three times is given up, and its person is notified.
@@ -109,19 +109,19 @@ async fn a_command_interrupted_three_times_is_given_up_with_a_notice() {
         ));
         app.demo.start().await.unwrap();
         app.wait_until_idle().await;
-        let told = app.thread_messages(&first.thread).last().unwrap().clone();
+        let reported = app.thread_messages(&first.thread).last().unwrap().clone();
         match is_given_up {
             false => {
                 assert!(
-                    told.starts_with("Undone; the workspace equals the base again"),
-                    "{told}"
+                    reported.starts_with("Undone; the workspace equals the base again"),
+                    "{reported}"
                 );
                 let again = app.ask_in(ALICE, &first.thread, "four replicas in dev").await;
                 assert!(again.text.contains("is ready"), "{}", again.text);
             }
             true => assert!(
-                told.starts_with("I was restarted 3 times before I could answer this"),
-                "{told}"
+                reported.starts_with("I was restarted 3 times before I could answer this"),
+                "{reported}"
             ),
         }
     }
@@ -192,10 +192,10 @@ async fn an_unreadable_waiting_message_is_reported_on_its_card() {
     app.demo.start().await.unwrap();
     app.wait_for_model_requests(2).await;
     app.say_in(ALICE, &first.ts, "!stop").await;
-    let told = app
+    let reported = app
         .wait_for_slack_reply(&first.ts, "This message cannot be read any more; send it again.")
         .await;
-    assert_eq!(told.ts, card.ts, "{}", visible_text(&told));
+    assert_eq!(reported.ts, card.ts, "{}", visible_text(&reported));
 }
 
 /// P2: the change after an undo is prepared again or reported as not prepared. The command is answered in either case.
@@ -231,8 +231,11 @@ async fn a_change_that_cannot_be_read_is_discarded() {
     let first = app.ask(ALICE, "four replicas in dev").await;
     app.wait_until_idle().await;
     app.alter_database("UPDATE blob SET content = 'x' WHERE hash = (SELECT patch FROM change)");
-    let told = app.run_command_in(ALICE, &first.thread, "!discard").await;
-    assert_eq!(told, "CHG-1 is discarded; the workspace equals the base again.");
+    let reported = app.run_command_in(ALICE, &first.thread, "!discard").await;
+    assert_eq!(
+        reported,
+        "CHG-1 is discarded; the workspace equals the base again."
+    );
     let again = app.ask_in(ALICE, &first.thread, "four replicas in dev").await;
     assert!(again.text.contains("CHG-2 is ready"), "{}", again.text);
 }
@@ -277,13 +280,13 @@ async fn a_turn_that_goes_on_after_a_restart_counts_the_tokens_it_spent_before()
     app.wait_for_model_requests(2).await;
     app.restart().await;
     // Each call costs 1,050 tokens. The second answered call is the last, whichever process made the first.
-    let told = app
+    let reported = app
         .wait_for_slack_reply(&said.ts, "I stopped at 2100 tokens")
         .await;
     assert!(
-        visible_text(&told).contains("the limit of one turn is 2000"),
+        visible_text(&reported).contains("the limit of one turn is 2000"),
         "{}",
-        visible_text(&told)
+        visible_text(&reported)
     );
     assert_eq!(app.model_requests().len(), 3);
 }
@@ -316,7 +319,7 @@ async fn no_model_is_asked_for_what_was_stopped_before_the_process_ended() {
         app.demo.start().await.unwrap();
         app.wait_until_idle().await;
         assert_eq!(app.model_requests().len(), 1, "{stop}");
-        let told = app.thread_messages(&said.ts).join("\n");
-        assert!(told.contains("Stopped"), "{told}");
+        let reported = app.thread_messages(&said.ts).join("\n");
+        assert!(reported.contains("Stopped"), "{reported}");
     }
 }

@@ -73,14 +73,14 @@ async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
         return;
     };
     let http = drydock::base::http_client::api_client().unwrap();
-    let told = http.post(format!("{}/__aimock/fixtures", aimock.address));
-    let told = told
+    let reported = http.post(format!("{}/__aimock/fixtures", aimock.address));
+    let reported = reported
         .header("x-api-key", MODEL_KEY)
         .json(&fixtures())
         .send()
         .await
         .unwrap();
-    assert_eq!(told.status().as_u16(), 200, "{:?}", told.text().await);
+    assert_eq!(reported.status().as_u16(), 200, "{:?}", reported.text().await);
     let settings = [
         ("model.default".to_owned(), format!("{provider}/some-model")),
         ("model.stream".to_owned(), stream.to_owned()),

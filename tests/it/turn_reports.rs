@@ -173,8 +173,8 @@ async fn the_buttons_of_a_discarded_change_do_not_act_on_a_later_one() {
     );
     // A later revision is the same change.
     app.ask_in(ALICE, &first.thread, "write down dev").await;
-    let told = press_and_wait(&app, &second.message, "Discard").await;
-    assert!(told.starts_with("CHG-2 rev 2 is discarded"), "{told}");
+    let reported = press_and_wait(&app, &second.message, "Discard").await;
+    assert!(reported.starts_with("CHG-2 rev 2 is discarded"), "{reported}");
 }
 
 #[tokio::test]
@@ -192,8 +192,8 @@ async fn a_follow_up_that_edits_everything_back_closes_the_change_and_says_so() 
         assert!(!back.contains(wrong), "{back}");
     }
     for command in ["!diff", "!patch"] {
-        let told = app.run_command_in(ALICE, &first.thread, command).await;
-        assert!(told.starts_with("Nothing is prepared here."), "{told}");
+        let reported = app.run_command_in(ALICE, &first.thread, command).await;
+        assert!(reported.starts_with("Nothing is prepared here."), "{reported}");
     }
     assert!(
         app.audit_lines_with("turn.finished")
@@ -224,8 +224,8 @@ async fn an_undo_that_leaves_the_base_closes_the_change() {
         undone,
         "Undone; the workspace equals the base again, and nothing is prepared."
     );
-    let told = app.run_command_in(ALICE, &first.thread, "!diff").await;
-    assert!(told.starts_with("Nothing is prepared here."), "{told}");
+    let reported = app.run_command_in(ALICE, &first.thread, "!diff").await;
+    assert!(reported.starts_with("Nothing is prepared here."), "{reported}");
 }
 
 /// R1: a turn that continues after a restart reports its earlier edits as well.
@@ -282,13 +282,14 @@ async fn a_refused_file_name_is_reported_to_the_person() {
     })
     .await;
     app.admit_slack_editor(ALICE).await;
-    let told = "1 write was refused: notes\\a.txt is outside the repository, where no name has a backslash";
+    let reported =
+        "1 write was refused: notes\\a.txt is outside the repository, where no name has a backslash";
     let alone = app.ask(ALICE, "write the note").await.text;
     assert!(alone.contains("Nothing was changed."), "{alone}");
-    assert!(alone.contains(told), "{alone}");
+    assert!(alone.contains(reported), "{alone}");
     let beside = app.ask(ALICE, "the note, and four replicas").await.text;
     assert!(beside.contains("CHG-1 is ready: 1 file"), "{beside}");
-    assert!(beside.contains(told), "{beside}");
+    assert!(beside.contains(reported), "{beside}");
 }
 
 #[tokio::test]
@@ -330,7 +331,7 @@ async fn a_mistyped_command_is_answered_with_the_nearest_and_asks_no_model() {
     app.admit_telegram_editor(4_201).await;
     let thread = app.ask(ALICE, "why two?").await.thread;
     let asked = app.model_requests().len();
-    for (typed, told) in [
+    for (typed, reported) in [
         (
             "!staus",
             "I don't know the command staus. Did you mean status? I know help, ",
@@ -344,7 +345,7 @@ async fn a_mistyped_command_is_answered_with_the_nearest_and_asks_no_model() {
         let slack = app.run_command_in(ALICE, &thread, typed).await;
         let telegram = app.run_telegram_command(4_201, typed).await;
         assert!(
-            slack.starts_with(told) && telegram.starts_with(told),
+            slack.starts_with(reported) && telegram.starts_with(reported),
             "{slack}\n{telegram}"
         );
     }

@@ -21,11 +21,11 @@ async fn an_unknown_sender_on_either_platform_gets_one_fixed_notice_and_costs_no
     app.say("U0EVE", "delete prod").await;
     app.demo.telegram.say(666, 666, "delete prod").await;
     let notice = app.wait_for_ephemeral("U0EVE", 0).await;
-    let told = app.wait_for_telegram_message(666, "Not authorised").await.text;
+    let reported = app.wait_for_telegram_message(666, "Not authorised").await.text;
     assert!(notice.starts_with(REFUSAL), "{notice}");
     assert!(notice.contains("slack:T0ACME:U0EVE"), "{notice}");
-    assert!(told.starts_with(REFUSAL), "{told}");
-    assert!(told.contains("telegram:42:666"), "{told}");
+    assert!(reported.starts_with(REFUSAL), "{reported}");
+    assert!(reported.contains("telegram:42:666"), "{reported}");
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
     assert_eq!(app.count("SELECT count(*) FROM conversation"), 0);
     assert_eq!(app.model_requests().len(), 0);
@@ -57,11 +57,11 @@ async fn many_unknown_senders_get_one_notice_each_while_an_admitted_user_is_serv
         }
     };
     tokio::join!(senders, alice);
-    let told: Vec<usize> = (0..SENDERS)
+    let reported: Vec<usize> = (0..SENDERS)
         .map(|sender| app.demo.telegram.messages(10_000 + sender).len())
         .collect();
-    assert!(told.iter().all(|told| *told <= 1), "{told:?}");
-    assert!(told.iter().sum::<usize>() > 0);
+    assert!(reported.iter().all(|reported| *reported <= 1), "{reported:?}");
+    assert!(reported.iter().sum::<usize>() > 0);
     assert_eq!(app.model_requests().len(), 10);
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 10);
     assert_eq!(app.count("SELECT count(*) FROM stranger"), SENDERS);
@@ -90,8 +90,8 @@ async fn a_display_name_or_user_name_of_an_admitted_person_opens_nothing() {
         "id": 666, "is_bot": false, "first_name": "t4201", "username": "t4201",
     }});
     app.demo.telegram.write(666, 666, named).await;
-    let told = app.wait_for_telegram_message(666, "Not authorised").await.text;
-    assert!(told.contains("telegram:42:666"), "{told}");
+    let reported = app.wait_for_telegram_message(666, "Not authorised").await.text;
+    assert!(reported.contains("telegram:42:666"), "{reported}");
     assert_eq!(app.model_requests().len(), 0);
 }
 
@@ -237,8 +237,8 @@ async fn a_flood_of_made_up_invites_gets_bounded_answers_and_stores_nothing() {
     let rows = app.count(stored);
     app.say("U0EVE", &format!("join {token}")).await;
     app.wait_for_slack("the second notice", |state| {
-        let told = state.ephemerals.iter().filter(|message| message.user == "U0EVE");
-        (told.count() == 2).then_some(())
+        let reported = state.ephemerals.iter().filter(|message| message.user == "U0EVE");
+        (reported.count() == 2).then_some(())
     })
     .await;
     assert_eq!(rows, before, "guesses are stored");

@@ -118,7 +118,7 @@ fn refuse_connection(stream: TcpStream, full: LimitReached) {
     let said = stream
         .into_std()
         .and_then(|mut stream| stream.write(answer::connection_refused(full)));
-    debug!(told = said.is_ok(), "a connection was refused: {full:?}");
+    debug!(reported = said.is_ok(), "a connection was refused: {full:?}");
 }
 
 async fn pause(cancel: &CancellationToken) {

@@ -84,10 +84,10 @@ impl Write for LogScanner {
         if text.contains(CONTROL_TEXT) {
             read.controls.extend(found);
         } else if read.leaks.len() < LEAKS_MAX {
-            let told = found
+            let reported = found
                 .into_iter()
                 .map(|leak| (number, format!("a log line holds {leak}: {}", text.trim_end())));
-            read.leaks.extend(told);
+            read.leaks.extend(reported);
         }
         Ok(line.len())
     }

@@ -486,8 +486,8 @@ fn a_download_is_stopped_in_the_middle() {
     );
     let turn = CancellationToken::new();
     let stop = turn.clone();
-    let told = Arc::new(OnceLock::new());
-    let seen = Arc::clone(&told);
+    let reported = Arc::new(OnceLock::new());
+    let seen = Arc::clone(&reported);
     let progress = move |step: drydock::state::workspace::FetchProgress| {
         if step.what == "chart" {
             seen.get_or_init(|| (step.done, step.total));
@@ -500,7 +500,7 @@ fn a_download_is_stopped_in_the_middle() {
         stopped.unwrap_err(),
         "chart `charts/web`: dependency `redis`: the download was stopped"
     );
-    assert_eq!(told.get(), Some(&(20, Some(1_000))));
+    assert_eq!(reported.get(), Some(&(20, Some(1_000))));
 }
 
 #[test]

@@ -303,10 +303,10 @@ fn check_bound_error(shell: &Shell, compared: &mut FileComparisons) {
         )
     };
     let lower = show("2097152");
-    let told = "bytes; the limit is 2097152 (`sandbox.file_bytes_max`)";
+    let reported = "bytes; the limit is 2097152 (`sandbox.file_bytes_max`)";
     compared.check(
         "a lower bound",
-        lower.0 == Some(1) && lower.1.contains(told),
+        lower.0 == Some(1) && lower.1.contains(reported),
         || format!("{lower:?}"),
     );
     let enough = show("5242880");
@@ -333,8 +333,8 @@ fn linted(shell: &Shell, compared: &mut FileComparisons) {
     compared.check("lint", linted.code == Some(1) && errors == expected, || {
         format!("{errors:#?}")
     });
-    let told = "6 files checked; environments that use them: 2 of 3 rendered";
-    compared.check("lint, all others", linted.err.contains(told), || {
+    let reported = "6 files checked; environments that use them: 2 of 3 rendered";
+    compared.check("lint, all others", linted.err.contains(reported), || {
         linted.err.clone()
     });
 }

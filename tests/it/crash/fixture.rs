@@ -71,12 +71,12 @@ impl CrashFixture {
         let slack = slack.await.expect("an emulator");
         slack.add_channel(CHANNEL, &[ALICE]);
         let hold = Arc::new(AtomicUsize::new(NO_STEP));
-        let (told, held) = watch::channel(0);
+        let (reported, held) = watch::channel(0);
         let holds = Arc::clone(&hold);
         let script = move |asked: &ModelRequest| {
             let step = step_of(asked);
             if step == holds.load(Ordering::SeqCst) {
-                told.send_modify(|count| *count += 1);
+                reported.send_modify(|count| *count += 1);
                 return says("").with_fault(AnswerFault::Stall);
             }
             let again = asked.last_user_text().contains("third");

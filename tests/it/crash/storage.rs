@@ -185,20 +185,23 @@ async fn a_damaged_database_is_refused_with_78() {
     let log = world.data_directory().join("drydock.db-wal");
     let written = std::fs::read(&log).expect("a log");
     std::fs::write(&log, &written[..written.len() / 3]).expect("it is cut");
-    let (code, told) = world.start_and_fail().await;
-    assert_eq!(code, 78, "{told}");
-    assert!(told.contains("drydock.db-wal` was cut or changed: "), "{told}");
+    let (code, reported) = world.start_and_fail().await;
+    assert_eq!(code, 78, "{reported}");
     assert!(
-        told.contains("pages that were committed can be read; restore the directory from a backup"),
-        "{told}"
+        reported.contains("drydock.db-wal` was cut or changed: "),
+        "{reported}"
+    );
+    assert!(
+        reported.contains("pages that were committed can be read; restore the directory from a backup"),
+        "{reported}"
     );
     std::fs::write(&log, &written).expect("it is put back");
     let pepper = world.data_directory().join("pepper");
     let kept = std::fs::read(&pepper).expect("a pepper");
     std::fs::remove_file(&pepper).expect("the file is removed");
-    let (code, told) = world.start_and_fail().await;
-    assert_eq!(code, 78, "{told}");
-    assert!(told.contains("pepper` is missing"), "{told}");
+    let (code, reported) = world.start_and_fail().await;
+    assert_eq!(code, 78, "{reported}");
+    assert!(reported.contains("pepper` is missing"), "{reported}");
     std::fs::write(&pepper, kept).expect("it is put back");
     world.start().await;
     world.assert_answered_once(&said).await;
@@ -208,11 +211,11 @@ async fn a_damaged_database_is_refused_with_78() {
     world.start().await;
     world.terminate().await;
     std::fs::write(&database, older).expect("the older one is put back");
-    let (code, told) = world.start_and_fail().await;
-    assert_eq!(code, 78, "{told}");
+    let (code, reported) = world.start_and_fail().await;
+    assert_eq!(code, 78, "{reported}");
     assert!(
-        told.contains("drydock.db` is older than the database that was last used here"),
-        "{told}"
+        reported.contains("drydock.db` is older than the database that was last used here"),
+        "{reported}"
     );
     std::fs::remove_file(world.data_directory().join("last-start")).expect("the file is removed");
     world.start().await;

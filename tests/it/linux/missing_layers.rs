@@ -109,7 +109,7 @@ fn the_demo_plays_the_same_story_without_a_layer_that_may_be_missing() {
     let shell = Shell::new();
     let whole = shell.run(&["demo", "--headless", "--json"]);
     assert_eq!(whole.code, Some(0), "{whole:?}");
-    let told = "this system lacks Landlock; the configuration allows this. ";
+    let reported = "this system lacks Landlock; the configuration allows this. ";
     let by_flag = run(
         &shell,
         LANDLOCK,
@@ -121,7 +121,7 @@ fn the_demo_plays_the_same_story_without_a_layer_that_may_be_missing() {
     };
     for ended in [by_flag, by_variable(LANDLOCK), by_variable(SINCE_4_18)] {
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.err.starts_with(told), "{}", ended.err);
+        assert!(ended.err.starts_with(reported), "{}", ended.err);
         assert_eq!(story(&ended), story(&whole));
     }
 }
@@ -203,9 +203,9 @@ fn with_fewer_layers_the_result_of_a_command_is_the_same() {
             }
             (left(&ended, &shell), answers, ended.err)
         });
-        let [(strong, told, words), (weak, weakly_told, weak_words)] = results;
+        let [(strong, reported, words), (weak, weakly_told, weak_words)] = results;
         // This kernel cannot resolve paths in one call either, so the program walks them.
         assert_eq!(strong, weak, "{arguments:?}: {words} {weak_words}");
-        assert_eq!(told, weakly_told, "{arguments:?}");
+        assert_eq!(reported, weakly_told, "{arguments:?}");
     }
 }

@@ -87,7 +87,7 @@ async fn send_until_acknowledged(world: &Testbed, sender: HookSender, task: &Tas
 
 /// Checks that each event is reported once, or reported as given up. The program allows a message three crashes.
 async fn check_all_reported(world: &Testbed, tasks: &[Task]) {
-    let told = |task: &Task| {
+    let reported = |task: &Task| {
         let count = |state: &SlackState| {
             in_channel(state)
                 .filter(|text| text.contains(&task.done()))
@@ -95,15 +95,18 @@ async fn check_all_reported(world: &Testbed, tasks: &[Task]) {
         };
         world.slack.with_state(count)
     };
-    let untold = || tasks.iter().filter(|task| told(task) == 0).count();
+    let untold = || tasks.iter().filter(|task| reported(task) == 0).count();
     let asked = Instant::now();
     while untold() > world.slack.with_state(refusals) && asked.elapsed() < world.patience {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     for task in tasks {
-        let told = told(task);
-        if told > 1 {
-            world.report_violation(format!("the event of task {} was reported {told} times", task.id));
+        let reported = reported(task);
+        if reported > 1 {
+            world.report_violation(format!(
+                "the event of task {} was reported {reported} times",
+                task.id
+            ));
         }
     }
     let (untold, refusals) = (untold(), world.slack.with_state(refusals));
