@@ -8,32 +8,110 @@ pub(crate) mod fixture;
 use drydock::simulation::emulator::slack::SlackFault;
 use fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, is_result, results, texts};
 
-/// R1: the message was acknowledged, and nothing else happened.
-#[tokio::test]
-async fn a_message_is_answered_when_the_program_is_killed_right_after_the_acknowledgement() {
-    let mut world = CrashFixture::build().await;
-    world.hold_at(0);
-    let said = world.say(REQUEST).await;
-    world.kill();
-    world.hold_at(NO_STEP);
-    world.start().await;
-    world.assert_answered_once(&said).await;
+/// The last thing that happens before the program is killed.
+#[derive(Clone, Copy, Debug)]
+enum LastEvent {
+    /// The message is acknowledged.
+    Acknowledgement,
+    /// The model has a request, and holds it.
+    ModelRequest,
+    /// The card is shown, while the model holds its request.
+    Card,
+    /// The result is shown.
+    Result,
 }
 
-/// R1: the model had the request and had not answered.
+/// A moment at which the program is killed, and what is shown after the next start.
+struct KillPoint {
+    /// The number of posts whose answers are lost on the way back.
+    answers_lost: usize,
+    /// The step at which the model holds its answer.
+    held_step: usize,
+    last_event: LastEvent,
+    /// The number of further kills: while the program starts, and one more after it listens.
+    kills_in_recovery: usize,
+    /// Words of exactly one message in the end.
+    shown_once: &'static [&'static str],
+}
+
+impl KillPoint {
+    const fn after(last_event: LastEvent, held_step: usize) -> Self {
+        Self {
+            answers_lost: 0,
+            held_step,
+            last_event,
+            kills_in_recovery: 0,
+            shown_once: &[],
+        }
+    }
+}
+
+const KILL_POINTS: [KillPoint; 6] = [
+    KillPoint::after(LastEvent::Acknowledgement, 0),
+    KillPoint::after(LastEvent::Card, 0),
+    KillPoint {
+        answers_lost: 1,
+        shown_once: &["Done in"],
+        ..KillPoint::after(LastEvent::Card, 0)
+    },
+    KillPoint {
+        kills_in_recovery: 3,
+        ..KillPoint::after(LastEvent::ModelRequest, 1)
+    },
+    KillPoint::after(LastEvent::Result, NO_STEP),
+    KillPoint {
+        answers_lost: 1,
+        shown_once: &["is ready"],
+        ..KillPoint::after(LastEvent::Result, NO_STEP)
+    },
+];
+
+/// A message is answered once, whenever the program is killed, and also if it is unknown whether Slack took a post. R1,
+/// R3, P3
 #[tokio::test]
-async fn a_message_is_answered_when_the_program_is_killed_while_the_model_thinks() {
-    let mut world = CrashFixture::build().await;
-    world.hold_at(0);
-    let said = world.say(REQUEST).await;
-    world.wait_until_model_holds(1).await;
-    world
-        .wait_for_message(|message| message.text.contains("Working"))
-        .await;
-    world.kill();
-    world.hold_at(NO_STEP);
-    world.start().await;
-    world.assert_answered_once(&said).await;
+async fn a_message_is_answered_once_whenever_the_program_is_killed() {
+    for point in KILL_POINTS {
+        let mut world = CrashFixture::build().await;
+        world
+            .slack
+            .fail_next("chat.postMessage", point.answers_lost, SlackFault::ResetAfter);
+        world.hold_at(point.held_step);
+        let said = world.say(REQUEST).await;
+        if let LastEvent::ModelRequest | LastEvent::Card = point.last_event {
+            world.wait_until_model_holds(1).await;
+        }
+        match point.last_event {
+            LastEvent::Acknowledgement | LastEvent::ModelRequest => {}
+            LastEvent::Card => {
+                world
+                    .wait_for_message(|message| message.text.contains("Working"))
+                    .await;
+            }
+            LastEvent::Result => {
+                world.wait_for_message(is_result).await;
+            }
+        }
+        world.kill();
+        for _ in 0..point.kills_in_recovery {
+            world.spawn();
+            world.kill();
+        }
+        if point.kills_in_recovery > 0 {
+            world.launch().await;
+            world.kill();
+        }
+        world.hold_at(NO_STEP);
+        world.start().await;
+        world.assert_answered_once(&said).await;
+        for words in point.shown_once {
+            world.assert_one_message_with(words).await;
+        }
+        assert!(
+            !world.slack.with_state(texts).contains("Working"),
+            "{:?}",
+            point.last_event
+        );
+    }
 }
 
 /// R1: two files were written and recorded.
@@ -53,74 +131,6 @@ async fn edits_survive_when_the_program_is_killed_at_the_third_step() {
     assert_eq!(before, 4, "two results before the crash and two after it");
     world.kill();
     world.hold_at(NO_STEP);
-    world.start().await;
-    world.assert_answered_once(&said).await;
-}
-
-/// R1, P3: the placeholder of the card was shown, but Slack's answer was lost.
-#[tokio::test]
-async fn a_message_is_answered_once_when_the_card_was_lost_on_the_way_back() {
-    let mut world = CrashFixture::build().await;
-    world
-        .slack
-        .fail_next("chat.postMessage", 1, SlackFault::ResetAfter);
-    world.hold_at(0);
-    let said = world.say(REQUEST).await;
-    world.wait_until_model_holds(1).await;
-    world
-        .wait_for_message(|message| message.text.contains("Working"))
-        .await;
-    world.kill();
-    world.hold_at(NO_STEP);
-    world.start().await;
-    world.assert_answered_once(&said).await;
-    world.assert_one_message_with("Done in").await;
-    assert!(!world.slack.with_state(texts).contains("Working"));
-}
-
-/// R1, P3: the result was shown, but Slack's answer was lost.
-#[tokio::test]
-async fn a_result_is_shown_once_when_word_of_it_was_lost_on_the_way_back() {
-    let mut world = CrashFixture::build().await;
-    world
-        .slack
-        .fail_next("chat.postMessage", 1, SlackFault::ResetAfter);
-    let said = world.say(REQUEST).await;
-    world
-        .wait_for_message(|message| message.text.contains("is ready"))
-        .await;
-    world.kill();
-    world.start().await;
-    world.assert_answered_once(&said).await;
-    world.assert_one_message_with("is ready").await;
-}
-
-/// R3: the program ends again during its start, before and after it listens.
-#[tokio::test]
-async fn a_message_is_answered_once_however_often_the_program_is_killed_while_it_recovers() {
-    let mut world = CrashFixture::build().await;
-    world.hold_at(1);
-    let said = world.say(REQUEST).await;
-    world.wait_until_model_holds(1).await;
-    world.kill();
-    for _ in 0..3 {
-        world.spawn();
-        world.kill();
-    }
-    world.launch().await;
-    world.kill();
-    world.hold_at(NO_STEP);
-    world.start().await;
-    world.assert_answered_once(&said).await;
-}
-
-/// R1: everything was done.
-#[tokio::test]
-async fn nothing_is_said_twice_when_the_program_is_killed_after_the_result() {
-    let mut world = CrashFixture::build().await;
-    let said = world.say(REQUEST).await;
-    world.wait_for_message(is_result).await;
-    world.kill();
     world.start().await;
     world.assert_answered_once(&said).await;
 }
