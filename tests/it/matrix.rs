@@ -2,6 +2,7 @@
 //! table for each tool and one for the commands. A new tool is tried with its examples. There is no helm, so the tools
 //! about charts are not in it.
 
+use crate::shown_texts::stable;
 use crate::support::app::{TestApp, step_number};
 use crate::support::world::program;
 use drydock::base::config::SandboxSettings;
@@ -71,12 +72,9 @@ fn tool_services() -> ToolServices {
 
 /// Returns the first line of a text, without the parts that differ from run to run or change with every new tool.
 fn short(text: &str) -> String {
-    let commits = regex::Regex::new(r"\b[0-9a-f]{7,40}\b").unwrap();
-    let seconds = regex::Regex::new(r"\d+\.\d s").unwrap();
     let tools = regex::Regex::new("available: `.*`").unwrap();
     let usage = regex::Regex::new(r"[\d,]+ tokens in \d+ model calls").unwrap();
-    let text = commits.replace_all(text, "<commit>");
-    let text = seconds.replace_all(&text, "<time>");
+    let text = stable(text);
     let text = tools.replace_all(&text, "available: <tools>");
     let text = usage.replace_all(&text, "<usage> model calls");
     let line = text

@@ -48,7 +48,7 @@ fn edits(asked: &ModelRequest) -> ScriptedAnswer {
 }
 
 /// Replaces what differs from run to run.
-fn stable(text: &str) -> String {
+pub(crate) fn stable(text: &str) -> String {
     let mut text = text.to_owned();
     for (pattern, stands_for) in [
         (r"\b[0-9a-f]{7,40}\b", "<commit>"),

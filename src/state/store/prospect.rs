@@ -171,9 +171,7 @@ impl ProspectiveChange {
         self.is_stored = true;
         Ok(Some(&revision.numbered.change))
     }
-}
 
-impl ProspectiveChange {
     /// Ends the reservation after a commit. The number of a stored change is never reserved again.
     pub(super) fn committed(mut self) {
         let is_stored = self.is_stored;
