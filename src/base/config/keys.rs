@@ -30,6 +30,8 @@ pub enum ValueKind {
         /// The largest value allowed.
         max: u64,
     },
+    /// The price of a million tokens, in US dollars.
+    Price,
     /// `true` or `false`.
     Boolean,
     /// One line of text.
@@ -157,6 +159,13 @@ const SERVER_AND_DATA: &[ConfigKey] = &[
     int("providers.*.request_seconds_max", "120", 1, 3_600, "seconds of one attempt, headers to last byte"),
     int("providers.*.idle_seconds_max", "30", 1, 600, "seconds between two chunks of an answer"),
     int("providers.*.attempts_max", "5", 1, 20, "attempts of one call"),
+
+    key("models.*.context_tokens", ValueKind::Integer { min: 1_000, max: 100_000_000 }, UnsetRule::Absent, "tokens of prompt and answer together"),
+    key("models.*.answer_tokens_max", ValueKind::Integer { min: 256, max: 10_000_000 }, UnsetRule::Absent, "tokens of the longest answer"),
+    key("models.*.price_input", ValueKind::Price, UnsetRule::Absent, "dollars of a million input tokens"),
+    key("models.*.price_output", ValueKind::Price, UnsetRule::Absent, "dollars of a million output tokens"),
+    key("models.*.price_cache_read", ValueKind::Price, UnsetRule::Absent, "dollars of a million input tokens read from the cache"),
+    key("models.*.price_cache_write", ValueKind::Price, UnsetRule::Absent, "dollars of a million input tokens written to the cache"),
 
     key("repositories.*.path", ValueKind::Path, UnsetRule::Absent, "a repository on this machine, read only"),
     key("repositories.*.url", ValueKind::Url, UnsetRule::Absent, "an https remote, mirrored into the data directory"),

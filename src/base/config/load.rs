@@ -8,7 +8,7 @@ use crate::base::config::settings::{
     SandboxSettings, ServerSettings,
 };
 use crate::base::config::sources::ConfigSources;
-use crate::base::config::{channels, hooks, model_choice, models, repositories};
+use crate::base::config::{channels, hooks, model_choice, model_facts, models, repositories};
 use crate::base::model::{Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -26,6 +26,7 @@ impl Config {
             data: data(&mut reader),
             retention: retention(&mut reader),
             providers: models::providers(&mut reader, &used),
+            models: model_facts::model_table(&mut reader),
             model,
             repositories: repositories::repositories(&mut reader),
             channels: channels::channels(&mut reader),
@@ -54,6 +55,7 @@ impl Config {
             data: data(&mut reader),
             retention: retention(&mut reader),
             providers: models::providers(&mut reader, &used),
+            models: model_facts::model_table(&mut reader),
             model,
             repositories: BTreeMap::new(),
             channels: BTreeMap::new(),

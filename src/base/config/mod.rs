@@ -8,6 +8,7 @@ mod keys;
 mod layers;
 mod load;
 mod model_choice;
+mod model_facts;
 mod models;
 mod reader;
 mod repositories;
@@ -24,6 +25,7 @@ pub use crate::base::webhook::{Grants, HookChange, HookScheme, HookSettings, Pos
 pub use channels::*;
 pub use error::{ConfigError, Problem};
 pub use keys::{ConfigKey, KEYS, UnsetRule, ValueKind};
+pub use model_facts::{ModelFacts, ModelTable};
 pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, known_provider, usual_model};
 pub use settings::{
     AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, ModelSettings, OperatorSettings,

@@ -8,7 +8,7 @@ use crate::base::config::secrets::SecretResolver;
 use crate::base::config::sources::ConfigSources;
 use crate::base::config::url::Url;
 use crate::base::config::value::{self, SecretSource, Value};
-use crate::base::model::{Secret, edit_distance};
+use crate::base::model::{Secret, TokenPrice, edit_distance};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,15 @@ impl<'a> SettingsReader<'a> {
             .filter_map(|path| path.strip_prefix(section)?.strip_prefix('.'));
         below
             .filter(|name| !name.contains('.'))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Returns the operator's names in a section whose tables have no tables of their own. Such a name may have dots.
+    pub(super) fn dotted_names(&self, section: &str) -> BTreeSet<String> {
+        let below = self.layers.sections.keys();
+        below
+            .filter_map(|path| path.strip_prefix(section)?.strip_prefix('.'))
             .map(str::to_owned)
             .collect()
     }
@@ -125,6 +134,21 @@ impl<'a> SettingsReader<'a> {
             // The bounds in the table of keys fit the types of the settings, so the conversion cannot fail.
             Some(Value::Integer(number)) => T::try_from(number).unwrap_or_default(),
             _ => T::default(),
+        }
+    }
+
+    /// Returns a number, if it is set.
+    pub(super) fn optional_integer<T: TryFrom<u64>>(&mut self, path: &str) -> Option<T> {
+        match self.value(path) {
+            Some(Value::Integer(number)) => T::try_from(number).ok(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn price(&mut self, path: &str) -> Option<TokenPrice> {
+        match self.value(path) {
+            Some(Value::Price(price)) => Some(price),
+            _ => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Every key, its type and its default. `config/drydock.toml` documents the same list.
 
 use crate::base::config::channels::ChannelSettings;
+use crate::base::config::model_facts::ModelTable;
 use crate::base::model::Secret;
 use crate::base::webhook::HookSettings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,8 @@ pub struct Config {
     pub model: ModelSettings,
     /// `[providers.<name>]`
     pub providers: BTreeMap<String, ProviderSettings>,
+    /// `[models."<provider>/<model>"]`, with the built-in facts about models.
+    pub models: ModelTable,
     /// `[repositories.<name>]`
     pub repositories: BTreeMap<String, RepositorySettings>,
     /// `[channels.<name>]`

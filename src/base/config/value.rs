@@ -3,7 +3,7 @@
 
 use crate::base::config::keys::ValueKind;
 use crate::base::config::url::Url;
-use crate::base::model::Secret;
+use crate::base::model::{Secret, TokenPrice};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use toml::de::{DeArray, DeInteger, DeTable, DeValue};
@@ -23,6 +23,7 @@ pub(super) enum Value {
     Address(SocketAddr),
     Url(Option<Url>),
     Path(PathBuf),
+    Price(TokenPrice),
     Secret(SecretSource),
 }
 
@@ -45,6 +46,8 @@ pub(super) fn from_toml(kind: ValueKind, value: &DeValue<'_>) -> Result<Value, S
         (ValueKind::Secret { .. }, DeValue::Table(table)) => secret_reference(table),
         (ValueKind::Secret { .. }, DeValue::String(_)) => Err(SECRET_IN_FILE.to_owned()),
         (ValueKind::Integer { .. }, DeValue::Integer(number)) => integer(kind, number),
+        (ValueKind::Price, DeValue::Integer(number)) if number.radix() == 10 => price(number.as_str()),
+        (ValueKind::Price, DeValue::Float(number)) => price(number.as_str()),
         (ValueKind::Boolean, DeValue::Boolean(value)) => Ok(Value::Boolean(*value)),
         (ValueKind::List, DeValue::Array(entries)) => {
             list(entries).ok_or_else(|| format!("expected {expected}"))
@@ -66,6 +69,7 @@ pub(super) fn from_text(kind: ValueKind, text: &str) -> Result<Value, String> {
             Ok(DeValue::Integer(number)) => integer(kind, &number),
             _ => Err(wrong()),
         },
+        ValueKind::Price => price(text.trim()),
         ValueKind::Boolean => text.trim().parse().map(Value::Boolean).map_err(|_| wrong()),
         ValueKind::List if text.trim_start().starts_with('[') => {
             match DeValue::parse(text.trim()).map(toml::Spanned::into_inner) {
@@ -90,6 +94,7 @@ const SECRET_IN_FILE: &str =
 fn expected(kind: ValueKind) -> String {
     match kind {
         ValueKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+        ValueKind::Price => "dollars from 0 to 10000, with at most 6 decimals".to_owned(),
         ValueKind::Boolean => "true or false".to_owned(),
         ValueKind::Text => format!("one line of 1 to {TEXT_CHARS_MAX} characters"),
         ValueKind::Choice(words) => format!("one of {}", words.join(", ")),
@@ -123,6 +128,11 @@ fn integer(kind: ValueKind, number: &DeInteger<'_>) -> Result<Value, String> {
     }
 }
 
+fn price(text: &str) -> Result<Value, String> {
+    let price = TokenPrice::parse(text).map(Value::Price);
+    price.ok_or_else(|| format!("expected {}", expected(ValueKind::Price)))
+}
+
 fn list(entries: &DeArray<'_>) -> Option<Value> {
     let entries = entries
         .iter()
@@ -147,7 +157,11 @@ fn from_words(kind: ValueKind, text: &str) -> Result<Value, String> {
         ValueKind::Path => is_line(text).then(|| Value::Path(PathBuf::from(text))),
         ValueKind::Url if text.is_empty() => Some(Value::Url(None)),
         ValueKind::Url => Url::parse(text).map(|url| Value::Url(Some(url))),
-        ValueKind::Integer { .. } | ValueKind::Boolean | ValueKind::List | ValueKind::Secret { .. } => None,
+        ValueKind::Integer { .. }
+        | ValueKind::Price
+        | ValueKind::Boolean
+        | ValueKind::List
+        | ValueKind::Secret { .. } => None,
     };
     value.ok_or_else(|| format!("expected {}", expected(kind)))
 }

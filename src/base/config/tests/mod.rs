@@ -3,6 +3,7 @@
 
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod layers;
+mod model_facts;
 mod providers;
 mod reference;
 mod refusals;

@@ -30,7 +30,10 @@ fn is_toml(line: &str) -> bool {
 /// Returns a path of the file in the notation of the table of keys.
 fn pattern(path: &str) -> String {
     let mut names: Vec<&str> = path.split('.').collect();
-    if matches!(names[0], "providers" | "repositories" | "channels" | "hooks") {
+    if matches!(
+        names[0],
+        "providers" | "models" | "repositories" | "channels" | "hooks"
+    ) {
         names[1] = "*";
     }
     if names.len() == 4 && names[2] == "fields" {
@@ -48,6 +51,7 @@ fn shown(value: &Value) -> String {
         Value::Address(address) => address.to_string(),
         Value::Url(url) => format!("{url:?}"),
         Value::Path(path) => path.display().to_string(),
+        Value::Price(price) => price.of_a_million().to_string(),
         Value::Secret(_) => "a secret".to_owned(),
     }
 }

@@ -1,0 +1,116 @@
+//! Amounts of money. They are whole numbers, so that sums are exact.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+const NANO_DOLLARS_PER_DOLLAR: u64 = 1_000_000_000;
+
+/// An amount of US dollars, stored in billionths of a dollar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Money(u64);
+
+impl Money {
+    /// No money.
+    pub const ZERO: Self = Self(0);
+
+    /// Creates an amount of billionths of a dollar.
+    pub const fn from_nano_dollars(amount: u64) -> Self {
+        Self(amount)
+    }
+
+    /// Creates an amount of whole dollars; the largest amount if it does not fit.
+    pub const fn from_dollars(amount: u64) -> Self {
+        Self(amount.saturating_mul(NANO_DOLLARS_PER_DOLLAR))
+    }
+
+    /// Returns the amount in billionths of a dollar.
+    pub const fn nano_dollars(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the difference, or no money if `other` is larger.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl std::ops::Add for Money {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl std::ops::AddAssign for Money {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl std::iter::Sum for Money {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, |sum, amount| sum + amount)
+    }
+}
+
+/// Shows cents from one dollar on, and four decimals below. An amount is never shown as less than it is.
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, decimals) = match self.0 {
+            0 => return f.write_str("$0"),
+            amount if amount < NANO_DOLLARS_PER_DOLLAR => (100_000, 4),
+            _ => (10_000_000, 2),
+        };
+        let units = self.0.div_ceil(unit);
+        let per_dollar = NANO_DOLLARS_PER_DOLLAR / unit;
+        let (dollars, rest) = (units / per_dollar, units % per_dollar);
+        write!(f, "${}.{rest:0decimals$}", super::group_thousands(dollars))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Money;
+
+    #[test]
+    fn an_amount_is_never_shown_as_less_than_it_is() {
+        let shown = [
+            0,
+            1,
+            100_000,
+            100_001,
+            12_345_678,
+            999_900_001,
+            1_000_000_000,
+            1_230_000_001,
+            1_234_567_000_000_000,
+            u64::MAX,
+        ]
+        .map(|amount| Money::from_nano_dollars(amount).to_string());
+        let expected = [
+            "$0",
+            "$0.0001",
+            "$0.0001",
+            "$0.0002",
+            "$0.0124",
+            "$1.0000",
+            "$1.00",
+            "$1.24",
+            "$1,234,567.00",
+            "$18,446,744,073.71",
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn sums_stay_within_their_type() {
+        let most = Money::from_nano_dollars(u64::MAX);
+        let one = Money::from_dollars(1);
+        assert_eq!([one, one].into_iter().sum::<Money>(), Money::from_dollars(2));
+        assert_eq!((most + one, one.saturating_sub(most)), (most, Money::ZERO));
+        assert_eq!(Money::from_dollars(u64::MAX), most);
+    }
+}
