@@ -2,7 +2,9 @@
 
 use super::input::{InputLine, InputReader};
 use super::output::{Output, OutputStyle};
-use super::terminal::{Terminal, TerminalOptions};
+use super::terminal::{
+    CommandArgument, CompletedCommand, INDICATOR, LineEditor, PromptedLine, Terminal, TerminalOptions,
+};
 use super::{CliError, Global};
 use crate::base::model::{RepoPath, pluralize, totals};
 use crate::engine::agent::TurnOutcome;
@@ -112,13 +114,9 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
         output.message("Say what should change, or /help. Nothing is ever committed.");
     }
     let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
-    // A character has at most four bytes.
-    let mut input = InputReader::standard(4 * terminal.request_chars_max());
+    let mut input = RequestSource::open(&terminal, output);
     loop {
-        if prompted {
-            output.prompt("❯ ");
-        }
-        let line = match next_line(&mut input, &mut interrupts, &terminal, output).await? {
+        let line = match input.next(&mut interrupts, &terminal, output).await? {
             PromptResult::Line(line) => line,
             PromptResult::Again => continue,
             PromptResult::End => {
@@ -161,36 +159,104 @@ enum PromptResult {
     End,
 }
 
-/// Reads the next line; Ctrl-C at the prompt clears it.
-async fn next_line(
-    input: &mut InputReader<BufReader<Stdin>>,
-    interrupts: &mut Signal,
-    terminal: &Terminal,
-    output: &Output,
-) -> Result<PromptResult, CliError> {
-    let line = tokio::select! {
-        line = input.next() => line.map_err(CliError::failed)?,
-        _ = interrupts.recv() => {
-            output.message("");
-            return Ok(PromptResult::Again);
+/// The source of requests.
+enum RequestSource {
+    /// A terminal with an editor.
+    Editor(LineEditor),
+    /// A pipe, or a terminal that can only print.
+    Lines(InputReader<BufReader<Stdin>>),
+}
+
+impl RequestSource {
+    fn open(terminal: &Terminal, output: &Output) -> Self {
+        match output.is_interactive() {
+            true => Self::Editor(terminal.line_editor(completed_commands())),
+            // A character has at most four bytes.
+            false => Self::Lines(InputReader::standard(4 * terminal.request_chars_max())),
         }
-    };
+    }
+
+    /// Reads the next request; Ctrl-C at the prompt clears it.
+    async fn next(
+        &mut self,
+        interrupts: &mut Signal,
+        terminal: &Terminal,
+        output: &Output,
+    ) -> Result<PromptResult, CliError> {
+        let line = match self {
+            Self::Editor(editor) => edited_line(editor).await?,
+            Self::Lines(input) => {
+                if std::io::stdin().is_terminal() {
+                    output.prompt(INDICATOR);
+                }
+                tokio::select! {
+                    line = input.next() => line.map_err(CliError::failed)?,
+                    _ = interrupts.recv() => {
+                        output.message("");
+                        return Ok(PromptResult::Again);
+                    }
+                }
+            }
+        };
+        Ok(checked_line(line, terminal, output))
+    }
+}
+
+/// Reads a text with the editor. A signal that ends the program restores the terminal first.
+async fn edited_line(editor: &mut LineEditor) -> Result<InputLine, CliError> {
+    let stopper = editor.stopper();
+    let mut terminations = signal(SignalKind::terminate()).map_err(CliError::failed)?;
+    let mut hangups = signal(SignalKind::hangup()).map_err(CliError::failed)?;
+    let watcher = tokio::spawn(async move {
+        tokio::select! {
+            _ = terminations.recv() => {}
+            _ = hangups.recv() => {}
+        }
+        stopper.stop();
+    });
+    let read = editor.next().await;
+    watcher.abort();
+    match read.map_err(CliError::failed)? {
+        PromptedLine::Text(text) => Ok(InputLine::Text(text)),
+        PromptedLine::Cleared => Ok(InputLine::Text(String::new())),
+        PromptedLine::End => Ok(InputLine::End),
+        PromptedLine::Stopped => Err(CliError::failed("the session was ended by a signal")),
+    }
+}
+
+fn checked_line(line: InputLine, terminal: &Terminal, output: &Output) -> PromptResult {
     let chars_max = terminal.request_chars_max();
     match line {
-        InputLine::End => Ok(PromptResult::End),
-        InputLine::Text(text) if text.chars().count() <= chars_max => Ok(PromptResult::Line(text)),
+        InputLine::End => PromptResult::End,
+        InputLine::Text(text) if text.chars().count() <= chars_max => PromptResult::Line(text),
         InputLine::NotText => {
             output.message("That line is not UTF-8, so it was not sent. Set the terminal, or the file it comes from, to UTF-8.");
-            Ok(PromptResult::Again)
+            PromptResult::Again
         }
         InputLine::Text(_) | InputLine::TooLong => {
             let why = format!(
                 "A line may have {chars_max} characters; this one was not sent. Put long text into a file and name it."
             );
             output.message(&why);
-            Ok(PromptResult::Again)
+            PromptResult::Again
         }
     }
+}
+
+/// Returns the commands for completion.
+fn completed_commands() -> Vec<CompletedCommand> {
+    let commands = VERBS
+        .iter()
+        .map(|(_, word, arguments, description)| CompletedCommand {
+            word,
+            argument: match *arguments {
+                "ENV" | "[ENV]" => CommandArgument::Environment,
+                "PATH" => CommandArgument::Path,
+                _ => CommandArgument::None,
+            },
+            description,
+        });
+    commands.collect()
 }
 
 /// Parses a line. `/word` is a command; a path such as `/etc/hosts` is part of a request.

@@ -69,6 +69,16 @@ pub(super) struct Output {
     format: OutputFormat,
     data: Stream,
     messages: Stream,
+    kind: TerminalKind,
+}
+
+/// The capabilities of the terminal of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TerminalKind {
+    /// Input and both outputs are a terminal that can move its cursor.
+    Interactive,
+    /// At least one of them is a file or a pipe, or the terminal can only print.
+    Plain,
 }
 
 impl Output {
@@ -77,16 +87,34 @@ impl Output {
             clippy::disallowed_methods,
             reason = "the shell is where the environment is read"
         )]
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let can_move = variable("TERM").is_some_and(|term| term != "dumb");
+        let is_wanted = variable("NO_COLOR").is_none();
         let stream = |terminal| Stream {
             terminal,
-            colour: terminal && wanted,
+            colour: terminal && can_move && is_wanted,
         };
+        let (data, messages) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
+        let is_interactive = can_move && data && messages && std::io::stdin().is_terminal();
         Self {
             format,
-            data: stream(std::io::stdout().is_terminal()),
-            messages: stream(std::io::stderr().is_terminal()),
+            data: stream(data),
+            messages: stream(messages),
+            kind: match is_interactive {
+                true => TerminalKind::Interactive,
+                false => TerminalKind::Plain,
+            },
         }
+    }
+
+    /// Returns true if a person types at a terminal that can move its cursor.
+    pub(super) fn is_interactive(&self) -> bool {
+        self.kind == TerminalKind::Interactive
+    }
+
+    /// Returns true if messages have colours.
+    pub(super) fn has_colour(&self) -> bool {
+        self.messages.colour
     }
 
     /// Returns true if the user wants JSON.
@@ -255,7 +283,7 @@ fn is_terminal_control(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, OutputFormat, OutputStyle, PLAIN, Stream, visible};
+    use super::{Output, OutputFormat, OutputStyle, PLAIN, Stream, TerminalKind, visible};
 
     #[test]
     fn nothing_a_model_writes_steers_the_terminal() {
@@ -282,6 +310,7 @@ mod tests {
             format: OutputFormat::Text,
             data: stream(colour),
             messages: stream(colour),
+            kind: TerminalKind::Plain,
         };
         let diff = "diff --git a/a b/a\nindex 1..2 100644\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n same";
         let coloured = "\x1b[1;34mdiff --git a/a b/a\x1b[0m\nindex 1..2 100644\n\x1b[31m--- a/a\x1b[0m\n\

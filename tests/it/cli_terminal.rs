@@ -2,6 +2,7 @@
 
 use crate::support::built::built;
 use crate::support::require::component;
+use crate::support::screen::ScreenProgram;
 use crate::support::shell::{BlockingModel, ProgramOutput, Shell, run_to_end_with_input};
 use drydock::simulation::emulator::model::{calls, queue, says};
 use serde_json::json;
@@ -33,17 +34,15 @@ fn url(model: &BlockingModel) -> String {
 /// TK-58
 #[test]
 fn chat_on_a_terminal_has_a_prompt() {
-    if component("script").is_none() {
-        return;
-    }
     let (shell, model) = (shell(), BlockingModel::start(queue([])));
-    let ended = on_a_terminal(&shell, &["chat", "--set", &url(&model)], "/usage\n/exit\n");
-    assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(
-        ended.out.contains("Say what should change, or /help."),
-        "{ended:?}"
-    );
-    assert_eq!(ended.out.matches("❯ ").count(), 2, "{ended:?}");
+    let program = ScreenProgram::start(&shell, &["chat", "--set", &url(&model)], 80, "xterm");
+    let screen = program.wait_for_prompt();
+    assert!(screen.contains("Say what should change, or /help."), "{screen}");
+    program.enter("/usage");
+    program.wait_for("❯ /usage\n0 tokens");
+    program.wait_for_prompt();
+    program.enter("/exit");
+    assert_eq!(program.end().code, Some(0));
     let piped = shell.run_with_input(&["chat", "--set", &url(&model)], "/usage\n/exit\n");
     assert!(!piped.out.contains('❯') && !piped.err.contains('❯'), "{piped:?}");
 }

@@ -31,6 +31,7 @@ mod cli_check;
 mod cli_demo;
 mod cli_help;
 mod cli_outbox;
+mod cli_prompt;
 mod cli_error_locations;
 mod cli_serve;
 mod cli_tanka;

@@ -2,11 +2,16 @@
 //! gateway, without a server.
 
 mod checking;
+mod completion;
+mod line_editor;
+mod request_history;
 mod recording;
 mod undo;
 mod display;
 
 pub(super) use checking::ChangeCheck;
+pub(super) use completion::{CommandArgument, CompletedCommand};
+pub(super) use line_editor::{INDICATOR, LineEditor, PromptedLine};
 pub(super) use undo::UndoResult;
 
 use super::failure_format::FailureFormatter;
@@ -25,6 +30,7 @@ use crate::rendering::inspect::{InspectAnswer, InspectError, Inspector, Question
 use crate::state::access::{Access, Identity, Role};
 use crate::state::workspace::{DeniedFiles, Directory, Repository, SecretGuard, Tree, Workspace, patch};
 use checking::ChangeChecker;
+use completion::ChatCompleter;
 use display::{Detail, TurnDisplay};
 use recording::TerminalRecording;
 use std::path::PathBuf;
@@ -334,6 +340,12 @@ impl Terminal {
     /// Returns the model, as `provider/model`.
     pub(super) fn model(&self) -> &str {
         &self.config.model.default
+    }
+
+    /// Returns an editor for the requests of this session.
+    pub(super) fn line_editor(&self, commands: Vec<CompletedCommand>) -> LineEditor {
+        let completer = ChatCompleter::new(commands, Arc::clone(&self.directory));
+        LineEditor::new(completer, Arc::clone(&self.redactor), &self.output)
     }
 
     /// Returns the maximum number of characters of a request.

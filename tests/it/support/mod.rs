@@ -9,6 +9,7 @@ pub(crate) mod hostile;
 pub(crate) mod log;
 pub(crate) mod packed_chart;
 pub(crate) mod require;
+pub(crate) mod screen;
 pub(crate) mod shell;
 pub(crate) mod sign;
 pub(crate) mod source;

@@ -1,0 +1,160 @@
+//! The prompt of a conversation at a terminal: editing, history, search and completion. Input that is not a terminal
+//! is read line by line instead.
+
+use super::completion::ChatCompleter;
+use super::request_history;
+use crate::base::redact::Redactor;
+use crate::cli::output::Output;
+use reedline::{
+    ColumnarMenu, Emacs, KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch,
+    PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Signal, SimpleMatchHighlighter,
+    ValidationResult, Validator, default_emacs_keybindings,
+};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The text before every request.
+pub(in crate::cli) const INDICATOR: &str = "❯ ";
+/// The text before the second and every later line of a request.
+const NEXT_LINE_INDICATOR: &str = "  ";
+/// The name of the menu of completions.
+const MENU: &str = "completion";
+/// The time until a waiting prompt notices that it has to end.
+const STOP_POLL: Duration = Duration::from_millis(500);
+
+/// The result of reading at the prompt.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::cli) enum PromptedLine {
+    /// A text, possibly of several lines.
+    Text(String),
+    /// The line was cleared with Ctrl-C.
+    Cleared,
+    /// The user ended the input with Ctrl-D.
+    End,
+    /// The prompt was stopped by [`PromptStopper::stop`].
+    Stopped,
+}
+
+/// An editor of lines.
+pub(in crate::cli) struct LineEditor {
+    // It is moved to a thread while it waits for input.
+    editor: Option<Box<Reedline>>,
+    stopper: PromptStopper,
+}
+
+/// A handle that ends a waiting prompt and restores the terminal.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct PromptStopper(Arc<AtomicBool>);
+
+impl PromptStopper {
+    /// Ends the prompt.
+    pub(in crate::cli) fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl LineEditor {
+    /// Creates an editor. If the history file cannot be used, the reason is printed and lines are kept for this
+    /// session only.
+    pub(in crate::cli) fn new(completer: ChatCompleter, redactor: Arc<Redactor>, output: &Output) -> Self {
+        let stopper = PromptStopper::default();
+        let menu = ColumnarMenu::default().with_name(MENU).with_columns(2);
+        let mut keys = default_emacs_keybindings();
+        keys.add_binding(
+            KeyModifiers::NONE,
+            KeyCode::Tab,
+            ReedlineEvent::UntilFound(vec![
+                ReedlineEvent::Menu(MENU.to_owned()),
+                ReedlineEvent::MenuNext,
+            ]),
+        );
+        keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
+        let history = request_history::open(redactor).unwrap_or_else(|why| {
+            output.message(&format!("earlier requests cannot be recalled: {why}"));
+            request_history::in_memory()
+        });
+        let editor = Reedline::create()
+            .with_ansi_colors(output.has_colour())
+            .use_bracketed_paste(true)
+            .with_highlighter(Box::new(SimpleMatchHighlighter::default()))
+            .with_validator(Box::new(BackslashContinues))
+            .with_completer(Box::new(completer))
+            .with_quick_completions(true)
+            .with_partial_completions(true)
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+            .with_edit_mode(Box::new(Emacs::new(keys)))
+            .with_history(history)
+            .with_break_signal(Arc::clone(&stopper.0))
+            .with_poll_interval(STOP_POLL);
+        Self {
+            editor: Some(Box::new(editor)),
+            stopper,
+        }
+    }
+
+    /// Returns a handle that ends a waiting prompt.
+    pub(in crate::cli) fn stopper(&self) -> PromptStopper {
+        self.stopper.clone()
+    }
+
+    /// Reads the next text. Must be awaited to its end.
+    pub(in crate::cli) async fn next(&mut self) -> std::io::Result<PromptedLine> {
+        let Some(mut editor) = self.editor.take() else {
+            return Ok(PromptedLine::Stopped);
+        };
+        let reading = tokio::task::spawn_blocking(move || {
+            let read = editor.read_line(&ChatPrompt);
+            (editor, read)
+        });
+        let (editor, read) = reading.await.map_err(std::io::Error::other)?;
+        self.editor = Some(editor);
+        Ok(match read.map_err(std::io::Error::other)? {
+            Signal::Success(text) => PromptedLine::Text(text.replace("\\\n", "\n")),
+            Signal::CtrlD => PromptedLine::End,
+            Signal::ExternalBreak(_) => PromptedLine::Stopped,
+            _ => PromptedLine::Cleared,
+        })
+    }
+}
+
+struct ChatPrompt;
+
+impl Prompt for ChatPrompt {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed(INDICATOR)
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed(NEXT_LINE_INDICATOR)
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        let found = match search.status {
+            PromptHistorySearchStatus::Passing => "search",
+            PromptHistorySearchStatus::Failing => "not found",
+        };
+        Cow::Owned(format!("({found}: {}) {INDICATOR}", search.term))
+    }
+}
+
+/// Continues a line that ends with a backslash.
+struct BackslashContinues;
+
+impl Validator for BackslashContinues {
+    fn validate(&self, line: &str) -> ValidationResult {
+        match line.ends_with('\\') {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Complete,
+        }
+    }
+}
