@@ -16,7 +16,7 @@ mod support;
 
 use bytes::Bytes;
 use drydock::base::model::RepoPath;
-use drydock::interfaces::tool::{self, Context, Toolbox};
+use drydock::interfaces::tool::{self, Context, MemoryOutputs, Outputs, Toolbox};
 use drydock::state::access::Access;
 use drydock::state::download::DownloadObserver;
 use drydock::state::workspace::{Overlay, Repository, SecretGuard, Tree, Workspace, WorkspaceEdits};
@@ -170,6 +170,7 @@ impl SearchTool {
 
     fn call(&self, glob: &str, text: &str) -> String {
         let (identity, cancel) = (Access::terminal_identity("bench"), CancellationToken::new());
+        let outputs: Arc<dyn Outputs> = Arc::new(MemoryOutputs::default());
         let cx = Context {
             workspace: &self.workspace,
             identity: &identity,
@@ -178,6 +179,8 @@ impl SearchTool {
             cancel: &cancel,
             writers: &tokio_util::task::TaskTracker::new(),
             watch: &DownloadObserver::silent(),
+            outputs: &outputs,
+            output_bytes_max: 65_536,
         };
         let arguments = serde_json::json!({ "glob_pattern": glob, "text_query": text });
         let search = self.toolbox.find("file_search").unwrap();

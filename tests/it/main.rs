@@ -72,6 +72,7 @@ mod mutations;
 mod no_apply;
 mod other_systems;
 mod outbox;
+mod outputs;
 mod packages;
 mod packages_in_chat;
 mod panics;

@@ -26,6 +26,8 @@ id! {
     InboxId,
     /// The number that users see: 42 in `CHG-42`.
     ChangeNumber,
+    /// The number of a stored output in its conversation: 7 in `out-7`.
+    OutputNumber,
 }
 
 impl InboxId {

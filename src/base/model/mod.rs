@@ -17,12 +17,14 @@ mod money;
 mod numbers;
 mod outbound;
 mod path;
+mod plain_output;
 mod platform;
 mod price;
 mod reply;
 mod response_url;
 mod role;
 mod secret;
+mod stored_output;
 mod verdict;
 
 pub use call_arguments::CallArguments;
@@ -35,7 +37,7 @@ pub use history::{
     Assistant, ContentBlock, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn,
     Usage, json_bytes, result_bytes,
 };
-pub use ids::{ChangeNumber, ConversationId, InboxId, TurnId, UserId};
+pub use ids::{ChangeNumber, ConversationId, InboxId, OutputNumber, TurnId, UserId};
 pub use inbound::{
     Account, ChatPlace, ConversationKey, Inbound, InboundKind, Installation, MessageRef, Sender,
 };
@@ -46,10 +48,12 @@ pub use name_folding::{compose_name, fold_name};
 pub use numbers::{by_number, group_thousands, is_hex, pluralize, totals};
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};
+pub use plain_output::plain_output;
 pub use platform::{ChatProperties, Platform};
 pub use price::{LongPromptPrices, ModelPrice, TokenPrice, TokenPrices};
 pub use reply::{Button, ButtonStyle, Reply, ReplyPart};
 pub use response_url::ResponseUrl;
 pub use role::Role;
 pub use secret::Secret;
+pub use stored_output::{NoOutputReference, StoredOutput};
 pub use verdict::{Verdict, VerdictSource};

@@ -19,12 +19,12 @@ use super::output::Output;
 use super::{CliError, Global, sandbox_layers};
 use crate::base::config::{Config, KNOWN_PROVIDERS, usual_model};
 use crate::base::http_client;
-use crate::base::model::{CheckState, FileChange, History, Usage, Verdict};
+use crate::base::model::{CheckState, FileChange, History, OutputNumber, Usage, Verdict};
 use crate::base::redact::Redactor;
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::agent::{self, TurnContext, TurnOutcome};
 use crate::interfaces::provider::{self, Provider};
-use crate::interfaces::tool::{self, ToolServices, Toolbox};
+use crate::interfaces::tool::{self, MemoryOutputs, Outputs, ToolServices, Toolbox};
 use crate::rendering::compare::BrokenEnvironment;
 use crate::rendering::inspect::{InspectAnswer, InspectError, Inspector, Question};
 use crate::state::access::{Access, Identity, Role};
@@ -32,7 +32,7 @@ use crate::state::workspace::{DeniedFiles, Directory, Repository, SecretGuard, T
 use checking::ChangeChecker;
 use completion::ChatCompleter;
 use display::{Detail, TurnDisplay};
-use recording::TerminalRecording;
+use recording::{TerminalJournal, TerminalRecording};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
@@ -90,6 +90,8 @@ pub(super) struct Terminal {
     checking: ChangeChecker,
     system: String,
     history: History,
+    outputs: Arc<MemoryOutputs>,
+    last_output: OutputNumber,
     recording: TerminalRecording,
     undo: UndoStack,
     // The effects on environments as they were last shown.
@@ -174,6 +176,8 @@ impl Terminal {
             toolbox: Toolbox::new(tool::all(&services)).map_err(CliError::failed)?,
             system,
             history: History::default(),
+            outputs: Arc::new(MemoryOutputs::in_directory(&config.sandbox.programs.scratch)),
+            last_output: OutputNumber(0),
             recording: TerminalRecording::open(options.record.as_deref(), &redactor)?,
             redactor,
             undo: UndoStack::default(),
@@ -217,18 +221,24 @@ impl Terminal {
             postconditions: &self.checking,
             limits: &self.config.limits.turn,
             redactor: &self.redactor,
+            outputs: &(Arc::clone(&self.outputs) as Arc<dyn Outputs>),
+            last_output: self.last_output,
             earlier_attempts: agent::EarlierAttempts::default(),
             began: Instant::now(),
             cancel: &cancel,
         };
         let mut watch = TurnDisplay::new(self.output, self.detail, Arc::clone(&self.redactor));
         let mut events = move |event| watch.show(&event);
-        let mut journal = &self.recording;
+        let mut journal = TerminalJournal {
+            recording: &self.recording,
+            outputs: &self.outputs,
+        };
         let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
         stopper.abort();
         self.undo.record_turn(&before, &self.changes()?);
         let outcome = outcome.map_err(CliError::failed)?;
         self.usage += outcome.usage;
+        self.last_output = outcome.last_output;
         Ok(outcome)
     }
 
@@ -324,6 +334,7 @@ impl Terminal {
     /// Clears the conversation; the files stay as they are.
     pub(super) fn clear(&mut self) {
         self.history = History::default();
+        self.outputs.clear();
         self.note = None;
     }
 

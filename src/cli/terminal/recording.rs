@@ -1,10 +1,11 @@
 //! The optional recording of a terminal conversation.
 
-use crate::base::model::{Step, Usage};
+use crate::base::model::Usage;
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::serve::host;
-use crate::engine::agent::Journal;
+use crate::engine::agent::{Journal, StepRecord};
+use crate::interfaces::tool::MemoryOutputs;
 use crate::state::recording::{self, RecordedEvent, Recorder, SessionRecord};
 use async_trait::async_trait;
 use std::path::Path;
@@ -51,8 +52,14 @@ impl TerminalRecording {
     }
 }
 
+/// The journal of a turn in a terminal: its recording, and the outputs of the session.
+pub(super) struct TerminalJournal<'a> {
+    pub(super) recording: &'a TerminalRecording,
+    pub(super) outputs: &'a MemoryOutputs,
+}
+
 #[async_trait]
-impl Journal for &TerminalRecording {
+impl Journal for TerminalJournal<'_> {
     async fn answer_received(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
@@ -62,9 +69,10 @@ impl Journal for &TerminalRecording {
         Ok(())
     }
 
-    async fn record_step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
-        for event in recording::RecordedEvent::from_step(step, model) {
-            self.append(event)?;
+    async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
+        self.outputs.keep(record.outputs);
+        for event in recording::RecordedEvent::from_step(record.step, record.model) {
+            self.recording.append(event)?;
         }
         Ok(())
     }

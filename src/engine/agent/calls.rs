@@ -2,9 +2,9 @@
 //! unknown tools, invalid arguments and refusals are results, never errors.
 
 use super::answer_record::{is_given_live_secret, redact_arguments};
-use super::excerpt::Excerpt;
+use super::excerpt::{Excerpt, WholeTextBudget};
 use super::{TurnContext, TurnEvent};
-use crate::base::model::{Assistant, Effect, StopReason, ToolCall, ToolResult};
+use crate::base::model::{Assistant, Effect, OutputNumber, StopReason, StoredOutput, ToolCall, ToolResult};
 use crate::interfaces::tool::{Context, PreparedCall, ToolError, Toolbox};
 use crate::state::download::DownloadObserver;
 use futures_util::future::join_all;
@@ -33,10 +33,20 @@ pub(super) struct CallResult {
     pub(super) write_failure: Option<String>,
 }
 
+/// The results of the calls of one answer.
+pub(super) struct StepResults {
+    /// The results in the order of the calls.
+    pub(super) done: Vec<CallResult>,
+    /// The whole texts of those that were shortened.
+    pub(super) outputs: Vec<StoredOutput>,
+}
+
 /// A call that has ended, with its answer. A later call may reveal that a part of the answer is secret.
 struct FinishedCall<'c> {
     call: &'c ToolCall,
     answer: Excerpt,
+    /// The number under which the whole answer is stored, if it is too long to be shown.
+    stored: Option<OutputNumber>,
     outcome: CallOutcome,
     /// The reason why a writing call did not write.
     write_failure: Option<String>,
@@ -69,6 +79,7 @@ pub(super) struct Calls<'a> {
     /// Cancelled when the turn is stopped or out of time: no write is admitted after that.
     ended: CancellationToken,
     writers: TaskTracker,
+    whole: WholeTextBudget,
 }
 
 impl<'a> Calls<'a> {
@@ -81,22 +92,24 @@ impl<'a> Calls<'a> {
             deadline,
             ended: cx.cancel.child_token(),
             writers,
+            whole: WholeTextBudget::of_step(),
         }
     }
 
     /// Runs all calls. Neighbouring read-only calls run in parallel; a call that writes waits for those before it.
-    /// The results have the order of the calls.
+    /// The results have the order of the calls. Outputs are numbered after `last_output`.
     pub(super) async fn run(
         &self,
         assistant: &Assistant,
+        mut last_output: OutputNumber,
         events: &mut (dyn FnMut(TurnEvent) + Send),
-    ) -> anyhow::Result<Vec<CallResult>> {
+    ) -> anyhow::Result<StepResults> {
         let prepared: Vec<(&ToolCall, Result<PreparedCall, ToolError>)> = assistant
             .calls()
             .enumerate()
             .map(|(index, call)| (call, self.prepare(index, call, assistant.stop)))
             .collect();
-        let (mut earlier, mut done) = (Vec::new(), Vec::new());
+        let mut all = Vec::new();
         let mut rest = prepared.into_iter().peekable();
         while let Some(first) = rest.next() {
             let mut group = vec![first];
@@ -105,18 +118,33 @@ impl<'a> Calls<'a> {
             {
                 group.push(next);
             }
-            let ended = self.run_in_parallel(group, events).await?;
-            done = self.shown(&ended);
-            report_finished(&ended, &done, events);
-            if rest.peek().is_some() {
-                earlier.extend(ended);
+            let mut ended = self.run_in_parallel(group, events).await?;
+            for ended in &mut ended {
+                if ended.answer.is_longer_than(self.cx.limits.tool_output_bytes_max) {
+                    last_output.0 += 1;
+                    ended.stored = Some(last_output);
+                }
             }
+            report_finished(&ended, &self.shown(&ended), events);
+            all.extend(ended);
         }
         self.end_writes().await?;
         // A secret that a later call revealed is redacted from earlier answers, too.
-        let mut all = self.shown(&earlier);
-        all.append(&mut done);
-        Ok(all)
+        Ok(StepResults {
+            done: self.shown(&all),
+            outputs: self.stored(&all),
+        })
+    }
+
+    /// Returns the whole texts of answers that are too long to be shown.
+    fn stored(&self, ended: &[FinishedCall<'_>]) -> Vec<StoredOutput> {
+        let long = ended.iter().filter_map(|ended| {
+            ended.stored.map(|number| StoredOutput {
+                number,
+                text: ended.answer.whole(self.cx.redactor),
+            })
+        });
+        long.collect()
     }
 
     /// Ends the writes of the step: calls that were abandoned can write no more, and admitted writes are awaited. So
@@ -225,7 +253,13 @@ impl<'a> Calls<'a> {
         };
         Ok(FinishedCall {
             call,
-            answer: Excerpt::new(&answer, self.cx.limits.tool_output_bytes_max, self.cx.redactor),
+            answer: Excerpt::new(
+                &answer,
+                self.cx.limits.tool_output_bytes_max,
+                self.cx.redactor,
+                &self.whole,
+            ),
+            stored: None,
             outcome,
             write_failure: why.filter(|_| self.is_write(call)),
         })
@@ -240,7 +274,9 @@ impl<'a> Calls<'a> {
             CallResult {
                 result: ToolResult {
                     call: ended.call.id.clone(),
-                    content: ended.answer.shown(self.cx.limits.tool_output_bytes_max, redactor),
+                    content: ended
+                        .answer
+                        .shown(self.cx.limits.tool_output_bytes_max, ended.stored, redactor),
                     is_error: ended.outcome.is_error(),
                 },
                 outcome: ended.outcome,
@@ -274,6 +310,8 @@ impl<'a> Calls<'a> {
             cancel: &self.ended,
             writers: &self.writers,
             watch,
+            outputs: self.cx.outputs,
+            output_bytes_max: self.cx.limits.tool_output_bytes_max,
         };
         let out_of_time = || {
             self.ended.cancel();

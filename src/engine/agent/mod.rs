@@ -18,25 +18,26 @@ pub use postconditions::{Postconditions, REMARK_PREFIX};
 pub use writes::WriteCounts;
 
 use crate::base::model::{
-    Assistant, CallArguments, ContentBlock, Effect, History, Limits, Step, StopReason, Turn, Usage, Verdict,
-    VerdictSource,
+    Assistant, CallArguments, ContentBlock, Effect, History, Limits, OutputNumber, Step, StopReason,
+    StoredOutput, Turn, Usage, Verdict, VerdictSource,
 };
 use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::interfaces::provider::{
     Completion, Provider, ProviderError, StreamEvent, TurnRequest, fixed_bytes,
 };
-use crate::interfaces::tool::Toolbox;
+use crate::interfaces::tool::{Outputs, Toolbox};
 use crate::rendering::change_checks::CheckOutcome;
 use crate::rendering::compare::CompareProgress;
 use crate::state::access::Identity;
 use crate::state::workspace::Workspace;
 use answer_record::RecordedAnswer;
 use async_trait::async_trait;
-use calls::Calls;
+use calls::{Calls, StepResults};
 use repetition::Repetition;
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +75,10 @@ pub struct TurnContext<'a> {
     pub limits: &'a Limits,
     /// The redactor that is applied to every tool result before the model or a user sees it.
     pub redactor: &'a Redactor,
+    /// The whole texts of the conversation's shortened results.
+    pub outputs: &'a Arc<dyn Outputs>,
+    /// The number of the conversation's last output before the turn; 0 if there was none.
+    pub last_output: OutputNumber,
     /// The costs of earlier attempts at the turn's message.
     pub earlier_attempts: EarlierAttempts,
     /// The start of the turn, from which its time limit counts.
@@ -149,7 +154,18 @@ pub trait Journal: Send {
     async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()>;
 
     /// Records a step after it ends and before the next model call. Its edits are already in the workspace.
-    async fn record_step(&mut self, step: &Step, model: &str) -> anyhow::Result<()>;
+    async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()>;
+}
+
+/// A step, with what becomes durable together with it.
+#[derive(Clone, Copy, Debug)]
+pub struct StepRecord<'a> {
+    /// The step.
+    pub step: &'a Step,
+    /// The model that answered.
+    pub model: &'a str,
+    /// The whole texts of its results that were shortened.
+    pub outputs: &'a [StoredOutput],
 }
 
 /// The end of a turn. The loop itself counted its facts; none was taken from model text.
@@ -171,6 +187,8 @@ pub struct TurnOutcome {
     pub writes: WriteCounts,
     /// The tokens of all model calls.
     pub usage: Usage,
+    /// The number of the conversation's newest output.
+    pub last_output: OutputNumber,
 }
 
 /// Runs one turn. The history's last turn must be open; it is closed when this function returns.
@@ -195,6 +213,7 @@ pub async fn run_turn(
         tool_calls: 0,
         writes: WriteCounts::default(),
         usage: Usage::default(),
+        last_output: cx.last_output,
     };
     let end = turn.run(history, journal, events).await?;
     if let Some(notice) = &end.notice {
@@ -209,6 +228,7 @@ pub async fn run_turn(
         tool_calls: turn.tool_calls,
         writes: turn.writes,
         usage: turn.usage,
+        last_output: turn.last_output,
     })
 }
 
@@ -224,6 +244,7 @@ struct TurnLoop<'a> {
     tool_calls: u32,
     writes: WriteCounts,
     usage: Usage,
+    last_output: OutputNumber,
 }
 
 struct LoopEnd {
@@ -438,7 +459,7 @@ impl TurnLoop<'_> {
                     self.has_written = false;
                     let step = step.with_remark(postconditions::remark(&failing))?;
                     events(TurnEvent::SentBack { failing });
-                    self.record(step, &model, history, journal).await?;
+                    self.record(step, &[], &model, history, journal).await?;
                     return Ok(None);
                 }
                 CheckOutcome::Passed => (Verdict::Pass, VerdictSource::Verified, None),
@@ -461,7 +482,7 @@ impl TurnLoop<'_> {
                 Some("The model refused to continue.".to_owned()),
             ),
         };
-        self.record(step, &model, history, journal).await?;
+        self.record(step, &[], &model, history, journal).await?;
         Ok(Some(LoopEnd {
             verdict,
             source,
@@ -515,14 +536,15 @@ impl TurnLoop<'_> {
             redacted: kept,
         } = RecordedAnswer::new(assistant, self.cx.redactor);
         let calls = Calls::new(self.cx, &self.offered, self.deadline);
-        let done = calls.run(&assistant, events).await?;
+        let StepResults { done, outputs } = calls.run(&assistant, self.last_output, events).await?;
+        self.last_output = outputs.last().map_or(self.last_output, |output| output.number);
         self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
         self.writes.count(&done);
         self.has_written |= done.iter().any(|done| done.outcome == calls::CallOutcome::Wrote);
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);
         let results = done.into_iter().map(|done| done.result).collect();
-        self.record(Step::new(kept, results)?, &model, history, journal)
+        self.record(Step::new(kept, results)?, &outputs, &model, history, journal)
             .await?;
         if self.cx.cancel.is_cancelled() {
             return Ok(Some(self.stopped()));
@@ -533,11 +555,17 @@ impl TurnLoop<'_> {
     async fn record(
         &self,
         step: Step,
+        outputs: &[StoredOutput],
         model: &str,
         history: &mut History,
         journal: &mut dyn Journal,
     ) -> anyhow::Result<()> {
-        journal.record_step(&step, model).await?;
+        let record = StepRecord {
+            step: &step,
+            model,
+            outputs,
+        };
+        journal.record_step(record).await?;
         history.push(step)?;
         Ok(())
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::testing::{all_tools, guard};
-use super::{Context, Toolbox};
+use super::{Context, MemoryOutputs, Outputs, Toolbox};
 use crate::base::model::ToolCall;
 use crate::state::access::{Identity, Role, testing::identity};
 use crate::state::download::DownloadObserver;
@@ -86,10 +86,16 @@ impl CallFixture {
             cancel: &self.cancel,
             writers: &TaskTracker::new(),
             watch: &DownloadObserver::silent(),
+            outputs: &no_outputs(),
+            output_bytes_max: 65_536,
         };
         let answer = prepared.tool.call(cx, prepared.arguments).await;
         answer.map_err(|err| err.to_string())
     }
+}
+
+fn no_outputs() -> Arc<dyn Outputs> {
+    Arc::new(MemoryOutputs::default())
 }
 
 fn commit(objects: &gix::Repository, files: &[(&str, &str)], parents: &[ObjectId]) -> ObjectId {

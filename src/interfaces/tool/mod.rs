@@ -14,6 +14,7 @@ mod git_log;
 mod git_show;
 mod git_status;
 mod packages;
+mod read_output;
 mod tanka_diff;
 mod tanka_find_environments;
 mod tanka_format_jsonnet;
@@ -30,6 +31,7 @@ mod invisible;
 #[cfg(test)]
 mod malformed_calls;
 mod nearest;
+mod outputs;
 mod pattern;
 mod rendering;
 mod schema;
@@ -39,6 +41,7 @@ mod text;
 mod toolbox;
 mod adapter;
 
+pub use outputs::{MemoryOutputs, OUTPUTS_BYTES_MAX, Outputs};
 pub use toolbox::{PreparedCall, Toolbox, ToolboxError};
 
 use crate::base::model::Effect;
@@ -81,6 +84,10 @@ pub struct Context<'a> {
     pub writers: &'a TaskTracker,
     /// The observer of the call's downloads, which gets progress reports. Ends with the turn.
     pub watch: &'a DownloadObserver,
+    /// The outputs of the conversation.
+    pub outputs: &'a Arc<dyn Outputs>,
+    /// The number of bytes of a result that are shown to the model.
+    pub output_bytes_max: usize,
 }
 
 /// The failure of a call.
@@ -199,6 +206,7 @@ pub fn workspace_tools() -> Vec<Arc<dyn Tool>> {
         Arc::new(ToolAdapter::<git_log::GitLog>::new()),
         Arc::new(ToolAdapter::<git_show::GitShow>::new().limited_by(&large)),
         Arc::new(ToolAdapter::<git_status::GitStatus>::new()),
+        Arc::new(ToolAdapter::<read_output::ReadOutput>::new()),
         Arc::new(ToolAdapter::<tanka_format_jsonnet::FormatJsonnet>::new().limited_by(&large)),
     ]
 }

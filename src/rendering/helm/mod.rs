@@ -23,7 +23,7 @@ pub use index::IndexError;
 pub use repositories::ChartRepositories;
 
 use crate::base::config::ProgramSettings;
-use crate::base::model::RepoPath;
+use crate::base::model::{RepoPath, plain_output};
 use crate::rendering::jsonnet::external_program::{
     Copies, CopyAccess, CopySource, ExternalPrograms, ProgramRun, chart, error_output,
 };
@@ -321,7 +321,8 @@ fn check_success(ran: &CommandOutput, scratch: &Scratch) -> Result<(), HelmError
 }
 
 fn text(ran: &CommandOutput) -> String {
-    String::from_utf8_lossy(&ran.output).trim().to_owned()
+    let text = String::from_utf8_lossy(&ran.output);
+    plain_output(&text).trim().to_owned()
 }
 
 /// Returns the output of helm with paths of the repository.

@@ -6,8 +6,8 @@ use super::edits::FileEdits;
 use super::inbox::QueueKind;
 use super::{Store, StoreError, edits, key};
 use crate::base::model::{
-    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, Sender, Step,
-    json_bytes,
+    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, OutputNumber, Sender,
+    Step, json_bytes,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
@@ -65,6 +65,8 @@ pub struct Conversation {
     pub repository: Option<String>,
     /// The base commit of its workspace as 40 hex digits.
     pub base: Option<String>,
+    /// The newest number of its outputs; 0 if there was none.
+    pub last_output: OutputNumber,
 }
 
 impl Store {
@@ -253,9 +255,11 @@ pub(super) fn recent(
 }
 
 pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversation, StoreError> {
-    type Row = (String, String, String, Option<String>, Option<String>);
-    let (key, channel, session, repository, base): Row = tx
-        .prepare_cached("SELECT key, channel, session, repository, base FROM conversation WHERE id = ?1")?
+    type Row = (String, String, String, Option<String>, Option<String>, i64);
+    let (key, channel, session, repository, base, last_output): Row = tx
+        .prepare_cached(
+            "SELECT key, channel, session, repository, base, last_output FROM conversation WHERE id = ?1",
+        )?
         .query_row([id.0], |row| row.try_into())
         .optional()?
         .ok_or_else(|| not_found(id))?;
@@ -266,6 +270,7 @@ pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversat
         session,
         repository,
         base,
+        last_output: OutputNumber(last_output),
     })
 }
 
@@ -345,6 +350,7 @@ pub(super) fn create(
         session,
         repository: None,
         base: None,
+        last_output: OutputNumber(0),
     })
 }
 

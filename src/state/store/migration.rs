@@ -3,10 +3,16 @@
 use refinery::{Migration, Runner};
 
 /// Name and SQL of each version, oldest first.
-const MIGRATIONS: &[(&str, &str)] = &[(
-    "V1__initial",
-    include_str!("../../../migrations/sqlite/V1__initial.sql"),
-)];
+const MIGRATIONS: &[(&str, &str)] = &[
+    (
+        "V1__initial",
+        include_str!("../../../migrations/sqlite/V1__initial.sql"),
+    ),
+    (
+        "V2__outputs",
+        include_str!("../../../migrations/sqlite/V2__outputs.sql"),
+    ),
+];
 
 /// Returns the newest schema version of this build.
 pub(super) fn newest() -> i64 {
@@ -21,4 +27,49 @@ pub(super) fn migrate(connection: &mut rusqlite::Connection) -> Result<(), refin
         .collect::<Result<Vec<_>, _>>()?;
     Runner::new(&migrations).run(connection)?;
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{MIGRATIONS, migrate, newest};
+    use refinery::{Migration, Runner};
+    use rusqlite::Connection;
+
+    /// A database of any earlier version keeps its rows and gets the schema of a new one.
+    #[test]
+    fn a_database_of_every_earlier_version_is_migrated_with_its_rows() {
+        let schema = |connection: &Connection| -> Vec<String> {
+            let sql = "SELECT name || ': ' || (SELECT group_concat(name, ' ') FROM pragma_table_info(t.name))
+                       FROM sqlite_schema AS t WHERE type = 'table' ORDER BY name";
+            let mut statement = connection.prepare(sql).unwrap();
+            let rows = statement.query_map([], |row| row.get(0)).unwrap();
+            rows.collect::<Result<_, _>>().unwrap()
+        };
+        let mut fresh = Connection::open_in_memory().unwrap();
+        migrate(&mut fresh).unwrap();
+        for (version, _) in MIGRATIONS.iter().enumerate() {
+            let mut connection = Connection::open_in_memory().unwrap();
+            let earlier = MIGRATIONS.iter().take(version + 1);
+            let earlier: Vec<Migration> = earlier
+                .map(|(name, sql)| Migration::unapplied(name, sql).unwrap())
+                .collect();
+            Runner::new(&earlier).run(&mut connection).unwrap();
+            let row = "INSERT INTO conversation
+                (key, sender, channel, session, edits, cleared_turn, fence, pending, due, created_at)
+                VALUES ('k', 's', 'c', 'x', '{}', 0, 0, 0, 0, 0)";
+            connection.execute(row, []).unwrap();
+            migrate(&mut connection).unwrap();
+            assert_eq!(
+                schema(&connection),
+                schema(&fresh),
+                "from version {}",
+                version + 1
+            );
+            let kept = "SELECT COUNT(*) FROM conversation WHERE key = 'k' AND last_output = 0";
+            let kept: i64 = connection.query_row(kept, [], |row| row.get(0)).unwrap();
+            assert_eq!(kept, 1);
+        }
+        assert_eq!(i64::try_from(MIGRATIONS.len()).unwrap(), newest());
+    }
 }

@@ -25,6 +25,7 @@ mod self_check;
 mod migration;
 mod open;
 mod outbox;
+mod output;
 pub(crate) mod people;
 mod privacy;
 mod prospect;
@@ -65,7 +66,8 @@ pub use prospect::{ChangeBasis, ComposedWrite, ProspectiveChange};
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use turn::{
-    Announcement, FinishedTurn, StartedTurn, StoredChange, TurnAnswer, TurnEnd, TurnStart, TurnSummary,
+    Announcement, FinishedTurn, StartedTurn, StepEffects, StoredChange, TurnAnswer, TurnEnd, TurnStart,
+    TurnSummary,
 };
 pub use usage::{Cost, UsageReport};
 

@@ -494,7 +494,7 @@ pub(super) fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {
 #[allow(clippy::unwrap_used)]
 #[allow(clippy::disallowed_methods, reason = "tests read their own files")]
 mod tests {
-    use super::{OpenError, directory_error};
+    use super::{OpenError, directory_error, migration};
     use crate::state::store::Store;
     use crate::state::store::fixture::{accept, fresh, says};
     use std::io::ErrorKind;
@@ -541,13 +541,20 @@ mod tests {
         let file = directory.path().join("drydock.db");
         let connection = rusqlite::Connection::open(&file).unwrap();
         connection
-            .execute("UPDATE refinery_schema_history SET version = 9", [])
+            .execute(
+                "UPDATE refinery_schema_history SET version = 999
+                 WHERE version = (SELECT MAX(version) FROM refinery_schema_history)",
+                [],
+            )
             .unwrap();
         drop(connection);
         let before = std::fs::read(&file).unwrap();
         let text = Store::open(directory.path()).unwrap_err().to_string();
+        let known = migration::newest();
         assert!(
-            text.starts_with("database is schema 9, this build supports up to 1;"),
+            text.starts_with(&format!(
+                "database is schema 999, this build supports up to {known};"
+            )),
             "{text}"
         );
         assert_eq!(std::fs::read(&file).unwrap(), before);

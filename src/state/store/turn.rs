@@ -8,10 +8,10 @@ use super::outbox::{DueOperation, InFlightLock};
 use super::usage::Cost;
 use super::{
     ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store, StoreError, action,
-    change, command, conversation, edits, inbox, outbox, usage,
+    change, command, conversation, edits, inbox, outbox, output, usage,
 };
 use crate::base::model::{
-    Change, ConversationId, InboxId, Op, Step, TurnId, Usage, UserId, Verdict, VerdictSource,
+    Change, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use crate::crash_point;
 use jiff::Timestamp;
@@ -55,6 +55,24 @@ impl TurnStart {
             bind: None,
             card: None,
             forgets: false,
+        }
+    }
+}
+
+/// The effects of a step beside its results and its cost.
+#[derive(Clone, Debug, Default)]
+pub struct StepEffects {
+    /// The edits of the workspace after it, if they may have changed.
+    pub edits: Option<FileEdits>,
+    /// The whole texts of its results that were shortened.
+    pub outputs: Vec<StoredOutput>,
+}
+
+impl From<Option<&FileEdits>> for StepEffects {
+    fn from(edits: Option<&FileEdits>) -> Self {
+        Self {
+            edits: edits.cloned(),
+            outputs: Vec::new(),
         }
     }
 }
@@ -219,17 +237,19 @@ impl Store {
         .await
     }
 
-    /// Records a model call, its tool results, its cost and changed edits, in one transaction.
+    /// Records a model call, its tool results, its cost, changed edits and the whole texts of shortened results, in one
+    /// transaction.
     pub async fn record_step(
         &self,
         claim: &Claim,
         turn: TurnId,
         step: &Step,
         cost: &Cost,
-        edits: Option<&FileEdits>,
+        effects: impl Into<StepEffects>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let (claim, step, cost, edits) = (*claim, step.clone(), cost.clone(), edits.cloned());
+        let (claim, step, cost) = (*claim, step.clone(), cost.clone());
+        let StepEffects { edits, outputs } = effects.into();
         self.write(move |tx| {
             check_open(tx, claim, turn)?;
             if is_answered(tx, turn)? {
@@ -239,6 +259,7 @@ impl Store {
             }
             insert_step(tx, turn, &step, at)?;
             usage::record(tx, claim.conversation, turn, &cost, at)?;
+            output::insert(tx, claim.conversation, turn, &outputs)?;
             if let Some(edits) = edits {
                 let snapshot = edits::store(tx, &edits)?;
                 crash_point::before("B16");

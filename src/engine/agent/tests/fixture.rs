@@ -1,14 +1,14 @@
 //! Fixtures of the loop's tests: a workspace on a real repository of two files, slow tools, and a journal that can
 //! fail.
 
-use crate::base::model::{Effect, History, Limits, Secret, Step, Usage};
+use crate::base::model::{Effect, History, Limits, OutputNumber, Secret, Step, Usage};
 use crate::base::redact::Redactor;
 use crate::engine::agent::{
-    EarlierAttempts, Journal, Postconditions, TurnContext, TurnEvent, TurnOutcome, run_turn,
+    EarlierAttempts, Journal, Postconditions, StepRecord, TurnContext, TurnEvent, TurnOutcome, run_turn,
 };
 use crate::interfaces::provider::ToolSpec;
 use crate::interfaces::provider::scripted::ScriptedProvider;
-use crate::interfaces::tool::{self, Context, Tool, ToolError, Toolbox};
+use crate::interfaces::tool::{self, Context, MemoryOutputs, Outputs, Tool, ToolError, Toolbox};
 use crate::rendering::change_checks::CheckOutcome;
 use crate::rendering::compare::CompareProgress;
 use crate::state::access::{Identity, Role, testing::identity};
@@ -168,6 +168,8 @@ impl TurnFixture {
             postconditions: &self.postconditions,
             limits: &self.limits,
             redactor: &self.redactor,
+            outputs: &(Arc::clone(&journal.outputs) as Arc<dyn Outputs>),
+            last_output: OutputNumber(0),
             earlier_attempts: self.earlier_attempts,
             began: Instant::now(),
             cancel: &self.cancel,
@@ -229,6 +231,8 @@ pub(super) struct MemoryJournal {
     pub(super) breaks_at: Option<usize>,
     /// True if the start of the turn cannot be recorded.
     pub(super) never_begins: bool,
+    /// The whole texts of shortened results.
+    pub(super) outputs: Arc<MemoryOutputs>,
 }
 
 #[async_trait]
@@ -243,9 +247,10 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
-    async fn record_step(&mut self, step: &Step, _model: &str) -> anyhow::Result<()> {
+    async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
         anyhow::ensure!(self.breaks_at != Some(self.steps.len()), "the journal is full");
-        self.steps.push(step.clone());
+        self.steps.push(record.step.clone());
+        self.outputs.keep(record.outputs);
         Ok(())
     }
 }

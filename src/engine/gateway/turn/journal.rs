@@ -4,10 +4,10 @@ use super::recording::TurnRecording;
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::model::{Step, TurnId, Usage};
 use crate::crash_point;
-use crate::engine::agent::Journal;
+use crate::engine::agent::{Journal, StepRecord};
 use crate::engine::gateway::parts::Parts;
 use crate::state::recording;
-use crate::state::store::{Claim, Cost, Store};
+use crate::state::store::{Claim, Cost, StepEffects, Store};
 use crate::state::workspace::Overlay;
 use anyhow::Context;
 use async_trait::async_trait;
@@ -96,7 +96,8 @@ impl Journal for TurnJournal {
         Ok(())
     }
 
-    async fn record_step(&mut self, step: &Step, model: &str) -> anyhow::Result<()> {
+    async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
+        let StepRecord { step, model, outputs } = record;
         let cost = self.cost(step.assistant().usage, model);
         if step.is_final() {
             let step = step.clone();
@@ -104,13 +105,14 @@ impl Journal for TurnJournal {
             return Ok(());
         }
         let (store, claim) = (self.store.clone(), self.claim);
-        let edits = self.overlay.edits();
+        let effects = StepEffects {
+            edits: Some(self.overlay.edits()),
+            outputs: outputs.to_vec(),
+        };
         let at = (self.now)();
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;
         crash_point::before("B17");
-        store
-            .record_step(&claim, *turn, step, &cost, Some(&edits), at)
-            .await?;
+        store.record_step(&claim, *turn, step, &cost, effects, at).await?;
         crash_point::after("B17");
         recording
             .append(recording::RecordedEvent::from_step(step, model))

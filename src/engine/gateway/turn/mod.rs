@@ -7,6 +7,7 @@ mod answer;
 mod card;
 mod journal;
 mod opening;
+mod outputs;
 mod postconditions;
 mod recording;
 mod result;
@@ -30,6 +31,7 @@ use answer::EndedTurn;
 use card::OpenCard;
 use journal::{RecordedTurn, TurnJournal, TurnStartReceiver};
 use opening::{OpenedTurn, TurnRefusal};
+use outputs::StoredOutputs;
 use postconditions::{ChangePreparer, LatestPreparation};
 use recording::TurnRecording;
 use std::sync::Arc;
@@ -367,6 +369,8 @@ impl TurnRunner {
             postconditions: preparing,
             limits: &self.parts.config.limits.turn,
             redactor: &opened.workspace.guard.redactor,
+            outputs: &StoredOutputs::of_conversation(&self.parts.store, opened.conversation.id),
+            last_output: opened.conversation.last_output,
             earlier_attempts: agent::EarlierAttempts {
                 turns: assigned.work.begun,
                 steps: assigned.work.steps_before,
@@ -410,6 +414,7 @@ impl TurnRunner {
             tool_calls: 0,
             writes: WriteCounts::default(),
             usage: Usage::default(),
+            last_output: opened.conversation.last_output,
         })
     }
 }
@@ -453,7 +458,7 @@ fn was_interrupted(outcome: &TurnOutcome, handle: &TurnHandle, shutdown: &Cancel
 mod tests {
     use super::{filled_refusal, was_interrupted};
     use crate::base::model::{
-        Account, Action, ChatPlace, ConversationId, Platform, Usage, Verdict, VerdictSource,
+        Account, Action, ChatPlace, ConversationId, OutputNumber, Platform, Usage, Verdict, VerdictSource,
     };
     use crate::engine::agent::{TurnOutcome, WriteCounts};
     use crate::engine::gateway::active_turns::ActiveTurns;
@@ -502,6 +507,7 @@ mod tests {
             tool_calls: 0,
             writes: WriteCounts::default(),
             usage: Usage::default(),
+            last_output: OutputNumber(0),
         };
         let turns = ActiveTurns::default();
         let handle = turns.register(ConversationId(1));

@@ -15,6 +15,7 @@ pub(super) use external_wait::ExternalWait;
 use super::budget::{Budget, Tenant as Whose};
 use super::fair_slots::{FairSlots, Urgency};
 use crate::base::config::ProgramSettings;
+use crate::base::model::plain_output;
 use crate::base::spool::Spool;
 use crate::rendering::sandbox::{
     CommandError, CommandOutput, ProgramPath, SandboxedCommand, Scratch, ScratchError,
@@ -210,6 +211,7 @@ impl ExternalPrograms {
 pub fn error_output(output: &CommandOutput, scratch: &Scratch) -> String {
     let files = format!("{}/", scratch.files().display());
     let errors = output.errors.replace(&files, "").replace(" ./", " ");
+    let errors = plain_output(&errors);
     let errors = errors.trim();
     match errors.char_indices().nth(ERRORS_CHARS_MAX) {
         None => errors.to_owned(),

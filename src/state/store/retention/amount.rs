@@ -187,7 +187,7 @@ fn counted(kind: DataKind) -> CountQueries {
         ),
         DataKind::Messages => (
             "SELECT COUNT(*) FROM inbox",
-            SizeQuery::Tables(&["inbox", "turn", "step"]),
+            SizeQuery::Tables(&["inbox", "turn", "step", "output"]),
             Some("SELECT accepted_at FROM inbox ORDER BY id LIMIT 1"),
         ),
         DataKind::Usage => (

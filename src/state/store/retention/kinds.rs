@@ -83,8 +83,9 @@ const MESSAGE: &str = "done_at < ?2 AND id < (SELECT MAX(id) FROM inbox) AND NOT
             SELECT 1 FROM conversation WHERE conversation.id = this.conversation AND owner IS NOT NULL))))";
 
 const MESSAGE_BYTES: &str =
-    "SELECT SUM(octet_length(step.step) + 4096) FROM turn JOIN step ON step.turn = turn.id
-    WHERE turn.inbox = this.id AND this.done_at < ?2";
+    "SELECT SUM((SELECT COALESCE(SUM(octet_length(step) + 4096), 0) FROM step WHERE step.turn = turn.id)
+              + (SELECT COALESCE(SUM(octet_length(text)), 0) FROM output WHERE output.turn = turn.id))
+    FROM turn WHERE turn.inbox = this.id AND this.done_at < ?2";
 
 /// Condition for an operation that is not needed any more. There is no message to answer, whose card is shown once and
 /// finally filled. There is also nothing left to send in its chat and thread, such as the fill of a post.

@@ -44,7 +44,7 @@ pub enum DataKind {
     Buttons,
     /// Expired invites.
     Invites,
-    /// Answered messages with their turns and steps.
+    /// Answered messages with their turns, steps and outputs.
     Messages,
     /// The costs of model calls.
     Usage,
@@ -258,9 +258,10 @@ fn remove(
     Ok(removed)
 }
 
-/// Removes a message with its complete turns, so that there is never a turn without its steps.
+/// Removes a message with its complete turns, so that there is never a turn without its steps and outputs.
 fn remove_message(tx: &Transaction<'_>, inbox: &Value) -> Result<(), StoreError> {
     for sql in [
+        "DELETE FROM output WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM step WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM turn WHERE inbox = ?1",
         "DELETE FROM inbox WHERE id = ?1",
