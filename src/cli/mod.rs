@@ -17,6 +17,7 @@ mod failure_format;
 mod input;
 mod jb;
 mod jsonnet_files;
+mod models;
 mod sandbox_layers;
 mod outbox;
 mod output;
@@ -139,6 +140,9 @@ enum CliCommand {
     /// Checks the configuration without connecting anywhere
     #[command(after_help = CHECK_EXAMPLES)]
     Check,
+    /// Lists the models of the configured providers, and asks each provider once if wanted
+    #[command(after_help = models::EXAMPLES)]
+    Models(models::ModelsArguments),
     /// Lists, renders, compares, formats and lints environments of the working directory
     #[command(subcommand, after_help = tanka::EXAMPLES)]
     Tanka(tanka::TankaCommand),
@@ -291,6 +295,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Ask(arguments) => ask::run(arguments, global, output).await,
         CliCommand::Chat(arguments) => chat::run(arguments, global, output).await,
         CliCommand::Check => check::run(global, output),
+        CliCommand::Models(arguments) => models::run(arguments, global, output).await,
         CliCommand::Tanka(command) => tanka::run(command, global, output).await,
         CliCommand::Invite(arguments) => admin::invite(arguments, global, output).await,
         CliCommand::User(command) => admin::user(command, global, output).await,

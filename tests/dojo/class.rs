@@ -79,7 +79,7 @@ pub(crate) async fn run_class(class: &AttackClass, options: &FixtureOptions) -> 
     };
     let started = Instant::now();
     let (mut cases, mut violations) = (0, Vec::new());
-    for wire in [WireFormat::Anthropic, WireFormat::Openai] {
+    for wire in WireFormat::ALL {
         let has_cases = class
             .attack
             .iter()

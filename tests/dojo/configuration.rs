@@ -2,6 +2,7 @@
 
 use super::secrets::TELEGRAM_HOOK_SECRET;
 use super::table::WireFormat;
+use drydock::base::config;
 use drydock::base::config::{ChannelSettings, Config, ConfigSources, SourceFile, TelegramMode};
 use drydock::simulation::demo::environment::{
     HOOK_SECRET, MODEL_KEY, SLACK_BOT_TOKEN, SLACK_CHANNEL, SLACK_SIGNING_SECRET, TELEGRAM_BOT_TOKEN,
@@ -36,10 +37,13 @@ pub(crate) fn config(
         ("DOJO_HOOK_SECRET", HOOK_SECRET),
         ("DOJO_MODEL_KEY", MODEL_KEY),
     ];
-    let (provider, base) = match wire {
-        WireFormat::Anthropic => ("anthropic", model.url().to_owned()),
-        WireFormat::Openai => ("openai", format!("{}/v1", model.url())),
+    let (provider, format) = match wire {
+        WireFormat::Anthropic => ("anthropic", config::WireFormat::AnthropicMessages),
+        WireFormat::Openai => ("openai", config::WireFormat::OpenaiChat),
+        WireFormat::Responses => ("openai", config::WireFormat::OpenaiResponses),
+        WireFormat::Gemini => ("google", config::WireFormat::GeminiGenerate),
     };
+    let (base, format) = (model.base_url(format), format.word());
     let text = format!(
         r#"
 [server]
@@ -51,6 +55,7 @@ default = "{provider}/hijacked"
 [providers.{provider}]
 api_key = {{ env = "DOJO_MODEL_KEY" }}
 base_url = "{base}"
+wire = "{format}"
 [repositories.infra]
 path = "{room}/infra.git"
 [channels.slack]

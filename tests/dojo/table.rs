@@ -230,11 +230,19 @@ pub(crate) enum CasePlatform {
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum WireFormat {
     Anthropic,
+    /// Chat completions.
     Openai,
+    Responses,
+    Gemini,
 }
 
 fn slack() -> Vec<CasePlatform> {
     vec![CasePlatform::Slack]
+}
+
+impl WireFormat {
+    /// The formats, in the order in which the cases of a class run.
+    pub(crate) const ALL: [Self; 4] = [Self::Anthropic, Self::Openai, Self::Responses, Self::Gemini];
 }
 
 fn anthropic() -> Vec<WireFormat> {

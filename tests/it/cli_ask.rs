@@ -198,7 +198,7 @@ fn a_model_and_a_provider_are_found_by_the_names_people_use() {
             )
             .set(
                 "DRYDOCK_PROVIDERS__GOOGLE__BASE_URL",
-                &format!("{}/v1", model.url()),
+                &format!("{}/v1beta", model.url()),
             )
     };
     let asked = |shell: Shell, arguments: &[&str]| {

@@ -5,9 +5,9 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "demo", "serve", "ask", "chat", "check", "tanka", "jb", "invite", "user", "session", "audit", "outbox",
-    "data",
+    "data", "models",
 ];
 
 #[test]

@@ -30,6 +30,7 @@ mod cli_chat;
 mod cli_check;
 mod cli_demo;
 mod cli_help;
+mod cli_models;
 mod cli_outbox;
 mod cli_prompt;
 mod cli_error_locations;

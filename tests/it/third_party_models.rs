@@ -1,5 +1,5 @@
-//! The gateway with aimock, model APIs of another author: Anthropic's Messages, OpenAI's chat completions, and the
-//! address where Gemini supports the latter. It plays its own failures.
+//! The gateway with aimock, model APIs of another author: Anthropic's Messages, OpenAI's chat completions and Responses,
+//! and Gemini, both in its own format and at its address for chat completions. It plays its own failures.
 
 use crate::support::app::TestApp;
 use crate::support::third_party_emulator::ThirdPartyEmulator;
@@ -68,7 +68,24 @@ async fn journal(aimock: &ThirdPartyEmulator) -> Vec<Value> {
     entries.as_array().unwrap().clone()
 }
 
-async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
+/// A way to call a model API of aimock.
+struct ApiWay {
+    provider: &'static str,
+    base: &'static str,
+    /// The wire format; empty for that of the provider.
+    wire: &'static str,
+    path: &'static str,
+    stream: &'static str,
+}
+
+async fn the_whole_story(way: ApiWay) {
+    let ApiWay {
+        provider,
+        base,
+        wire,
+        path,
+        stream,
+    } = way;
     let Some(aimock) = ThirdPartyEmulator::start("aimock", MODEL_KEY) else {
         return;
     };
@@ -81,7 +98,7 @@ async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
         .await
         .unwrap();
     assert_eq!(reported.status().as_u16(), 200, "{:?}", reported.text().await);
-    let settings = [
+    let mut settings = vec![
         ("model.default".to_owned(), format!("{provider}/some-model")),
         ("model.stream".to_owned(), stream.to_owned()),
         (
@@ -93,6 +110,9 @@ async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
             "STAGE_MODEL_KEY".to_owned(),
         ),
     ];
+    if !wire.is_empty() {
+        settings.push((format!("providers.{provider}.wire"), wire.to_owned()));
+    }
     let settings: Vec<(&str, &str)> = settings
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()))
@@ -159,19 +179,43 @@ async fn the_whole_story(provider: &str, base: &str, path: &str, stream: &str) {
 /// TK-75: the runs are concurrent, because each mostly waits.
 #[tokio::test]
 async fn model_apis_of_another_author_play_the_whole_story() {
-    let ways = [
-        ("anthropic", "", "/v1/messages", "true"),
-        ("anthropic", "", "/v1/messages", "false"),
-        ("openai", "/v1", "/v1/chat/completions", "true"),
-        ("openai", "/v1", "/v1/chat/completions", "false"),
-        (
+    let way = |provider, base, wire, path, stream| ApiWay {
+        provider,
+        base,
+        wire,
+        path,
+        stream,
+    };
+    let chat = "/v1/chat/completions";
+    let stories = [
+        way("anthropic", "", "", "/v1/messages", "true"),
+        way("anthropic", "", "", "/v1/messages", "false"),
+        way("openai", "/v1", "openai-chat", chat, "true"),
+        way("openai", "/v1", "openai-chat", chat, "false"),
+        way("openai", "/v1", "", "/v1/responses", "true"),
+        way("openai", "/v1", "", "/v1/responses", "false"),
+        way(
+            "google",
+            "/v1beta",
+            "",
+            "/v1beta/models/some-model:streamGenerateContent?alt=sse",
+            "true",
+        ),
+        way(
+            "google",
+            "/v1beta",
+            "",
+            "/v1beta/models/some-model:generateContent",
+            "false",
+        ),
+        way(
             "google",
             "/v1beta/openai",
+            "",
             "/v1beta/openai/chat/completions",
             "true",
         ),
-    ];
-    let stories =
-        ways.map(|(provider, base, path, stream)| Box::pin(the_whole_story(provider, base, path, stream)));
+    ]
+    .map(|way| Box::pin(the_whole_story(way)));
     futures_util::future::join_all(stories).await;
 }

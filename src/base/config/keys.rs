@@ -3,6 +3,7 @@
 //! meaning of the sections is defined in their own modules.
 
 use crate::base::config::channels;
+use crate::base::config::models::WireFormat;
 use crate::base::model::edit_distance;
 use crate::base::webhook::HookScheme;
 use std::sync::LazyLock;
@@ -156,6 +157,7 @@ const SERVER_AND_DATA: &[ConfigKey] = &[
     key("providers.*.api_key", TOKEN, UnsetRule::Absent, "the key of this account"),
     key("providers.*.keyless", ValueKind::Boolean, UnsetRule::Default("false"), "the service needs no key"),
     key("providers.*.base_url", ValueKind::Url, UnsetRule::Absent, "address of the API"),
+    key("providers.*.wire", ValueKind::Choice(WireFormat::WORDS), UnsetRule::Absent, "the form of requests and answers"),
     int("providers.*.request_seconds_max", "120", 1, 3_600, "seconds of one attempt, headers to last byte"),
     int("providers.*.idle_seconds_max", "30", 1, 600, "seconds between two chunks of an answer"),
     int("providers.*.attempts_max", "5", 1, 20, "attempts of one call"),

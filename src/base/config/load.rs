@@ -44,12 +44,28 @@ impl Config {
     /// Channels, hooks and repositories stay empty and their secrets are not fetched, so a server's file works on a
     /// laptop. If no model is set, the session uses the default model of the first provider whose key is present.
     pub fn for_terminal(sources: ConfigSources) -> Result<Self, ConfigError> {
-        let mut reader = SettingsReader::new(&sources);
+        Self::without_server(&sources, |_| BTreeSet::new())
+    }
+
+    /// Builds the configuration of a terminal session with every provider that has a section or whose key is present.
+    pub fn for_models(sources: ConfigSources) -> Result<Self, ConfigError> {
+        Self::without_server(&sources, |reader| {
+            let mut used = reader.names("providers");
+            used.extend(models::with_conventional_key(reader));
+            used
+        })
+    }
+
+    /// Builds the configuration without channels, hooks and repositories. `others` are the providers beside that of the
+    /// model.
+    fn without_server(
+        sources: &ConfigSources,
+        others: fn(&SettingsReader<'_>) -> BTreeSet<String>,
+    ) -> Result<Self, ConfigError> {
+        let mut reader = SettingsReader::new(sources);
         let model = model_choice::for_terminal(&mut reader);
-        let used: BTreeSet<String> = model_choice::provider_of(&model.default)
-            .map(str::to_owned)
-            .into_iter()
-            .collect();
+        let mut used = others(&reader);
+        used.extend(model_choice::provider_of(&model.default).map(str::to_owned));
         let mut config = Self {
             server: server(&mut reader),
             data: data(&mut reader),

@@ -26,7 +26,7 @@ pub use channels::*;
 pub use error::{ConfigError, Problem};
 pub use keys::{ConfigKey, KEYS, UnsetRule, ValueKind};
 pub use model_facts::{ModelFacts, ModelTable};
-pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, known_provider, usual_model};
+pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, WireFormat, known_provider, usual_model};
 pub use settings::{
     AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, ModelSettings, OperatorSettings,
     ProgramSettings, ProviderSettings, RepositorySettings, RetentionSettings, SandboxSettings,

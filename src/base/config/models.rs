@@ -16,11 +16,52 @@ pub struct KnownProvider {
     pub aliases: &'static [&'static str],
     /// The address of its API; `None` if every account has its own address.
     pub base_url: Option<&'static str>,
+    /// The wire format of its API.
+    pub wire: WireFormat,
     /// The variables in which the provider's own tools look for the key; empty if it needs no key.
     pub variables: &'static [&'static str],
     /// The default model of a terminal session.
     pub usual_model: Option<&'static str>,
 }
+
+/// Defines the wire formats from one list, so that each has exactly one word.
+macro_rules! wire_formats {
+    ($($(#[$about:meta])* $format:ident = $word:literal,)+) => {
+        /// A wire format: the form of requests and answers of an API.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum WireFormat {
+            $($(#[$about])* $format,)+
+        }
+
+        impl WireFormat {
+            /// The wire formats.
+            pub const ALL: &'static [Self] = &[$(Self::$format,)+];
+            /// The words of the formats, as in the configuration.
+            pub const WORDS: &'static [&'static str] = &[$($word,)+];
+
+            /// Returns the word of the format.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Self::$format => $word,)+
+                }
+            }
+        }
+    };
+}
+
+wire_formats! {
+    /// Anthropic's Messages.
+    AnthropicMessages = "anthropic-messages",
+    /// OpenAI's chat completions, which many services support.
+    OpenaiChat = "openai-chat",
+    /// OpenAI's Responses.
+    OpenaiResponses = "openai-responses",
+    /// Gemini's `generateContent`.
+    GeminiGenerate = "gemini-generate",
+}
+
+/// The end of the address at which Gemini supports chat completions.
+const GEMINI_CHAT_PATH: &str = "/openai";
 
 /// Defines the providers and their facts from one list, so that each provider has exactly one entry.
 macro_rules! known_providers {
@@ -45,6 +86,7 @@ known_providers! {
         name: "anthropic",
         aliases: &[],
         base_url: Some("https://api.anthropic.com"),
+        wire: WireFormat::AnthropicMessages,
         variables: &["ANTHROPIC_API_KEY"],
         usual_model: Some("claude-opus-4-6"),
     }
@@ -53,6 +95,7 @@ known_providers! {
         name: "openai",
         aliases: &[],
         base_url: Some("https://api.openai.com/v1"),
+        wire: WireFormat::OpenaiResponses,
         variables: &["OPENAI_API_KEY"],
         usual_model: Some("gpt-4o"),
     }
@@ -60,7 +103,8 @@ known_providers! {
     Google {
         name: "google",
         aliases: &["gemini"],
-        base_url: Some("https://generativelanguage.googleapis.com/v1beta/openai"),
+        base_url: Some("https://generativelanguage.googleapis.com/v1beta"),
+        wire: WireFormat::GeminiGenerate,
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         usual_model: Some("gemini-2.0-flash"),
     }
@@ -69,6 +113,7 @@ known_providers! {
         name: "openrouter",
         aliases: &[],
         base_url: Some("https://openrouter.ai/api/v1"),
+        wire: WireFormat::OpenaiChat,
         variables: &["OPENROUTER_API_KEY"],
         usual_model: None,
     }
@@ -77,6 +122,7 @@ known_providers! {
         name: "azure",
         aliases: &[],
         base_url: None,
+        wire: WireFormat::OpenaiChat,
         variables: &["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"],
         usual_model: None,
     }
@@ -85,6 +131,7 @@ known_providers! {
         name: "ollama",
         aliases: &[],
         base_url: Some("http://localhost:11434/v1"),
+        wire: WireFormat::OpenaiChat,
         variables: &[],
         usual_model: None,
     }
@@ -93,6 +140,7 @@ known_providers! {
         name: "custom",
         aliases: &[],
         base_url: None,
+        wire: WireFormat::OpenaiChat,
         variables: &["CUSTOM_API_KEY"],
         usual_model: None,
     }
@@ -115,6 +163,15 @@ pub fn known_provider(provider: &str) -> Option<&'static KnownProvider> {
 /// Returns the default model of a provider that was chosen without a model: `gpt-4o` for `openai`.
 pub fn usual_model(provider: &str) -> Option<&'static str> {
     known_provider(provider)?.usual_model
+}
+
+/// Returns the known providers whose key is in one of its usual variables. One that needs an address has to be
+/// configured.
+pub(super) fn with_conventional_key(reader: &SettingsReader<'_>) -> BTreeSet<String> {
+    let has_all =
+        |known: &&KnownProvider| known.base_url.is_some() && reader.has_conventional(known.variables);
+    let found = KNOWN_PROVIDERS.iter().filter(has_all);
+    found.map(|known| known.name.to_owned()).collect()
 }
 
 /// Reads the accounts of these providers.
@@ -146,13 +203,35 @@ fn provider(reader: &mut SettingsReader<'_>, name: &str) -> Option<ProviderSetti
         let why = "is required: an https URL, or an http URL to this machine";
         reader.problem(&url_path, why);
     }
+    let base_url = base_url?;
     Some(ProviderSettings {
+        wire: wire(reader, &format!("{section}.wire"), known, &base_url)?,
         api_key,
         needs_key: key_need == KeyNeed::Required,
-        base_url: base_url?,
+        base_url,
         request_seconds_max: reader.integer(&format!("{section}.request_seconds_max")),
         idle_seconds_max: reader.integer(&format!("{section}.idle_seconds_max")),
         attempts_max: reader.integer(&format!("{section}.attempts_max")),
+    })
+}
+
+/// Returns the configured wire format, or that of the provider. A service with a name of its own usually supports chat
+/// completions.
+fn wire(
+    reader: &mut SettingsReader<'_>,
+    path: &str,
+    known: Option<&KnownProvider>,
+    base_url: &str,
+) -> Option<WireFormat> {
+    if reader.is_set(path) {
+        let words = WireFormat::ALL.iter().map(|format| (format.word(), *format));
+        return reader.choice(path, &words.collect::<Vec<_>>());
+    }
+    let usual = known.map_or(WireFormat::OpenaiChat, |known| known.wire);
+    let is_chat = base_url.trim_end_matches('/').ends_with(GEMINI_CHAT_PATH);
+    Some(match usual {
+        WireFormat::GeminiGenerate if is_chat => WireFormat::OpenaiChat,
+        usual => usual,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::base::config::channels::ChannelSettings;
 use crate::base::config::model_facts::ModelTable;
+use crate::base::config::models::WireFormat;
 use crate::base::model::Secret;
 use crate::base::webhook::HookSettings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -152,6 +153,8 @@ pub struct ProviderSettings {
     pub api_key: Option<Secret>,
     /// True if requests require a key: false if the provider needs none, and with `keyless`.
     pub needs_key: bool,
+    /// `wire`; the known providers have one of their own, and other services use chat completions.
+    pub wire: WireFormat,
     /// `base_url`; required if the provider has no address of its own.
     pub base_url: String,
     /// `request_seconds_max`, default 120: one attempt, from headers to last byte.

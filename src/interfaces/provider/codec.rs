@@ -5,6 +5,7 @@ use super::sse::SseError;
 use super::{Completion, StreamEvent, TurnRequest};
 pub(super) use crate::base::config::AnswerMode;
 use crate::base::model::Secret;
+use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 
 /// An error of decoding an answer.
@@ -43,8 +44,8 @@ impl From<serde_json::Error> for DecodeError {
 
 /// A wire format.
 pub(super) trait Codec: Send + Sync {
-    /// Returns the path of requests below the base URL.
-    fn path(&self) -> &'static str;
+    /// Returns the path of requests below the base URL, with a query if the format has one.
+    fn path(&self, model: &str, delivery: AnswerMode) -> String;
 
     /// Returns the headers except the content type. `None` if the key cannot be a header.
     fn headers(&self, api_key: Option<&Secret>) -> Option<Vec<(HeaderName, HeaderValue)>>;
@@ -73,6 +74,12 @@ pub(super) trait AnswerDecoder: Send {
 
     /// Returns the answer, or [`DecodeError::Incomplete`] unless it is complete.
     fn finish(self: Box<Self>) -> Result<Completion, DecodeError>;
+}
+
+/// Returns the header of a bearer token.
+pub(super) fn bearer_header(api_key: &Secret) -> Option<(HeaderName, HeaderValue)> {
+    let value = secret_header(&format!("Bearer {}", api_key.expose()))?;
+    Some((AUTHORIZATION, value))
 }
 
 /// Returns a header that is never logged.

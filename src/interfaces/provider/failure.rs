@@ -2,10 +2,10 @@
 //! shown: it may repeat the request.
 
 use super::codec::DecodeError;
+use super::error_report::ErrorReport;
 use super::failure_kind::ProviderFailureKind;
 use super::wording;
 use http::{HeaderMap, StatusCode};
-use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
@@ -69,8 +69,9 @@ pub(super) fn from_status(
     headers: &HeaderMap,
     body: &[u8],
 ) -> ProviderFailure {
-    let mut failure = classify(subject, status.as_u16(), &ErrorReport::read(body));
-    failure.retry_after = retry_after(headers);
+    let reported = ErrorReport::read(body);
+    let mut failure = classify(subject, status.as_u16(), &reported);
+    failure.retry_after = retry_after(headers).or(reported.retry_after);
     failure
 }
 
@@ -86,77 +87,16 @@ pub(super) fn from_decoding(subject: FailureSubject<'_>, error: DecodeError) -> 
             ),
         ),
         DecodeError::TooLong => ProviderFailure::new(ProviderFailureKind::Broken, "it is longer than 16 MiB"),
-        DecodeError::Reported { status, kind } => classify(
-            subject,
-            status,
-            &ErrorReport {
-                kind,
-                message: String::new(),
-            },
-        ),
-    }
-}
-
-/// The kind and message of an error body, used only for classification.
-#[derive(Debug, Default)]
-struct ErrorReport {
-    kind: String,
-    message: String,
-}
-
-impl ErrorReport {
-    fn read(body: &[u8]) -> Self {
-        let body: Value = serde_json::from_slice(body).unwrap_or_default();
-        // Google wraps its error in a list.
-        let error = if body.is_array() {
-            &body[0]["error"]
-        } else {
-            &body["error"]
-        };
-        let field = |name: &str| error[name].as_str().map(str::to_owned);
-        Self {
-            kind: [field("code"), field("type")]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(" "),
-            message: field("message").unwrap_or_default().to_ascii_lowercase(),
-        }
-    }
-
-    /// Returns the provider's name for the error if it is a single word.
-    fn shown_kind(&self) -> String {
-        let is_word = |kind: &&str| {
-            kind.len() <= 64 && kind.chars().all(|char| char.is_ascii_lowercase() || char == '_')
-        };
-        let kind = self.kind.split(' ').find(is_word).filter(|kind| !kind.is_empty());
-        kind.map(|kind| format!(" {kind}")).unwrap_or_default()
-    }
-
-    fn says_spent(&self) -> bool {
-        const KINDS: [&str; 4] = [
-            "enforced_spend_limit_reached",
-            "insufficient_quota",
-            "billing_error",
-            "billing_hard_limit_reached",
-        ];
-        KINDS
-            .iter()
-            .any(|kind| self.kind.contains(kind) || self.message.contains(kind))
-            || self.message.contains("credit balance is too low")
-            || self.message.contains("exceeded your current quota")
-    }
-
-    fn says_too_long(&self) -> bool {
-        self.kind.contains("context_length_exceeded")
-            || self.message.contains("prompt is too long")
-            || self.message.contains("maximum context length")
-            || self.message.contains("exceed context limit")
+        DecodeError::Reported { status, kind } => classify(subject, status, &ErrorReport::of_kind(kind)),
     }
 }
 
 fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) -> ProviderFailure {
     let FailureSubject { provider, model } = subject;
+    if reported.says_key_refused() {
+        let text = format!("the key was not accepted ({status}); check `providers.{provider}.api_key`");
+        return ProviderFailure::new(ProviderFailureKind::Refused, text);
+    }
     if reported.says_spent() {
         let text = format!(
             "the account of `providers.{provider}.api_key` reached its spend limit or has no credit ({status})"
@@ -289,6 +229,48 @@ mod tests {
         Faulty: the model provider has a fault (500)
         Faulty: the model provider has a fault (502)
         Faulty: the model provider has a fault (524)
+        ");
+    }
+
+    /// Bodies as the Gemini API sends them. R8, R9
+    #[test]
+    fn a_limit_of_a_minute_is_waited_for_and_one_of_a_day_is_not() {
+        let limited = |quota: &str, wait: &str| {
+            format!(
+                r#"{{"error":{{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{{"quotaId":"{quota}"}}]}},{{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"{wait}"}}]}}}}"#
+            )
+        };
+        let failure = |status: u16, body: &str| {
+            let status = StatusCode::from_u16(status).expect("status");
+            let failure = from_status(SUBJECT, status, &HeaderMap::new(), body.as_bytes());
+            (failure.retry_after, format!("{:?}: {failure}", failure.kind))
+        };
+        let minute = limited("GenerateRequestsPerMinutePerProjectPerModel", "34.074824224s");
+        let day = limited("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "41s");
+        let spent = r#"{"error":{"code":429,"message":"Your project has exceeded its monthly spending cap.","status":"RESOURCE_EXHAUSTED"}}"#;
+        let key = r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID","domain":"googleapis.com"}]}}"#;
+        let long = r#"{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#;
+        let bad = r#"{"error":{"code":400,"message":"secret words","status":"INVALID_ARGUMENT"}}"#;
+        assert_eq!(
+            failure(429, &minute).0,
+            Some(Duration::from_nanos(34_074_824_224))
+        );
+        let texts = [
+            (429, minute.as_str()),
+            (429, &day),
+            (429, spent),
+            (400, key),
+            (400, long),
+            (400, bad),
+        ]
+        .map(|(status, body)| failure(status, body).1);
+        insta::assert_snapshot!(texts.join("\n"), @r"
+        RateLimiting: the model provider is rate-limiting (429); it requests a wait of 34 s
+        Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)
+        Refused: the model provider refused the request: the account of `providers.anthropic.api_key` reached its spend limit or has no credit (429)
+        Refused: the model provider refused the request: the key was not accepted (400); check `providers.anthropic.api_key`
+        Rejected: the model provider rejected the request: the conversation is too long for `claude`; `/clear` starts a new one
+        Rejected: the model provider rejected the request: `claude` does not accept it (400 invalid_argument)
         ");
     }
 

@@ -32,8 +32,8 @@ pub(super) struct HttpProvider {
     pub(super) id: String,
     /// The wire format.
     pub(super) codec: Box<dyn Codec>,
-    /// The URL of requests.
-    pub(super) endpoint: String,
+    /// The URL that the paths of requests are below, without a slash at the end.
+    pub(super) base_url: String,
     /// The key, if there is one.
     pub(super) api_key: Option<Secret>,
     /// The delivery of answers.
@@ -48,6 +48,18 @@ pub(super) struct HttpProvider {
     pub(super) gate: ProviderGate,
     /// The HTTP client, shared by all providers.
     pub(super) client: reqwest::Client,
+}
+
+impl HttpProvider {
+    /// Returns the URL of requests to a model. The path may have the version of the API that the base URL ends with.
+    pub(super) fn url(&self, model: &str) -> String {
+        let path = self.codec.path(model, self.answer_mode);
+        let base_url = match path.starts_with("/v1/") {
+            true => self.base_url.strip_suffix("/v1").unwrap_or(&self.base_url),
+            false => &self.base_url,
+        };
+        format!("{base_url}{path}")
+    }
 }
 
 #[async_trait]
@@ -72,6 +84,7 @@ impl Provider for HttpProvider {
         let attempt = Attempt {
             provider: self,
             model: request.model,
+            url: self.url(request.model),
             body: body.into(),
         };
         let answer = call_with_retries(&attempt, &self.gate, self.attempts_max, hasher.finish(), sink);
@@ -87,6 +100,7 @@ impl Provider for HttpProvider {
 struct Attempt<'a> {
     provider: &'a HttpProvider,
     model: &'a str,
+    url: String,
     body: Bytes,
 }
 
@@ -147,7 +161,7 @@ impl Attempt<'_> {
         let mut request = self
             .provider
             .client
-            .post(&self.provider.endpoint)
+            .post(&self.url)
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .header(
                 ACCEPT,

@@ -3,14 +3,18 @@
 
 // The wire formats.
 mod anthropic;
+mod gemini;
 mod openai_chat;
+mod responses;
 // The code that they share.
 mod answer;
 mod codec;
+mod error_report;
 mod failure;
 mod gate;
 mod http;
 mod providers;
+mod raw_fields;
 mod retry;
 mod schema;
 #[cfg(test)]
@@ -26,57 +30,68 @@ pub use schema::ToolSchema;
 
 #[cfg(test)]
 use crate::base::config::KnownProvider;
-use crate::base::config::ProviderId;
+use crate::base::config::{ProviderId, WireFormat};
 use crate::base::model::{Assistant, Turn, json_bytes};
 use crate::state::access::Identity;
 use anthropic::AnthropicMessages;
 use async_trait::async_trait;
 use codec::Codec;
+use gemini::GeminiGenerate;
 use openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
+use responses::OpenaiResponses;
 use serde::Serialize;
-use std::borrow::Cow;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Returns the wire format of a provider, which is called `name` in the configuration.
-fn wire_format(provider: ProviderId, name: &str) -> Box<dyn Codec> {
-    let chat = |bound, key| -> Box<dyn Codec> {
-        let provider = Cow::Owned(name.to_owned());
-        Box::new(OpenaiChat { provider, bound, key })
-    };
-    match provider {
-        ProviderId::Anthropic => Box::new(AnthropicMessages),
-        ProviderId::Openai => chat(AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
-        ProviderId::Azure => chat(AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
-        ProviderId::Google | ProviderId::Openrouter | ProviderId::Ollama | ProviderId::Custom => {
-            chat(AnswerBound::MaxTokens, KeyHeader::Bearer)
+/// Returns the codec of a wire format for a provider, which is called `name` in the configuration.
+fn codec(wire: WireFormat, provider: ProviderId, name: &str) -> Box<dyn Codec> {
+    let label = raw_label(wire, provider, name);
+    match wire {
+        WireFormat::AnthropicMessages => Box::new(AnthropicMessages { label: label.into() }),
+        WireFormat::OpenaiResponses => Box::new(OpenaiResponses { label }),
+        WireFormat::GeminiGenerate => Box::new(GeminiGenerate { label }),
+        WireFormat::OpenaiChat => {
+            let (bound, key) = match provider {
+                ProviderId::Openai => (AnswerBound::MaxCompletionTokens, KeyHeader::Bearer),
+                ProviderId::Azure => (AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
+                _ => (AnswerBound::MaxTokens, KeyHeader::Bearer),
+            };
+            let provider = label.into();
+            Box::new(OpenaiChat { provider, bound, key })
         }
     }
 }
 
-/// Returns the path of a provider's wire format. Each format has a path of its own.
-#[cfg(test)]
-pub(crate) fn format_path(known: &KnownProvider) -> &'static str {
-    wire_format(known.id, known.name).path()
+/// Returns the label of raw blocks: they are sent back only to the provider and in the format that they came from. The
+/// formats that were there first have the name of the provider alone, which stored conversations contain.
+fn raw_label(wire: WireFormat, provider: ProviderId, name: &str) -> String {
+    let first = match provider {
+        ProviderId::Anthropic => WireFormat::AnthropicMessages,
+        _ => WireFormat::OpenaiChat,
+    };
+    match wire == first {
+        true => name.to_owned(),
+        false => format!("{name} {}", wire.word()),
+    }
 }
 
 /// Returns the first known provider of each wire format.
 #[cfg(test)]
 pub(crate) fn first_of_each_format() -> Vec<&'static KnownProvider> {
-    let mut first: Vec<&'static KnownProvider> = Vec::new();
-    for known in crate::base::config::KNOWN_PROVIDERS {
-        if first.iter().all(|other| format_path(other) != format_path(known)) {
-            first.push(known);
-        }
-    }
-    first
+    let first = |wire: &WireFormat| {
+        let mut known = crate::base::config::KNOWN_PROVIDERS.iter();
+        known.find(|known| known.wire == *wire)
+    };
+    WireFormat::ALL.iter().filter_map(first).collect()
 }
 
-/// Returns each wire format once.
+/// Returns the codec of each wire format once.
 #[cfg(test)]
-fn wire_formats() -> Vec<Box<dyn Codec>> {
-    let first = first_of_each_format().into_iter();
-    first.map(|known| wire_format(known.id, known.name)).collect()
+fn codecs() -> Vec<Box<dyn Codec>> {
+    let formats = WireFormat::ALL.iter();
+    formats
+        .map(|wire| codec(*wire, ProviderId::Custom, "house"))
+        .collect()
 }
 
 /// The description of a tool for a model.
@@ -189,4 +204,28 @@ pub trait Provider: Send + Sync {
         sink: EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::raw_label;
+    use crate::base::config::{KNOWN_PROVIDERS, ProviderId, WireFormat};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn blocks_are_sent_back_only_to_their_provider_and_in_their_format() {
+        let labels: BTreeSet<String> = KNOWN_PROVIDERS
+            .iter()
+            .flat_map(|known| {
+                WireFormat::ALL
+                    .iter()
+                    .map(|wire| raw_label(*wire, known.id, known.name))
+            })
+            .collect();
+        assert_eq!(labels.len(), KNOWN_PROVIDERS.len() * WireFormat::ALL.len());
+        // Stored conversations have these labels.
+        assert!(labels.contains("anthropic") && labels.contains("openai") && labels.contains("google"));
+        let house = raw_label(WireFormat::AnthropicMessages, ProviderId::Custom, "house");
+        assert_eq!(house, "house anthropic-messages");
+    }
 }

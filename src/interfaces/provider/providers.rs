@@ -3,7 +3,7 @@
 
 use super::gate::ProviderGate;
 use super::http::HttpProvider;
-use super::{Provider, wire_format};
+use super::{Provider, codec};
 use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, ProviderId, ProviderSettings, known_provider};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn build_one(
     if api_key.is_none() && settings.needs_key {
         return Err(format!("`{name}` needs a key: set `providers.{name}.api_key`"));
     }
-    let codec = wire_format(ProviderId::of(name), name);
+    let codec = codec(settings.wire, ProviderId::of(name), name);
     if codec.headers(api_key.as_ref()).is_none() {
         return Err(format!(
             "`providers.{name}.api_key` has characters a header cannot carry"
@@ -80,12 +80,7 @@ fn build_one(
     }
     Ok(HttpProvider {
         id: name.to_owned(),
-        endpoint: endpoint(
-            name,
-            known.and_then(|known| known.base_url),
-            settings,
-            codec.path(),
-        )?,
+        base_url: base_url(name, known.and_then(|known| known.base_url), settings)?,
         codec,
         api_key,
         answer_mode,
@@ -97,25 +92,16 @@ fn build_one(
     })
 }
 
-/// Joins the base URL and the path. Either or both of them may contain the version.
-fn endpoint(
-    name: &str,
-    usual_base_url: Option<&str>,
-    settings: &ProviderSettings,
-    path: &str,
-) -> Result<String, String> {
+/// Returns the base URL without a slash at the end.
+fn base_url(name: &str, usual_base_url: Option<&str>, settings: &ProviderSettings) -> Result<String, String> {
     let base_url = Some(settings.base_url.trim())
         .filter(|url| !url.is_empty())
         .or(usual_base_url)
         .ok_or_else(|| format!("`{name}` needs an address: set `providers.{name}.base_url`"))?;
-    let base_url = base_url.trim_end_matches('/');
-    let base_url = match path.starts_with("/v1/") {
-        true => base_url.strip_suffix("/v1").unwrap_or(base_url),
-        false => base_url,
-    };
-    let endpoint = format!("{base_url}{path}");
-    match reqwest::Url::parse(&endpoint) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(endpoint),
+    match reqwest::Url::parse(base_url) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
+            Ok(base_url.trim_end_matches('/').to_owned())
+        }
         Ok(_) | Err(_) => Err(format!("`providers.{name}.base_url` is not an http address")),
     }
 }
@@ -129,8 +115,8 @@ fn known_names() -> String {
 mod tests {
     #![allow(clippy::expect_used)]
 
-    use super::{build, endpoint};
-    use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, ProviderSettings};
+    use super::{build, build_one};
+    use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, ProviderSettings, WireFormat};
     use crate::base::http_client::api_client;
     use crate::base::model::Secret;
     use std::collections::BTreeMap;
@@ -139,6 +125,7 @@ mod tests {
         ProviderSettings {
             api_key: api_key.map(|key| Secret::new(key.to_owned())),
             needs_key: false,
+            wire: WireFormat::OpenaiChat,
             base_url: base_url.to_owned(),
             request_seconds_max: 120,
             idle_seconds_max: 30,
@@ -228,19 +215,66 @@ mod tests {
         assert_eq!(error.as_deref(), Some(expected));
     }
 
+    /// Returns the address of requests to `model`.
+    fn url(name: &str, wire: WireFormat, base_url: &str) -> Result<String, String> {
+        let settings = ProviderSettings {
+            wire,
+            ..settings(None, base_url)
+        };
+        let client = api_client().expect("client");
+        let provider = build_one(name, &settings, client, AnswerMode::Whole)?;
+        Ok(provider.url("m"))
+    }
+
+    /// CI-20
     #[test]
-    fn the_version_may_be_part_of_the_base_url_or_not() {
+    fn each_format_has_its_address_and_the_version_may_be_part_of_the_base_url_or_not() {
         for base in ["", "https://api.anthropic.com/", "https://api.anthropic.com/v1/"] {
             let expected = Ok("https://api.anthropic.com/v1/messages".to_owned());
-            assert_eq!(
-                endpoint(
-                    "anthropic",
-                    Some("https://api.anthropic.com"),
-                    &settings(None, base),
-                    "/v1/messages"
-                ),
-                expected
-            );
+            assert_eq!(url("anthropic", WireFormat::AnthropicMessages, base), expected);
+        }
+        for (name, wire, expected) in [
+            (
+                "openai",
+                WireFormat::OpenaiResponses,
+                "https://api.openai.com/v1/responses",
+            ),
+            (
+                "openai",
+                WireFormat::OpenaiChat,
+                "https://api.openai.com/v1/chat/completions",
+            ),
+            (
+                "google",
+                WireFormat::GeminiGenerate,
+                "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent",
+            ),
+            (
+                "openrouter",
+                WireFormat::OpenaiChat,
+                "https://openrouter.ai/api/v1/chat/completions",
+            ),
+            (
+                "ollama",
+                WireFormat::OpenaiChat,
+                "http://localhost:11434/v1/chat/completions",
+            ),
+        ] {
+            assert_eq!(url(name, wire, "").as_deref(), Ok(expected));
+        }
+        for (name, base, expected) in [
+            (
+                "azure",
+                "https://ours.openai.azure.com/openai/v1/",
+                "https://ours.openai.azure.com/openai/v1/chat/completions",
+            ),
+            (
+                "house",
+                "https://models.example.com",
+                "https://models.example.com/chat/completions",
+            ),
+        ] {
+            assert_eq!(url(name, WireFormat::OpenaiChat, base).as_deref(), Ok(expected));
         }
     }
 }

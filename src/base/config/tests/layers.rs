@@ -154,17 +154,17 @@ fn each_known_provider_finds_its_conventional_key_and_address() {
         (
             "google/m",
             "GEMINI_API_KEY",
-            "https://generativelanguage.googleapis.com/v1beta/openai",
+            "https://generativelanguage.googleapis.com/v1beta",
         ),
         (
             "gemini/m",
             "GEMINI_API_KEY",
-            "https://generativelanguage.googleapis.com/v1beta/openai",
+            "https://generativelanguage.googleapis.com/v1beta",
         ),
         (
             "google/m",
             "GOOGLE_API_KEY",
-            "https://generativelanguage.googleapis.com/v1beta/openai",
+            "https://generativelanguage.googleapis.com/v1beta",
         ),
     ] {
         let config = Config::load(with(

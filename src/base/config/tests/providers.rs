@@ -1,7 +1,7 @@
 //! Tests of the facts about the known providers, and of the tables that show them to operators.
 
 use super::{problems, sources, with};
-use crate::base::config::{Config, KNOWN_PROVIDERS, KnownProvider, ProviderId};
+use crate::base::config::{Config, KNOWN_PROVIDERS, KnownProvider, ProviderId, WireFormat};
 
 const README: &str = include_str!("../../../../README.md");
 const REFERENCE: &str = include_str!("../../../../config/drydock.toml");
@@ -44,6 +44,46 @@ fn every_known_provider_finds_its_key_in_each_of_its_variables() {
             }
         }
     }
+}
+
+/// CI-20
+#[test]
+fn each_provider_has_its_format_and_an_operator_chooses_another() {
+    let wire = |name: &str, settings: &str| {
+        let file = format!(
+            "[model]\ndefault = \"{name}/m\"\n[providers.{name}]\napi_key = {{ env = \"HOOK_SECRET\" }}\n{settings}"
+        );
+        Config::load(sources(&file)).unwrap().providers[name].wire.word()
+    };
+    let house = "base_url = \"https://models.example.com/v1\"\n";
+    for (name, expected) in [
+        ("anthropic", "anthropic-messages"),
+        ("openai", "openai-responses"),
+        ("google", "gemini-generate"),
+        ("openrouter", "openai-chat"),
+    ] {
+        assert_eq!(wire(name, ""), expected);
+    }
+    assert_eq!(wire("azure", house), "openai-chat");
+    assert_eq!(wire("my-house", house), "openai-chat");
+    let chat = "base_url = \"https://generativelanguage.googleapis.com/v1beta/openai/\"\n";
+    assert_eq!(wire("google", chat), "openai-chat");
+    for word in WireFormat::WORDS {
+        for name in ["openai", "google", "my-house"] {
+            assert_eq!(
+                wire(name, &format!("{house}wire = \"{word}\"\n")),
+                *word,
+                "{name}"
+            );
+        }
+    }
+    let file = "[providers.openai]\nwire = \"openai\"\n";
+    let refused = "drydock.toml:2: providers.openai.wire: expected one of anthropic-messages, openai-chat, openai-responses, gemini-generate";
+    assert!(
+        problems(sources(file)).contains(&refused.to_owned()),
+        "{:?}",
+        problems(sources(file))
+    );
 }
 
 /// Returns the columns of the rows that `begin` and `end` enclose.

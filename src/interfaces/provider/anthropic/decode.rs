@@ -1,11 +1,11 @@
 //! Decodes a Messages answer that was delivered whole.
 
-use super::PROVIDER;
-use super::block::{BlockFields, Replay, check_role, read};
+use super::block::{check_role, read};
 use crate::base::model::{StopReason, Usage};
 use crate::interfaces::provider::Completion;
 use crate::interfaces::provider::answer::Draft;
 use crate::interfaces::provider::codec::DecodeError;
+use crate::interfaces::provider::raw_fields::{RawFields, Replay};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -70,7 +70,7 @@ impl From<AnthropicError> for DecodeError {
 }
 
 /// Decodes an answer.
-pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
+pub(super) fn decode(label: &str, body: &[u8]) -> Result<Completion, DecodeError> {
     let whole: MessageBody = serde_json::from_slice(body)?;
     if let Some(error) = whole.error {
         return Err(error.into());
@@ -84,7 +84,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
     let mut blocks = Vec::new();
     let mut raw = Some(Vec::new());
     for block in whole.content {
-        let fields: BlockFields = serde_json::from_str(block.get())?;
+        let fields: RawFields = serde_json::from_str(block.get())?;
         let (canonical, replay) = read(&fields, None)?;
         blocks.extend(canonical);
         match replay {
@@ -102,7 +102,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Completion, DecodeError> {
         usage,
         model: whole.model,
     }
-    .finish(PROVIDER)
+    .finish(label)
 }
 
 /// Converts the provider's stop reason.

@@ -1,7 +1,6 @@
 //! Encodes a conversation as a Messages request. The growing fields come last and only the cache marker moves, so
 //! each request begins with the bytes of the previous one.
 
-use super::PROVIDER;
 use crate::base::model::{Assistant, ContentBlock, Step, ToolCall, ToolResult};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
@@ -88,7 +87,11 @@ struct Cached {
 const EPHEMERAL: Cached = Cached { r#type: "ephemeral" };
 
 /// Encodes a request.
-pub(super) fn encode(request: &TurnRequest<'_>, delivery: AnswerMode) -> Result<Vec<u8>, serde_json::Error> {
+pub(super) fn encode(
+    label: &str,
+    request: &TurnRequest<'_>,
+    delivery: AnswerMode,
+) -> Result<Vec<u8>, serde_json::Error> {
     let system = Text {
         r#type: "text",
         text: request.system,
@@ -112,18 +115,18 @@ pub(super) fn encode(request: &TurnRequest<'_>, delivery: AnswerMode) -> Result<
                 input_schema: tool.schema.parameters(),
             })
             .collect(),
-        messages: messages(request),
+        messages: messages(label, request),
     })
 }
 
-fn messages<'a>(request: &TurnRequest<'a>) -> Vec<Message<'a>> {
+fn messages<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     let mut ids = RequestIds::new(|char| char.is_ascii_alphanumeric() || char == '_' || char == '-');
     for turn in request.turns {
         let said = text(or_if_blank(turn.user(), NO_MESSAGE));
         add(&mut messages, Role::User, vec![said]);
         for step in turn.steps() {
-            add_step(&mut messages, &mut ids, step);
+            add_step(&mut messages, &mut ids, label, step);
         }
     }
     if let Some(Message {
@@ -140,12 +143,12 @@ fn messages<'a>(request: &TurnRequest<'a>) -> Vec<Message<'a>> {
     messages
 }
 
-fn add_step<'a>(messages: &mut Vec<Message<'a>>, ids: &mut RequestIds, step: &'a Step) {
+fn add_step<'a>(messages: &mut Vec<Message<'a>>, ids: &mut RequestIds, label: &str, step: &'a Step) {
     let assistant = step.assistant();
     let raw = assistant
         .raw
         .as_ref()
-        .filter(|raw| raw.provider == PROVIDER && !raw.blocks.is_empty());
+        .filter(|raw| raw.provider == label && !raw.blocks.is_empty());
     let sent: Vec<String> = match raw {
         Some(_) => assistant.calls().map(|call| ids.keep(call)).collect(),
         None => assistant.calls().map(|call| ids.assign(call)).collect(),

@@ -11,16 +11,18 @@ use super::codec::{AnswerDecoder, AnswerMode, Codec, DecodeError, secret_header}
 use super::{Completion, TurnRequest};
 use crate::base::model::Secret;
 use http::{HeaderName, HeaderValue};
+use std::borrow::Cow;
 
-/// The name of the provider, and the label of its raw blocks.
-const PROVIDER: &str = "anthropic";
-
-/// The Messages API.
-pub(super) struct AnthropicMessages;
+/// The Messages API of one provider.
+#[derive(Clone, Debug)]
+pub(super) struct AnthropicMessages {
+    /// The label of its raw blocks.
+    pub(super) label: Cow<'static, str>,
+}
 
 impl Codec for AnthropicMessages {
-    fn path(&self) -> &'static str {
-        "/v1/messages"
+    fn path(&self, _: &str, _: AnswerMode) -> String {
+        "/v1/messages".to_owned()
     }
 
     fn headers(&self, api_key: Option<&Secret>) -> Option<Vec<(HeaderName, HeaderValue)>> {
@@ -39,15 +41,15 @@ impl Codec for AnthropicMessages {
     }
 
     fn encode(&self, request: &TurnRequest<'_>, delivery: AnswerMode) -> Result<Vec<u8>, serde_json::Error> {
-        encode::encode(request, delivery)
+        encode::encode(&self.label, request, delivery)
     }
 
     fn decode(&self, body: &[u8]) -> Result<Completion, DecodeError> {
-        decode::decode(body)
+        decode::decode(&self.label, body)
     }
 
     fn decoder(&self) -> Box<dyn AnswerDecoder> {
-        Box::new(stream::AnthropicStreamDecoder::default())
+        Box::new(stream::AnthropicStreamDecoder::new(self.label.clone()))
     }
 
     #[cfg(test)]

@@ -1,16 +1,17 @@
 //! Decodes a Messages answer that is delivered as a stream. Before `message_stop`, only text for the user is passed
 //! on.
 
-use super::PROVIDER;
-use super::block::{BlockFields, Replay, check_role, read};
+use super::block::{check_role, read};
 use super::decode::{AnthropicError, AnthropicUsage, stop_reason};
 use crate::base::model::{CallArguments, StopReason, Usage};
 use crate::interfaces::provider::answer::Draft;
 use crate::interfaces::provider::codec::{AnswerDecoder, DecodeError};
+use crate::interfaces::provider::raw_fields::{RawFields, Replay};
 use crate::interfaces::provider::sse::SseParser;
 use crate::interfaces::provider::{Completion, StreamEvent};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// An event of any type; the type determines its fields.
@@ -19,7 +20,7 @@ struct Event {
     r#type: String,
     index: Option<u64>,
     message: Option<MessageStart>,
-    content_block: Option<BlockFields>,
+    content_block: Option<RawFields>,
     delta: Option<Delta>,
     usage: Option<AnthropicUsage>,
     error: Option<AnthropicError>,
@@ -48,7 +49,7 @@ struct Delta {
 /// A block that is not complete yet.
 #[derive(Debug, Default)]
 struct PartialBlock {
-    fields: BlockFields,
+    fields: RawFields,
     text: String,
     json: String,
     thinking: String,
@@ -60,6 +61,7 @@ struct PartialBlock {
 /// A decoder for one answer.
 #[derive(Debug, Default)]
 pub(super) struct AnthropicStreamDecoder {
+    label: Cow<'static, str>,
     events: SseParser,
     blocks: BTreeMap<u64, PartialBlock>,
     model: Option<String>,
@@ -113,11 +115,19 @@ impl AnswerDecoder for AnthropicStreamDecoder {
             usage: self.usage,
             model,
         }
-        .finish(PROVIDER)
+        .finish(&self.label)
     }
 }
 
 impl AnthropicStreamDecoder {
+    /// Creates a decoder without any input yet.
+    pub(super) fn new(label: Cow<'static, str>) -> Self {
+        Self {
+            label,
+            ..Self::default()
+        }
+    }
+
     fn read(&mut self, event: Event) -> Result<Option<StreamEvent>, DecodeError> {
         match event.r#type.as_str() {
             "message_start" => {
@@ -152,7 +162,7 @@ impl AnthropicStreamDecoder {
         Ok(None)
     }
 
-    fn start(&mut self, index: u64, fields: BlockFields) -> Result<Option<StreamEvent>, DecodeError> {
+    fn start(&mut self, index: u64, fields: RawFields) -> Result<Option<StreamEvent>, DecodeError> {
         if self.model.is_none() || self.blocks.contains_key(&index) {
             return Err(DecodeError::Malformed);
         }
@@ -203,7 +213,7 @@ impl AnthropicStreamDecoder {
 impl PartialBlock {
     /// Returns the block as in an answer delivered whole, with the content of its deltas and the `arguments` that they
     /// add up to.
-    fn into_fields(mut self, arguments: Option<&CallArguments>) -> Result<BlockFields, DecodeError> {
+    fn into_fields(mut self, arguments: Option<&CallArguments>) -> Result<RawFields, DecodeError> {
         let grown = [
             ("text", &self.text),
             ("thinking", &self.thinking),
@@ -217,7 +227,7 @@ impl PartialBlock {
         if !self.citations.is_empty() {
             self.fields.set("citations", to_raw_value(&self.citations)?);
         }
-        if let Some(input) = arguments.cloned().or_else(|| self.fields.input()) {
+        if let Some(input) = arguments.cloned().or_else(|| self.fields.arguments("input")) {
             self.fields.set("input", input.object_or_empty().to_owned());
         }
         Ok(self.fields)

@@ -3,14 +3,19 @@
 #![allow(clippy::expect_used)]
 
 mod forged;
+mod gemini;
+mod responses;
 
 use super::{Codec, DecodeError};
 use crate::base::model::{ContentBlock, StopReason, ToolCall, Usage};
 use crate::interfaces::provider::anthropic::AnthropicMessages;
 use crate::interfaces::provider::openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
-use crate::interfaces::provider::{Completion, StreamEvent, wire_formats};
+use crate::interfaces::provider::{Completion, StreamEvent, codecs};
 use proptest::prelude::*;
 
+const ANTHROPIC: AnthropicMessages = AnthropicMessages {
+    label: std::borrow::Cow::Borrowed("anthropic"),
+};
 const OPENAI: OpenaiChat = OpenaiChat {
     provider: std::borrow::Cow::Borrowed("openai"),
     bound: AnswerBound::MaxCompletionTokens,
@@ -57,20 +62,10 @@ fn seen(completion: &Completion) -> String {
     )
 }
 
-/// Every wire format that a known provider uses is tested; a new one has a path of its own.
-#[test]
-fn each_wire_format_is_there_once() {
-    let paths: Vec<&str> = wire_formats().iter().map(|format| format.path()).collect();
-    assert!(
-        paths.starts_with(&["/v1/messages", "/chat/completions"]),
-        "{paths:?}"
-    );
-}
-
 /// R11: at least 4,096 bytes, and no prefix of them is a complete answer.
 #[test]
 fn an_answer_cut_at_any_byte_is_no_answer_and_in_any_two_parts_it_is_the_same() {
-    for codec in wire_formats() {
+    for codec in codecs() {
         let (codec, answer) = (&*codec, codec.recorded_answer());
         assert!(answer.len() >= 4_096, "{}", answer.len());
         let (whole, words) = streamed(codec, &[answer.as_bytes()]).expect("answer");
@@ -93,11 +88,7 @@ fn an_answer_cut_at_any_byte_is_no_answer_and_in_any_two_parts_it_is_the_same() 
 
 #[test]
 fn an_anthropic_answer_keeps_its_order_its_costs_and_its_own_blocks() {
-    let (answer, words) = streamed(
-        &AnthropicMessages,
-        &[AnthropicMessages.recorded_answer().as_bytes()],
-    )
-    .expect("answer");
+    let (answer, words) = streamed(&ANTHROPIC, &[ANTHROPIC.recorded_answer().as_bytes()]).expect("answer");
     let expected = vec![
         text(&words),
         call("toolu_1", "file_read", "{\"path\":\"a\"}"),
@@ -212,19 +203,15 @@ fn what_a_message_says_beyond_the_canonical_view_is_kept() {
 /// R11
 #[test]
 fn a_stream_that_repeats_its_end_is_one_answer_and_one_without_it_is_none() {
-    let answer = AnthropicMessages.recorded_answer();
+    let answer = ANTHROPIC.recorded_answer();
     let stop = "event: x\r\ndata: {\"type\":\"message_stop\"}\r\n\r\n";
     let twice = format!("{answer}{stop}{answer}");
-    let once = streamed(&AnthropicMessages, &[answer.as_bytes()])
-        .expect("answer")
-        .0;
-    let again = streamed(&AnthropicMessages, &[twice.as_bytes()])
-        .expect("answer")
-        .0;
+    let once = streamed(&ANTHROPIC, &[answer.as_bytes()]).expect("answer").0;
+    let again = streamed(&ANTHROPIC, &[twice.as_bytes()]).expect("answer").0;
     assert_eq!(seen(&again), seen(&once));
     let without = answer.strip_suffix(stop).expect("stop");
     assert_eq!(
-        streamed(&AnthropicMessages, &[without.as_bytes()]).err(),
+        streamed(&ANTHROPIC, &[without.as_bytes()]).err(),
         Some(DecodeError::Incomplete)
     );
 }
@@ -234,22 +221,18 @@ fn a_stream_that_repeats_its_end_is_one_answer_and_one_without_it_is_none() {
 fn a_whole_answer_without_a_reason_or_content_is_not_acted_on() {
     let broken: [(&dyn Codec, &str, Option<DecodeError>); 6] = [
         (
-            &AnthropicMessages,
+            &ANTHROPIC,
             r#"{"content":[{"type":"tool_use","id":"a","name":"b","input":{}}],"stop_reason":null}"#,
             Some(DecodeError::Incomplete),
         ),
+        (&ANTHROPIC, r#"{"content":[],"stop_reason":"end_turn"}"#, None),
         (
-            &AnthropicMessages,
-            r#"{"content":[],"stop_reason":"end_turn"}"#,
-            None,
-        ),
-        (
-            &AnthropicMessages,
+            &ANTHROPIC,
             r#"{"content":[{"type":"thinking","thinking":"x","signature":"y"}],"stop_reason":"end_turn"}"#,
             None,
         ),
         (
-            &AnthropicMessages,
+            &ANTHROPIC,
             r#"{"type":"error","error":{"type":"overloaded_error"}}"#,
             Some(DecodeError::Reported {
                 status: 529,
@@ -283,7 +266,7 @@ proptest! {
 
     #[test]
     fn spoiled_answers_never_panic(at in 0usize..4_000, byte in any::<u8>(), cut in 0usize..4_000) {
-        for codec in wire_formats() {
+        for codec in codecs() {
             let mut bytes = codec.recorded_answer().into_bytes();
             bytes[at] = byte;
             let _ = streamed(&*codec, &[&bytes[..cut], &bytes[cut..]]);

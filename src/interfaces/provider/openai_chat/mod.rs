@@ -6,10 +6,9 @@ mod encode;
 mod recorded;
 mod stream;
 
-use super::codec::{AnswerDecoder, AnswerMode, Codec, DecodeError, secret_header};
+use super::codec::{AnswerDecoder, AnswerMode, Codec, DecodeError, bearer_header, secret_header};
 use super::{Completion, TurnRequest};
 use crate::base::model::Secret;
-use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 
@@ -43,8 +42,8 @@ pub(super) enum KeyHeader {
 }
 
 impl Codec for OpenaiChat {
-    fn path(&self) -> &'static str {
-        "/chat/completions"
+    fn path(&self, _: &str, _: AnswerMode) -> String {
+        "/chat/completions".to_owned()
     }
 
     fn headers(&self, api_key: Option<&Secret>) -> Option<Vec<(HeaderName, HeaderValue)>> {
@@ -52,10 +51,7 @@ impl Codec for OpenaiChat {
             return Some(Vec::new());
         };
         Some(vec![match self.key {
-            KeyHeader::Bearer => (
-                AUTHORIZATION,
-                secret_header(&format!("Bearer {}", api_key.expose()))?,
-            ),
+            KeyHeader::Bearer => bearer_header(api_key)?,
             KeyHeader::ApiKey => (
                 HeaderName::from_static("api-key"),
                 secret_header(api_key.expose())?,

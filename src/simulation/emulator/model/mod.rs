@@ -1,9 +1,12 @@
-//! A scripted model behind an API: Anthropic's Messages and OpenAI's chat completions, streamed and whole. It checks
+//! A scripted model behind an API: Anthropic's Messages, OpenAI's chat completions and Responses, and Gemini's
+//! `generateContent`, streamed and whole. It checks
 //! every request like the real service, answers an invalid one with the real service's error, and records it.
 
 // The wire formats.
 mod anthropic;
+mod gemini;
 mod openai;
+mod responses;
 // The code that they share.
 mod body;
 mod conversation;
@@ -16,6 +19,7 @@ mod tests;
 pub use conversation::{ModelRequest, RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool};
 pub use script::{AnswerFault, AnswerQueue, AnswerScript, ScriptedAnswer, calls, queue, says};
 
+use crate::base::config::WireFormat;
 use server::SharedModel;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +27,12 @@ use tokio_util::task::TaskTracker;
 use wire_format::EmulatedFormat;
 
 /// The emulated wire formats.
-const WIRE_FORMATS: &[&dyn EmulatedFormat] = &[&anthropic::Messages, &openai::ChatCompletions];
+const WIRE_FORMATS: &[&dyn EmulatedFormat] = &[
+    &anthropic::Messages,
+    &openai::ChatCompletions,
+    &responses::Responses,
+    &gemini::GeminiApi,
+];
 
 /// A running emulator. Stops when dropped.
 pub struct ModelEmulator {
@@ -55,6 +64,13 @@ impl ModelEmulator {
     /// requires a key, and at `/chat/completions`, which does not.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the base URL of a wire format, at which requests need a key.
+    pub fn base_url(&self, wire: WireFormat) -> String {
+        let format = WIRE_FORMATS.iter().find(|format| format.wire() == wire);
+        let path = format.map_or("", |format| format.base_path());
+        format!("{}{path}", self.url)
     }
 
     /// Returns the valid requests, oldest first; at most the last 4,096.

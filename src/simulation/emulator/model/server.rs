@@ -182,7 +182,7 @@ async fn no_such_address(State(shared): State<Arc<SharedModel>>, method: Method,
 
 async fn respond(shared: Arc<SharedModel>, api: Api, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let read = read(api, &parts.headers, body).await;
+    let read = read(api, &parts.uri, &parts.headers, body).await;
     let answered = read.and_then(|(asked, read)| {
         let answered_at = Arc::clone(&asked.answered_at);
         Ok((read, shared.answer(asked)?, answered_at))
@@ -201,6 +201,7 @@ async fn respond(shared: Arc<SharedModel>, api: Api, request: Request) -> Respon
 
 async fn read(
     api: Api,
+    uri: &Uri,
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(ModelRequest, ParsedRequest), ModelRefusal> {
@@ -231,7 +232,7 @@ async fn read(
         .map_err(|_| ModelRefusal::invalid_request("the body is not UTF-8"))?;
     let json: Value =
         serde_json::from_str(&raw).map_err(|_| ModelRefusal::invalid_request("the body is not JSON"))?;
-    let mut read = api.format.read(headers, &json, api.key)?;
+    let mut read = api.format.read(uri, headers, &json, api.key)?;
     let asked = ModelRequest {
         model: read.model.clone(),
         system: std::mem::take(&mut read.system),

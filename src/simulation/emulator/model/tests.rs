@@ -13,7 +13,6 @@ use crate::base::http_client::api_client;
 use crate::base::model::{History, Secret};
 use crate::interfaces::provider::{
     Completion, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec, TurnRequest, build,
-    format_path,
 };
 use crate::state::access::{Identity, Role, testing::identity};
 use serde_json::json;
@@ -40,9 +39,7 @@ fn ways() -> impl Iterator<Item = Way> {
 
 /// Returns the properties of the wire format of a provider. Every format is emulated.
 fn expectations(known: &KnownProvider) -> FormatExpectations {
-    let path = format_path(known);
-    let mut formats = WIRE_FORMATS.iter();
-    let format = formats.find(|format| format.paths().iter().any(|(other, _)| *other == path));
+    let format = WIRE_FORMATS.iter().find(|format| format.wire() == known.wire);
     format.expect("an emulated format").expectations()
 }
 
@@ -70,15 +67,16 @@ impl ModelFixture {
         let emulator = ModelEmulator::start(script).expect("emulator");
         // A provider without a key is at a path without a version.
         let needs_key = !known.variables.is_empty();
-        let path = match (needs_key, mode) {
-            (false, _) => "",
-            (true, AnswerMode::Streamed) => "/v1/",
-            (true, AnswerMode::Whole) => "/v1",
+        let base_url = match (needs_key, mode) {
+            (false, _) => emulator.url().to_owned(),
+            (true, AnswerMode::Streamed) => format!("{}/", emulator.base_url(known.wire)),
+            (true, AnswerMode::Whole) => emulator.base_url(known.wire),
         };
         let settings = ProviderSettings {
             api_key: needs_key.then(|| Secret::new(KEY.to_owned())),
             needs_key,
-            base_url: format!("{}{path}", emulator.url()),
+            wire: known.wire,
+            base_url,
             request_seconds_max: 20,
             idle_seconds_max: 1,
             attempts_max: 1,

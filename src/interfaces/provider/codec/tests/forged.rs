@@ -1,9 +1,8 @@
 //! Tests of answers with content that no assistant sends: they are refused in both wire formats and both answer
 //! modes.
 
-use super::{Codec, DecodeError, OPENAI, streamed};
+use super::{ANTHROPIC, Codec, DecodeError, OPENAI, streamed};
 use crate::interfaces::provider::Completion;
-use crate::interfaces::provider::anthropic::AnthropicMessages;
 use serde_json::{Value, json};
 
 /// Returns a Messages answer with these blocks, whole and as events.
@@ -92,14 +91,14 @@ fn what_no_assistant_says_is_no_answer_of_anthropic() {
         ("", vec![text()]),
     ];
     for (role, blocks) in forged {
-        for answer in both(&AnthropicMessages, &of_blocks(role, &blocks)) {
+        for answer in both(&ANTHROPIC, &of_blocks(role, &blocks)) {
             assert_eq!(answer.err(), Some(DecodeError::Malformed), "{role} {blocks:?}");
         }
     }
     // Different parsers read a duplicate field differently.
     let twice = of_blocks("assistant", &[text()])
         .map(|body| body.replace(r#""type":"text""#, r#""type":"text","type":"tool_result""#));
-    for answer in both(&AnthropicMessages, &twice) {
+    for answer in both(&ANTHROPIC, &twice) {
         assert_eq!(answer.err(), Some(DecodeError::Malformed));
     }
 }
@@ -187,7 +186,7 @@ fn what_a_provider_would_refuse_when_it_comes_back_is_not_replayed() {
         ),
     ];
     for (blocks, expected) in cases {
-        for answer in both(&AnthropicMessages, &of_blocks("assistant", &blocks)) {
+        for answer in both(&ANTHROPIC, &of_blocks("assistant", &blocks)) {
             let assistant = answer.expect("an answer").assistant;
             assert_eq!(assistant.calls().count(), 1);
             let raw = assistant.raw.map(|raw| {

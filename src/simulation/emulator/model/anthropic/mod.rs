@@ -10,18 +10,33 @@ use super::server::{KeyPolicy, ModelRefusal, ParsedRequest};
 use super::wire_format::EmulatedFormat;
 #[cfg(test)]
 use super::wire_format::FormatExpectations;
-use http::HeaderMap;
+use crate::base::config::WireFormat;
+use http::{HeaderMap, Uri};
 use serde_json::Value;
 
 /// The Messages API, which requires a key.
 pub(super) struct Messages;
 
 impl EmulatedFormat for Messages {
+    fn wire(&self) -> WireFormat {
+        WireFormat::AnthropicMessages
+    }
+
+    fn base_path(&self) -> &'static str {
+        "/v1"
+    }
+
     fn paths(&self) -> &'static [(&'static str, KeyPolicy)] {
         &[("/v1/messages", KeyPolicy::Required)]
     }
 
-    fn read(&self, headers: &HeaderMap, body: &Value, _: KeyPolicy) -> Result<ParsedRequest, ModelRefusal> {
+    fn read(
+        &self,
+        _: &Uri,
+        headers: &HeaderMap,
+        body: &Value,
+        _: KeyPolicy,
+    ) -> Result<ParsedRequest, ModelRefusal> {
         request::read(headers, body)
     }
 

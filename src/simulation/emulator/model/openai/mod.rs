@@ -12,13 +12,22 @@ use super::server::{KeyPolicy, ModelRefusal, ParsedRequest};
 use super::wire_format::EmulatedFormat;
 #[cfg(test)]
 use super::wire_format::FormatExpectations;
-use http::HeaderMap;
+use crate::base::config::WireFormat;
+use http::{HeaderMap, Uri};
 use serde_json::Value;
 
 /// Chat completions, with a version in the path and a key, or with neither.
 pub(super) struct ChatCompletions;
 
 impl EmulatedFormat for ChatCompletions {
+    fn wire(&self) -> WireFormat {
+        WireFormat::OpenaiChat
+    }
+
+    fn base_path(&self) -> &'static str {
+        "/v1"
+    }
+
     fn paths(&self) -> &'static [(&'static str, KeyPolicy)] {
         &[
             ("/v1/chat/completions", KeyPolicy::Required),
@@ -26,7 +35,13 @@ impl EmulatedFormat for ChatCompletions {
         ]
     }
 
-    fn read(&self, headers: &HeaderMap, body: &Value, key: KeyPolicy) -> Result<ParsedRequest, ModelRefusal> {
+    fn read(
+        &self,
+        _: &Uri,
+        headers: &HeaderMap,
+        body: &Value,
+        key: KeyPolicy,
+    ) -> Result<ParsedRequest, ModelRefusal> {
         request::read(headers, body, key)
     }
 

@@ -62,6 +62,16 @@ async fn an_error_inside_a_stream_is_an_error() {
         ),
         (
             streamed("openai"),
+            "rate_limit_exceeded",
+            "the model provider is rate-limiting (429)",
+        ),
+        (
+            streamed("google"),
+            "UNAVAILABLE",
+            "the model provider is overloaded (503)",
+        ),
+        (
+            streamed("openrouter"),
             "server_error",
             "the model provider has a fault (500)",
         ),

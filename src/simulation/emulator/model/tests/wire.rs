@@ -89,7 +89,10 @@ async fn a_turn_with_tools_goes_through_every_provider() {
         let format = expectations(way.0);
         let sent: Value = serde_json::from_str(&asked[1].raw).expect("a body");
         let messages = sent[format.messages].as_array().expect("messages");
-        assert_eq!(messages.last().expect("one")["role"], format.results_role);
+        assert_eq!(
+            messages.last().expect("one")["role"].as_str(),
+            format.results_role
+        );
         let failed = &asked[1].last_results()[0];
         assert_eq!(
             (failed.content.clone(), failed.is_error),
@@ -140,13 +143,17 @@ async fn streamed_and_whole_answers_are_the_same() {
 #[tokio::test]
 async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
     let known = |name| known_provider(name).expect("a known provider");
-    for mode in [AnswerMode::Streamed, AnswerMode::Whole] {
+    let keeping = first_of_each_format()
+        .into_iter()
+        .filter(|known| expectations(known).own_blocks.is_some());
+    let modes = [AnswerMode::Streamed, AnswerMode::Whole];
+    for way in keeping.flat_map(|known| modes.map(|mode| (known, mode))) {
         let line = || {
             says("Words.")
                 .with_thinking("Hm.\u{2028}")
                 .with_call("file_read", json!({"path": "a"}))
         };
-        let mut fixture = ModelFixture::new((known("anthropic"), mode), queue([line(), says("ok")]));
+        let mut fixture = ModelFixture::new(way, queue([line(), says("ok")]));
         let mut history = asking("hello");
         let answer = fixture.ask(&history).await.expect("answer");
         let raw = answer.assistant.raw.clone().expect("raw");
@@ -160,19 +167,70 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
         fixture.ask(&history).await.expect("answer");
         let blocks: Vec<&str> = raw.blocks.iter().map(|block| block.get()).collect();
         let sent = &fixture.emulator.requests()[1].raw;
-        assert!(
-            sent.contains(&format!(
-                "{{\"role\":\"assistant\",\"content\":[{}]}}",
-                blocks.join(",")
-            )),
-            "{sent}"
-        );
+        assert!(sent.contains(&blocks.join(",")), "{way:?}: {sent}");
         fixture.assert_in_order();
 
-        let mut other = ModelFixture::new((known("openai"), mode), queue([says("ok")]));
-        other.ask(&history).await.expect("answer");
-        assert!(!other.emulator.requests()[0].raw.contains("signature"));
-        other.assert_in_order();
+        for other in ["anthropic", "openai", "google", "openrouter"] {
+            if other == way.0.name {
+                continue;
+            }
+            let mut other = ModelFixture::new((known(other), way.1), queue([says("ok")]));
+            other.ask(&history).await.expect("answer");
+            let sent = &other.emulator.requests()[0].raw;
+            // The beginnings of signatures and of encrypted reasoning.
+            assert!(
+                !sent.contains("c2lnbmVk") && !sent.contains("gAAAAA"),
+                "{way:?}: {sent}"
+            );
+            other.assert_in_order();
+        }
+    }
+}
+
+/// R11, R12, TK-76
+#[tokio::test]
+async fn answers_that_are_cut_refused_or_empty_end_alike_in_every_format() {
+    for way in ways() {
+        let format = expectations(way.0);
+        let line = |reason: &str| {
+            let line = says("Words.").with_call("file_read", json!({"path": "a"}));
+            line.with_fault(AnswerFault::Stop(reason.to_owned()))
+        };
+        // An empty answer is asked for once more.
+        let lines = [
+            line(format.cut_reason),
+            line(format.refusal_reason),
+            says(""),
+            says(""),
+            says("Done."),
+        ];
+        let mut fixture = ModelFixture::new(way, queue(lines));
+        let mut history = asking("hello");
+        let cut = fixture.ask(&history).await.expect("answer").assistant;
+        let arguments: Vec<&str> = cut.calls().map(|call| call.arguments.text()).collect();
+        assert_eq!(
+            (cut.stop, arguments),
+            (StopReason::MaxTokens, vec![""]),
+            "{way:?}"
+        );
+        let call_results = failed_results(&cut, "it was cut");
+        history
+            .push(Step::new(cut, call_results).expect("step"))
+            .expect("open");
+        let words = vec![ContentBlock::Text {
+            text: "Words.".into(),
+        }];
+        for (stop, blocks) in [(StopReason::Refusal, words), (StopReason::EndTurn, Vec::new())] {
+            let answer = fixture.ask(&history).await.expect("answer").assistant;
+            assert_eq!((answer.stop, &answer.blocks), (stop, &blocks), "{way:?}");
+            history
+                .push(Step::new(answer, Vec::new()).expect("step"))
+                .expect("open");
+            history.begin("again").expect("turn");
+        }
+        let last = fixture.ask(&history).await.expect("answer").assistant;
+        assert_eq!(last.text(), "Done.", "{way:?}");
+        fixture.assert_in_order();
     }
 }
 
@@ -244,8 +302,17 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
     ];
     let mut faults: Vec<AnswerFault> = bad.map(|text| AnswerFault::Arguments(text.to_owned())).into();
     faults.extend(
-        ["max_tokens", "length", "refusal", "content_filter", "unheard_of"]
-            .map(|word| AnswerFault::Stop(word.to_owned())),
+        [
+            "max_tokens",
+            "length",
+            "MAX_TOKENS",
+            "max_output_tokens",
+            "refusal",
+            "content_filter",
+            "SAFETY",
+            "unheard_of",
+        ]
+        .map(|word| AnswerFault::Stop(word.to_owned())),
     );
     for way in ways() {
         for fault in &faults {
@@ -254,8 +321,11 @@ async fn what_a_model_gets_wrong_never_breaks_the_conversation() {
                 line.with_call("no such tool", json!({}))
                     .with_fault(fault.clone())
             };
-            let has_arguments_as_text =
-                way.1 == AnswerMode::Streamed || expectations(way.0).has_arguments_as_text;
+            let format = expectations(way.0);
+            let has_arguments_as_text = match way.1 {
+                AnswerMode::Streamed => format.streams_arguments_as_text,
+                AnswerMode::Whole => format.has_arguments_as_text,
+            };
             if !has_arguments_as_text && matches!(fault, AnswerFault::Arguments(_)) {
                 // The arguments are part of the body, and the body would not be JSON.
                 continue;

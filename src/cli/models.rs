@@ -1,0 +1,292 @@
+//! `drydock models`: lists the models of the configured providers with their limits and prices. With `--check`, it asks
+//! each provider once.
+
+use super::output::Output;
+use super::{CliError, Global};
+use crate::base::config::{Config, ModelFacts, ProviderSettings, usual_model};
+use crate::base::http_client;
+use crate::base::model::{History, ModelPrice, TokenPrice, group_thousands, pluralize};
+use crate::interfaces::provider::{self, Completion, Providers, TurnRequest};
+use crate::state::access::Access;
+use clap::Args;
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  drydock models
+  drydock models --check
+  drydock models --config drydock.toml --json
+
+It lists every provider with a section or a key. Prices are US dollars for a million tokens; `*`
+marks the default model. [models] in the configuration file adds models and replaces their facts.
+--check asks each provider once, with a request of a few tokens and a wait of at most 30 s.
+
+Exit codes: 0 all providers answered, or none was asked; 1 a provider did not answer; 78 wrong
+configuration.";
+
+/// The longest wait for the answer of one provider.
+const CHECK_SECONDS_MAX: u64 = 30;
+
+/// The limit of an answer to a check, in tokens.
+const CHECK_TOKENS_MAX: u32 = 16;
+
+#[derive(Debug, Args)]
+pub(super) struct ModelsArguments {
+    /// Asks each provider once, and says what failed and what to set
+    #[arg(long)]
+    check: bool,
+}
+
+pub(super) async fn run(
+    arguments: ModelsArguments,
+    global: &Global,
+    output: &Output,
+) -> Result<(), CliError> {
+    let config = Config::for_models(global.personal_sources()?).map_err(CliError::config)?;
+    let listed = listed(&config);
+    let checks = match arguments.check {
+        true => Some(check_all(&config).await?),
+        false => None,
+    };
+    match output.json() {
+        true => output.value(&as_json(&config, &listed, checks.as_deref())),
+        false => {
+            print_models(&listed, output);
+            if let Some(checks) = &checks {
+                output.line("");
+                print_checks(checks, output);
+            }
+        }
+    }
+    let failed = checks
+        .iter()
+        .flatten()
+        .filter(|check| check.outcome.is_err())
+        .count();
+    match failed {
+        0 => Ok(()),
+        failed => {
+            let providers = pluralize(failed, "provider", "providers");
+            Err(CliError::failed(format!("{providers} did not answer")))
+        }
+    }
+}
+
+/// A model of a configured provider.
+struct ListedModel {
+    provider: String,
+    /// The name without the provider; none if no model of the provider is known.
+    model: Option<String>,
+    wire: &'static str,
+    is_default: bool,
+    facts: ModelFacts,
+}
+
+impl ListedModel {
+    fn name(&self) -> String {
+        format!("{}/{}", self.provider, self.model.as_deref().unwrap_or("*"))
+    }
+}
+
+/// Returns the known models of each configured provider, and the default model.
+fn listed(config: &Config) -> Vec<ListedModel> {
+    let mut listed = Vec::new();
+    for (provider, settings) in &config.providers {
+        let default = default_of(config, provider);
+        let mut models = config.models.models_of(provider);
+        models.extend(default.filter(|default| !models.contains(default)));
+        models.sort_unstable();
+        let models: Vec<Option<&str>> = match models.as_slice() {
+            [] => vec![None],
+            models => models.iter().copied().map(Some).collect(),
+        };
+        listed.extend(models.into_iter().map(|model| ListedModel {
+            provider: provider.clone(),
+            model: model.map(str::to_owned),
+            wire: settings.wire.word(),
+            is_default: model.is_some() && model == default,
+            facts: config.model_facts(provider, model.unwrap_or_default()),
+        }));
+    }
+    listed
+}
+
+/// Returns the default model, if it is of this provider.
+fn default_of<'a>(config: &'a Config, provider: &str) -> Option<&'a str> {
+    let (of, model) = config.model.default.split_once('/')?;
+    (of == provider).then_some(model)
+}
+
+fn print_models(listed: &[ListedModel], output: &Output) {
+    let rows: Vec<Vec<String>> = listed
+        .iter()
+        .map(|listed| {
+            let tokens =
+                |tokens: Option<u32>| tokens.map_or("-".to_owned(), |tokens| group_thousands(tokens.into()));
+            let price = listed.facts.price.as_ref();
+            let mut row = vec![
+                format!("{}{}", listed.name(), if listed.is_default { " *" } else { "" }),
+                listed.wire.to_owned(),
+                tokens(listed.facts.context_tokens),
+                tokens(listed.facts.answer_tokens_max),
+            ];
+            row.extend(
+                prices(price)
+                    .map(|price| price.map_or("-".to_owned(), |price| price.of_a_million().to_string())),
+            );
+            row.push(price_source(price));
+            row
+        })
+        .collect();
+    let header = [
+        "MODEL",
+        "WIRE",
+        "WINDOW",
+        "ANSWER",
+        "INPUT",
+        "OUTPUT",
+        "CACHE READ",
+        "CACHE WRITE",
+        "PRICE OF",
+    ];
+    output.table(&header, &rows);
+}
+
+/// Returns the prices of input, output, and of reading and writing the cache.
+fn prices(price: Option<&ModelPrice>) -> [Option<TokenPrice>; 4] {
+    let prices = price.map(|price| price.prices);
+    [
+        prices.map(|prices| prices.input),
+        prices.map(|prices| prices.output),
+        prices.and_then(|prices| prices.cache_read),
+        prices.and_then(|prices| prices.cache_write),
+    ]
+}
+
+/// Returns the date of a price, or its source; more if long prompts have another price.
+fn price_source(price: Option<&ModelPrice>) -> String {
+    let Some(price) = price else {
+        return "-".to_owned();
+    };
+    let mut source = price
+        .as_of
+        .map_or("configuration".to_owned(), |date| date.to_string());
+    if let Some(long) = price.long_prompt {
+        let above = group_thousands(long.above_tokens);
+        source.push_str(&format!(", more above {above} tokens"));
+    }
+    source
+}
+
+/// The answer of a provider to a check.
+struct ProviderCheck {
+    provider: String,
+    /// The model that was asked, and its answer; else the reason, with what to set.
+    outcome: Result<(String, Completion), String>,
+}
+
+async fn check_all(config: &Config) -> Result<Vec<ProviderCheck>, CliError> {
+    let client = http_client::api_client().map_err(CliError::failed)?;
+    let bounded = |settings: &ProviderSettings| ProviderSettings {
+        attempts_max: 1,
+        request_seconds_max: settings.request_seconds_max.min(CHECK_SECONDS_MAX),
+        ..settings.clone()
+    };
+    let settings = config.providers.iter();
+    let settings = settings.map(|(name, settings)| (name.clone(), bounded(settings)));
+    let providers = provider::build(&settings.collect(), client, config.model.answer_mode);
+    let checks = config
+        .providers
+        .keys()
+        .map(|provider| check(config, &providers, provider));
+    Ok(futures_util::future::join_all(checks).await)
+}
+
+async fn check(config: &Config, providers: &Providers, provider: &str) -> ProviderCheck {
+    let known = || config.models.models_of(provider).first().copied();
+    let model = default_of(config, provider)
+        .or_else(|| usual_model(provider))
+        .or_else(known);
+    let outcome = match model {
+        Some(model) => ask(providers, provider, model).await,
+        None => Err(format!(
+            "no model is known; set model.default to one of its models, or add [models.\"{provider}/<model>\"]"
+        )),
+    };
+    ProviderCheck {
+        provider: provider.to_owned(),
+        outcome,
+    }
+}
+
+async fn ask(providers: &Providers, provider: &str, model: &str) -> Result<(String, Completion), String> {
+    let (provider, model) = providers.resolve(&format!("{provider}/{model}"))?;
+    let mut history = History::default();
+    history
+        .begin("Answer with: ok")
+        .map_err(|error| error.to_string())?;
+    let request = TurnRequest {
+        identity: &Access::terminal_identity("you"),
+        model: &model,
+        system: "This is a check of the connection.",
+        tools: &[],
+        turns: history.turns(),
+        answer_tokens_max: CHECK_TOKENS_MAX,
+    };
+    let cancel = CancellationToken::new();
+    let mut sink = |_| ();
+    let answer = provider.turn(request, &mut sink, &cancel);
+    match tokio::time::timeout(Duration::from_secs(CHECK_SECONDS_MAX), answer).await {
+        Ok(Ok(completion)) => Ok((model, completion)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("there was no answer within {CHECK_SECONDS_MAX} s")),
+    }
+}
+
+fn print_checks(checks: &[ProviderCheck], output: &Output) {
+    let rows: Vec<Vec<String>> = checks
+        .iter()
+        .map(|check| {
+            let (result, detail) = match &check.outcome {
+                Ok((model, completion)) => {
+                    let tokens = completion.assistant.usage.total();
+                    let tokens = format!("{} tokens", group_thousands(tokens));
+                    ("ok", format!("{model} answered, {tokens}"))
+                }
+                Err(why) => ("FAILED", why.clone()),
+            };
+            vec![check.provider.clone(), result.to_owned(), detail]
+        })
+        .collect();
+    output.table(&["PROVIDER", "RESULT", "DETAIL"], &rows);
+}
+
+fn as_json(config: &Config, listed: &[ListedModel], checks: Option<&[ProviderCheck]>) -> Value {
+    let models = listed.iter().map(|listed| {
+        let price = listed.facts.price.as_ref();
+        let [input, output, cache_read, cache_write] =
+            prices(price).map(|price| price.map(|price| price.of_a_million().nano_dollars()));
+        json!({
+            "model": listed.name(), "wire": listed.wire, "default": listed.is_default,
+            "context_tokens": listed.facts.context_tokens, "answer_tokens_max": listed.facts.answer_tokens_max,
+            "price_nano_dollars_per_million_tokens": price.map(|_| json!({
+                "input": input, "output": output, "cache_read": cache_read, "cache_write": cache_write,
+            })),
+            "price_as_of": price.and_then(|price| price.as_of).map(|date| date.to_string()),
+        })
+    });
+    let mut value = json!({"default": config.model.default, "models": models.collect::<Vec<_>>()});
+    if let Some(checks) = checks {
+        let checks = checks.iter().map(|check| {
+            json!({
+                "provider": check.provider, "ok": check.outcome.is_ok(),
+                "model": check.outcome.as_ref().ok().map(|(model, _)| model),
+                "error": check.outcome.as_ref().err(),
+            })
+        });
+        value["checks"] = checks.collect();
+    }
+    value
+}
