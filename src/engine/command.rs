@@ -33,6 +33,8 @@ pub enum Verb {
     Context,
     /// Shows the number of tokens used.
     Usage,
+    /// Shows what is used of the budgets, or allows more.
+    Budget,
     /// Stops the running turn.
     Stop,
     /// Admits a person. For administrators only.
@@ -62,7 +64,7 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
 }
 
 /// All commands, in the order of `/help`.
-pub const ALL: [CommandSpec; 15] = [
+pub const ALL: [CommandSpec; 16] = [
     spec(Verb::Help, "help", "", "list what I can do here"),
     spec(
         Verb::Status,
@@ -115,7 +117,18 @@ pub const ALL: [CommandSpec; 15] = [
         "",
         "show what the model sees of this conversation",
     ),
-    spec(Verb::Usage, "usage", "", "show the tokens you used"),
+    spec(
+        Verb::Usage,
+        "usage",
+        "[people]",
+        "show the tokens and the money you used; for administrators, by person",
+    ),
+    spec(
+        Verb::Budget,
+        "budget",
+        "[allow NAME AMOUNT]",
+        "show what is used of the budgets; administrators allow more",
+    ),
     spec(Verb::Stop, "stop", "", "stop what is running"),
     spec(
         Verb::User,
@@ -188,6 +201,7 @@ impl Verb {
                 | Self::Clear
                 | Self::Context
                 | Self::Usage
+                | Self::Budget
                 | Self::Stop
                 | Self::User,
                 _,

@@ -3,6 +3,7 @@
 use crate::support::app::{TestApp, step_number, visible_text};
 use crate::support::log::LogCapture;
 use crate::support::sign;
+use drydock::base::model::Usage;
 use drydock::simulation::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
 use serde_json::{Value, json};
@@ -120,6 +121,27 @@ async fn a_hook_may_not_touch_what_its_grants_leave_out() {
     assert_eq!(app.count("SELECT count(*) FROM change"), 0);
     // Nothing changed, so no message is posted.
     assert_eq!(posts(&app), Vec::<String>::new());
+}
+
+/// T92
+#[tokio::test]
+async fn an_event_of_a_hook_ends_at_its_own_budget() {
+    let usage = Usage {
+        input: 50_000,
+        ..Usage::default()
+    };
+    let edits = calls("file_edit", edit("dev")).with_usage(usage);
+    let settings = [("budgets.unattended_turn_tokens_max", "60_000")];
+    let app = TestApp::with_settings(queue([edits]), &settings).await;
+    assert_eq!(deliver(&app, "release", ONE, &release("Faster.")).await.0, 200);
+    until_answered(&app, 1).await;
+    let posted = posts(&app).join("\n");
+    assert!(
+        posted.contains("I stopped: the budget of one request is 60,000 tokens; 50,000 of them are used"),
+        "{posted}"
+    );
+    assert!(!posted.contains("administrator"), "{posted}");
+    assert_eq!(app.model_requests().len(), 1);
 }
 
 /// T23

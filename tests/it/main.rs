@@ -19,6 +19,7 @@ mod admission;
 mod prerender;
 mod authority;
 mod batch;
+mod budgets;
 mod cards;
 mod chart_dependencies;
 mod charts;

@@ -235,6 +235,18 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     int("limits.strangers_remembered_max", "10_000", 100, 1_000_000, "unknown senders remembered, to notify each once a day"),
     int("limits.invite_attempts_per_minute_max", "5", 1, 60, "invite attempts of one sender in a minute"),
 
+    int("budgets.turn_cents_max", "0", 0, 100_000_000, "US cents of one request; 0 means no bound"),
+    int("budgets.unattended_turn_cents_max", "0", 0, 100_000_000, "US cents of one event of a hook; 0 means no bound"),
+    int("budgets.unattended_turn_tokens_max", "500_000", 0, 1_000_000_000, "tokens of one event of a hook; 0 means no bound"),
+    int("budgets.conversation_cents_max", "0", 0, 100_000_000, "US cents of one conversation; 0 means no bound"),
+    int("budgets.conversation_tokens_max", "0", 0, 1_000_000_000_000, "tokens of one conversation; 0 means no bound"),
+    int("budgets.person_day_cents_max", "0", 0, 100_000_000, "US cents of one person in a day; 0 means no bound"),
+    int("budgets.person_day_tokens_max", "0", 0, 1_000_000_000_000, "tokens of one person in a day; 0 means no bound"),
+    int("budgets.day_cents_max", "0", 0, 100_000_000, "US cents of this server in a day; 0 means no bound"),
+    int("budgets.day_tokens_max", "0", 0, 1_000_000_000_000, "tokens of this server in a day; 0 means no bound"),
+    key("budgets.ask_in.channel", ValueKind::Text, UnsetRule::Absent, "the channel in which administrators are asked"),
+    key("budgets.ask_in.chat", ValueKind::Text, UnsetRule::Absent, "the chat in which administrators are asked"),
+
     int("sandbox.seconds_max", "10", 1, 600, "seconds one engine may take for one program"),
     int("sandbox.turn_seconds_max", "300", 1, 86_400, "seconds all evaluations of one turn may take"),
     int("sandbox.memory_bytes_max", "536_870_912", 16_777_216, 17_179_869_184, "bytes of memory of one evaluation, without its stack"),

@@ -8,7 +8,7 @@ use crate::base::config::settings::{
     SandboxSettings, ServerSettings,
 };
 use crate::base::config::sources::ConfigSources;
-use crate::base::config::{channels, hooks, model_choice, model_facts, models, repositories};
+use crate::base::config::{budgets, channels, hooks, model_choice, model_facts, models, repositories};
 use crate::base::model::{Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,12 +21,14 @@ impl Config {
         let model = model_choice::for_server(&mut reader);
         let mut used = reader.names("providers");
         used.extend(model_choice::provider_of(&model.default).map(str::to_owned));
+        let models = model_facts::model_table(&mut reader);
         let mut config = Self {
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),
             providers: models::providers(&mut reader, &used),
-            models: model_facts::model_table(&mut reader),
+            budgets: budgets::budgets(&mut reader, &models, &model.default),
+            models,
             model,
             repositories: repositories::repositories(&mut reader),
             channels: channels::channels(&mut reader),
@@ -66,12 +68,14 @@ impl Config {
         let model = model_choice::for_terminal(&mut reader);
         let mut used = others(&reader);
         used.extend(model_choice::provider_of(&model.default).map(str::to_owned));
+        let models = model_facts::model_table(&mut reader);
         let mut config = Self {
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),
             providers: models::providers(&mut reader, &used),
-            models: model_facts::model_table(&mut reader),
+            budgets: budgets::budgets(&mut reader, &models, &model.default),
+            models,
             model,
             repositories: BTreeMap::new(),
             channels: BTreeMap::new(),

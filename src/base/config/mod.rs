@@ -1,6 +1,7 @@
 //! The operator's configuration. Flags override the environment, which overrides the file, which overrides the
 //! defaults. An unknown key is an error with file, line, key and the nearest known key.
 
+mod budgets;
 mod channels;
 mod error;
 mod hooks;
@@ -21,6 +22,7 @@ mod value;
 mod variables;
 
 pub use crate::base::webhook::{Grants, HookChange, HookScheme, HookSettings, PostTo};
+pub use budgets::BudgetSettings;
 // Each kind of channel exports its settings there.
 pub use channels::*;
 pub use error::{ConfigError, Problem};

@@ -1,5 +1,6 @@
 //! Every key, its type and its default. `config/drydock.toml` documents the same list.
 
+use crate::base::config::budgets::BudgetSettings;
 use crate::base::config::channels::ChannelSettings;
 use crate::base::config::model_facts::ModelTable;
 use crate::base::config::models::WireFormat;
@@ -35,6 +36,8 @@ pub struct Config {
     pub bundler: BundlerSettings,
     /// `[limits]`
     pub limits: LimitSettings,
+    /// `[budgets]`
+    pub budgets: BudgetSettings,
     /// `[sandbox]`
     pub sandbox: SandboxSettings,
     /// Every secret that was fetched for these settings.

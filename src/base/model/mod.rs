@@ -2,6 +2,7 @@
 
 mod base64_bytes;
 mod call_arguments;
+mod budget;
 mod change;
 mod cut;
 mod edit_distance;
@@ -27,6 +28,7 @@ mod secret;
 mod stored_output;
 mod verdict;
 
+pub use budget::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, Budgets, Spending};
 pub use call_arguments::CallArguments;
 pub use change::{Change, Check, CheckState, FileChange, FileMode, FileVersion, RequiredGrant, Stats};
 pub use cut::{cut_after, cut_to};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 const NANO_DOLLARS_PER_DOLLAR: u64 = 1_000_000_000;
+const NANO_DOLLARS_PER_CENT: u64 = NANO_DOLLARS_PER_DOLLAR / 100;
 
 /// An amount of US dollars, stored in billionths of a dollar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -22,6 +23,29 @@ impl Money {
     /// Creates an amount of whole dollars; the largest amount if it does not fit.
     pub const fn from_dollars(amount: u64) -> Self {
         Self(amount.saturating_mul(NANO_DOLLARS_PER_DOLLAR))
+    }
+
+    /// Creates an amount of cents; the largest amount if it does not fit.
+    pub const fn from_cents(amount: u64) -> Self {
+        Self(amount.saturating_mul(NANO_DOLLARS_PER_CENT))
+    }
+
+    /// Parses dollars with at most two decimals: `2.50`. `None` for anything else.
+    pub fn parse_dollars(text: &str) -> Option<Self> {
+        let (dollars, cents) = text.split_once('.').unwrap_or((text, "0"));
+        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_digits(dollars) || !is_digits(cents) || cents.len() > 2 {
+            return None;
+        }
+        let cents: u64 = format!("{cents:0<2}").parse().ok()?;
+        let dollars: u64 = dollars.parse().ok()?;
+        dollars.checked_mul(100)?.checked_add(cents).map(Self::from_cents)
+    }
+
+    /// Returns the amount, rounded up to whole cents.
+    #[must_use]
+    pub const fn in_whole_cents(self) -> Self {
+        Self::from_cents(self.0.div_ceil(NANO_DOLLARS_PER_CENT))
     }
 
     /// Returns the amount in billionths of a dollar.
@@ -112,5 +136,28 @@ mod tests {
         assert_eq!([one, one].into_iter().sum::<Money>(), Money::from_dollars(2));
         assert_eq!((most + one, one.saturating_sub(most)), (most, Money::ZERO));
         assert_eq!(Money::from_dollars(u64::MAX), most);
+    }
+
+    #[test]
+    fn dollars_are_parsed_with_two_decimals_and_round_up_to_cents() {
+        let parsed = ["2.50", "2.5", "0", "12", "184467440737095516.15"].map(Money::parse_dollars);
+        let expected = [250, 250, 0, 1_200, u64::MAX].map(|cents| Some(Money::from_cents(cents)));
+        assert_eq!(parsed, expected);
+        for text in [
+            "",
+            ".5",
+            "1.",
+            "1.234",
+            "-1",
+            "1e3",
+            "$1",
+            "184467440737095516.16",
+        ] {
+            assert_eq!(Money::parse_dollars(text), None, "{text}");
+        }
+        assert_eq!(
+            Money::from_nano_dollars(10_000_001).in_whole_cents(),
+            Money::from_cents(2)
+        );
     }
 }

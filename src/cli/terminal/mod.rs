@@ -6,6 +6,7 @@ mod completion;
 mod line_editor;
 mod request_history;
 mod recording;
+mod run_budget;
 mod undo;
 mod display;
 
@@ -33,6 +34,7 @@ use checking::ChangeChecker;
 use completion::ChatCompleter;
 use display::{Detail, TurnDisplay};
 use recording::{TerminalJournal, TerminalRecording};
+use run_budget::BudgetedJournal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
@@ -229,10 +231,11 @@ impl Terminal {
         };
         let mut watch = TurnDisplay::new(self.output, self.detail, Arc::clone(&self.redactor));
         let mut events = move |event| watch.show(&event);
-        let mut journal = TerminalJournal {
+        let journal = TerminalJournal {
             recording: &self.recording,
             outputs: &self.outputs,
         };
+        let mut journal = BudgetedJournal::new(journal, &self.config, (self.provider.id(), &self.model));
         let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
         stopper.abort();
         self.undo.record_turn(&before, &self.changes()?);

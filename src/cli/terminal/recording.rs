@@ -4,7 +4,7 @@ use crate::base::model::Usage;
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::serve::host;
-use crate::engine::agent::{Journal, StepRecord};
+use crate::engine::agent::{CallPermission, CallSize, Journal, StepRecord};
 use crate::interfaces::tool::MemoryOutputs;
 use crate::state::recording::{self, RecordedEvent, Recorder, SessionRecord};
 use async_trait::async_trait;
@@ -60,6 +60,15 @@ pub(super) struct TerminalJournal<'a> {
 
 #[async_trait]
 impl Journal for TerminalJournal<'_> {
+    async fn reserve_call(&mut self, _call: CallSize) -> anyhow::Result<CallPermission> {
+        // A recording has no bounds.
+        Ok(CallPermission::Granted)
+    }
+
+    async fn call_failed(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     async fn answer_received(&mut self) -> anyhow::Result<()> {
         Ok(())
     }

@@ -144,9 +144,33 @@ pub enum TurnEvent {
     },
 }
 
+/// The size of a model call, from which follows what it may cost at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallSize {
+    /// Bytes of the request.
+    pub request_bytes: usize,
+    /// The maximum number of tokens of the answer.
+    pub answer_tokens_max: u32,
+}
+
+/// The answer to a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallPermission {
+    /// The call may be made.
+    Granted,
+    /// A budget does not cover the call. The text says which, in words for users.
+    Refused(String),
+}
+
 /// A journal that makes the steps of a turn durable.
 #[async_trait]
 pub trait Journal: Send {
+    /// Reserves the next model call in the budgets of the turn.
+    async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission>;
+
+    /// Records that the reserved call failed without an answer, so that it costs nothing.
+    async fn call_failed(&mut self) -> anyhow::Result<()>;
+
     /// Records that an answer of the model has arrived, before it is processed.
     async fn answer_received(&mut self) -> anyhow::Result<()>;
 
@@ -281,11 +305,21 @@ impl TurnLoop<'_> {
                 Ok(turns) => turns,
                 Err(too_long) => return Ok(self.too_long(too_long)),
             };
+            let call = self.call_size(&turns);
+            if let CallPermission::Refused(why) = journal.reserve_call(call).await? {
+                return Ok(LoopEnd::notice(Verdict::Limit, format!("I stopped: {why}.")));
+            }
             self.steps += 1;
             events(TurnEvent::StepStarted { step: self.steps });
             let completion = match self.ask(&turns, history, events).await {
                 Ok(completion) => completion,
-                Err(error) => return Ok(self.provider_failed(&error)),
+                Err(error) => {
+                    // The cost of a cancelled call is not known, so it stays reserved.
+                    if matches!(error, ProviderError::Failed(_)) {
+                        journal.call_failed().await?;
+                    }
+                    return Ok(self.provider_failed(&error));
+                }
             };
             crash_point::after("B12");
             journal.answer_received().await?;
@@ -373,6 +407,14 @@ impl TurnLoop<'_> {
             tool.is_some_and(|tool| tool.effect() == Effect::Read)
         };
         window::fit(history, bounds, &repeats)
+    }
+
+    fn call_size(&self, turns: &[Turn]) -> CallSize {
+        let fixed = fixed_bytes(self.cx.system, self.offered.specs());
+        CallSize {
+            request_bytes: fixed + turns.iter().map(Turn::bytes).sum::<usize>(),
+            answer_tokens_max: self.cx.limits.answer_tokens_max,
+        }
     }
 
     fn too_long(&self, too_long: RequestTooLong) -> LoopEnd {

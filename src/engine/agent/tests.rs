@@ -131,6 +131,53 @@ async fn steps_are_bounded() {
 
 /// T92
 #[tokio::test]
+async fn a_call_that_no_budget_covers_is_not_made() {
+    let fixture = TurnFixture::new();
+    let model = ScriptedProvider::new((0..9).map(|number| write("1", "a.txt", &format!("{number}\n"))));
+    let journal = MemoryJournal {
+        calls_allowed: Some(2),
+        ..MemoryJournal::default()
+    };
+    let ran = fixture.run_on(&model, &mut History::default(), journal).await;
+    assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Limit, 2));
+    assert_eq!(notice(&ran), "I stopped: the budget is $1.00.");
+    assert_eq!(
+        (model.requests().len(), ran.reserved.len(), ran.failed_calls),
+        (2, 3, 0)
+    );
+    // A later request is larger, and so is what it may cost.
+    assert!(
+        ran.reserved
+            .windows(2)
+            .all(|calls| calls[0].request_bytes < calls[1].request_bytes)
+    );
+}
+
+/// T92
+#[tokio::test]
+async fn a_failed_call_is_released_and_a_cancelled_one_stays_reserved() {
+    let fixture = TurnFixture::new();
+    let failed = fixture
+        .run(&ScriptedProvider::new([ScriptStep::fails(
+            ProviderFailureKind::Overloaded,
+            "busy",
+        )]))
+        .await;
+    assert_eq!((failed.reserved.len(), failed.failed_calls), (1, 1));
+    let cancelled = ScriptedProvider::new([ScriptStep::Stall]);
+    let run = fixture.run(&cancelled);
+    let stop = async {
+        while cancelled.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        fixture.cancel.cancel();
+    };
+    let (ran, ()) = tokio::join!(run, stop);
+    assert_eq!((ran.reserved.len(), ran.failed_calls), (1, 0));
+}
+
+/// T92
+#[tokio::test]
 async fn tokens_are_bounded_after_the_call_that_passed_the_bound() {
     let mut fixture = TurnFixture::new();
     fixture.limits.turn_tokens_max = 200;

@@ -5,6 +5,30 @@ use super::{Store, StoreError};
 use crate::base::model::{ConversationId, InboxId, Sender};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
+use serde::Serialize;
+
+/// The owner of a button.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum ActionOwner {
+    /// One person, by the account that the button was made for.
+    Person(Sender),
+    /// Any administrator.
+    Administrators(Administrators),
+}
+
+/// The word that stands for all administrators in the place of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Administrators {
+    /// Whoever has the role when the button is pressed.
+    Administrators,
+}
+
+impl ActionOwner {
+    /// All administrators.
+    pub const ADMINISTRATORS: Self = Self::Administrators(Administrators::Administrators);
+}
 
 /// A new button.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +40,7 @@ pub struct NewAction {
     /// The argument of the command, such as `42`.
     pub argument: String,
     /// The owner of the button.
-    pub user: Sender,
+    pub owner: ActionOwner,
     /// The conversation of the button.
     pub conversation: ConversationId,
     /// The expiry time. Later clicks have no effect.
@@ -86,12 +110,22 @@ pub(super) fn insert(tx: &Transaction<'_>, actions: &[NewAction]) -> Result<(), 
             action.token_hash,
             action.verb,
             action.argument,
-            json(&action.user)?,
+            json(&action.owner)?,
             action.conversation.0,
             millis(action.expires),
         ])?;
     }
     Ok(())
+}
+
+/// True for a button of the sender `?2`. A button of the administrators belongs to whoever is one at this moment.
+macro_rules! is_owner {
+    () => {
+        r#"(action.sender = ?2 OR action.sender = '"administrators"' AND EXISTS (
+            SELECT 1 FROM identity JOIN users ON users.id = identity.user_id
+            JOIN user_grant ON user_grant.user_id = users.id
+            WHERE identity.sender = ?2 AND users.revoked_at IS NULL AND user_grant.role = 'admin'))"#
+    };
 }
 
 fn take(
@@ -103,12 +137,12 @@ fn take(
 ) -> Result<PressOutcome, StoreError> {
     let by = json(by)?;
     let taken = tx
-        .prepare_cached(
-            "UPDATE action SET used_at = COALESCE(used_at, ?3), used_by = ?4
-             WHERE token_hash = ?1 AND sender = ?2
-               AND (used_by = ?4 OR (used_by IS NULL AND expires_at > ?3))
-             RETURNING verb, argument, conversation",
-        )?
+        .prepare_cached(concat!(
+            "UPDATE action SET used_at = COALESCE(used_at, ?3), used_by = ?4 WHERE token_hash = ?1
+               AND (used_by = ?4 OR (used_by IS NULL AND expires_at > ?3)) AND ",
+            is_owner!(),
+            " RETURNING verb, argument, conversation"
+        ))?
         .query_row(params![token_hash, by, millis(at), inbox.0], |row| {
             Ok(PressOutcome::Counted {
                 verb: row.get(0)?,
@@ -124,35 +158,35 @@ fn take(
 }
 
 fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<PressOutcome, StoreError> {
-    let row = tx
-        .prepare_cached(
-            "SELECT action.sender, action.used_at, users.name FROM action
+    type Row = (bool, Option<i64>, Option<String>, bool);
+    let row: Option<Row> = tx
+        .prepare_cached(concat!(
+            "SELECT ",
+            is_owner!(),
+            r#", action.used_at, users.name, action.sender = '"administrators"' FROM action
              LEFT JOIN identity ON identity.sender = action.sender
              LEFT JOIN users ON users.id = identity.user_id
-             WHERE action.token_hash = ?1",
-        )?
-        .query_row(params![token_hash], |row| {
-            Ok((
-                row.get::<_, String>(0)?,
-                row.get::<_, Option<i64>>(1)?,
-                row.get::<_, Option<String>>(2)?,
-            ))
-        })
+             WHERE action.token_hash = ?1"#
+        ))?
+        .query_row(params![token_hash, by], |row| row.try_into())
         .optional()?;
     Ok(match row {
         None => PressOutcome::Unknown,
-        Some((owner, _, name)) if owner != by => PressOutcome::OtherOwner {
+        Some((false, _, _, true)) => PressOutcome::OtherOwner {
+            owner: "the administrators".to_owned(),
+        },
+        Some((false, _, name, false)) => PressOutcome::OtherOwner {
             owner: name.unwrap_or_else(|| "another person".to_owned()),
         },
-        Some((_, Some(_), _)) => PressOutcome::Used,
-        Some((_, None, _)) => PressOutcome::Expired,
+        Some((true, Some(_), ..)) => PressOutcome::Used,
+        Some((true, None, ..)) => PressOutcome::Expired,
     })
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{NewAction, PressOutcome, insert};
+    use super::{ActionOwner, NewAction, PressOutcome, insert};
     use crate::base::model::InboxId;
     use crate::state::store::fixture::{accept, at, fresh, person, says};
     use crate::state::store::people::add_person;
@@ -166,7 +200,7 @@ mod tests {
             token_hash,
             verb: "patch".into(),
             argument: "42".into(),
-            user: person("U1"),
+            owner: ActionOwner::Person(person("U1")),
             conversation,
             expires: at(100),
         };
@@ -216,7 +250,7 @@ mod tests {
             token_hash: [1; 32],
             verb: "stop".into(),
             argument: String::new(),
-            user: person("U1"),
+            owner: ActionOwner::Person(person("U1")),
             conversation,
             expires: at(100),
         };
@@ -234,5 +268,47 @@ mod tests {
             }
         }
         assert_eq!(counted, 1);
+    }
+
+    #[tokio::test]
+    async fn a_button_of_the_administrators_works_once_for_whoever_is_one() {
+        let (_directory, store) = fresh();
+        let (_, conversation, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+        let action = NewAction {
+            token_hash: [1; 32],
+            verb: "budget".into(),
+            argument: "allow 1".into(),
+            owner: ActionOwner::ADMINISTRATORS,
+            conversation,
+            expires: at(100),
+        };
+        store.write(move |tx| insert(tx, &[action])).await.unwrap();
+        for (name, role) in [("U1", "editor"), ("U2", "admin"), ("U3", "admin")] {
+            let grant = (role.into(), "*".into(), Vec::new());
+            let added = store.write(move |tx| add_person(tx, name, "operator", &person(name), &grant, at(0)));
+            added.await.unwrap();
+        }
+        let press = async |name, inbox| {
+            let by = person(name);
+            store
+                .take_action([1; 32], &by, InboxId(inbox), at(2))
+                .await
+                .unwrap()
+        };
+        let foreign = PressOutcome::OtherOwner {
+            owner: "the administrators".into(),
+        };
+        for (name, inbox) in [("U1", 1), ("U9", 2)] {
+            assert_eq!(press(name, inbox).await, foreign);
+        }
+        let counted = PressOutcome::Counted {
+            verb: "budget".into(),
+            argument: "allow 1".into(),
+            conversation,
+        };
+        assert_eq!(press("U2", 3).await, counted);
+        assert_eq!(press("U2", 3).await, counted);
+        assert_eq!(press("U3", 4).await, PressOutcome::Used);
+        assert_eq!(press("U1", 5).await, foreign);
     }
 }

@@ -78,6 +78,7 @@ mod tests {
         Announcement {
             ops: vec![post("card", Some("1.0"), "Working")],
             actions: Vec::new(),
+            budget_request: None,
             deliver_now: false,
         }
     }

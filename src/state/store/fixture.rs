@@ -138,6 +138,8 @@ pub(super) fn cost(input: u64) -> Cost {
             output: 1,
             ..Usage::default()
         },
+        money: None,
+        reservation: None,
     }
 }
 
@@ -330,6 +332,7 @@ pub(super) fn ends(change: Option<NewChange>) -> AnswerDraft {
         announce: Box::new(|leaves| Announcement {
             ops: vec![post("result", None, &named(leaves))],
             actions: Vec::new(),
+            budget_request: None,
             deliver_now: false,
         }),
     }

@@ -12,6 +12,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V2__outputs",
         include_str!("../../../migrations/sqlite/V2__outputs.sql"),
     ),
+    (
+        "V3__budgets",
+        include_str!("../../../migrations/sqlite/V3__budgets.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

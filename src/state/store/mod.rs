@@ -5,6 +5,7 @@
 mod action;
 mod allocation;
 mod audit;
+mod budget;
 mod card;
 mod change;
 mod integrity;
@@ -41,9 +42,10 @@ mod turn;
 mod usage;
 mod writer;
 
-pub use action::{NewAction, PressOutcome};
+pub use action::{ActionOwner, NewAction, PressOutcome};
 pub(crate) use audit::audit_in;
 pub use audit::{AUDIT_KINDS, AuditLine, AuditPage, AuditPerson, AuditSearch, AuditState};
+pub use budget::{AllowOutcome, BudgetRequest, BudgetState, BudgetSubject, ReservationId};
 pub use card::CardOutcome;
 pub use change::{NewChange, NumberedChange};
 pub use claim::{Claim, Claimable, ClaimedConversation, ClaimedWork, DirectClaim, TurnWorker};

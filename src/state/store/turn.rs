@@ -7,8 +7,8 @@ use super::edits::FileEdits;
 use super::outbox::{DueOperation, InFlightLock};
 use super::usage::Cost;
 use super::{
-    ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store, StoreError, action,
-    change, command, conversation, edits, inbox, outbox, output, usage,
+    BudgetRequest, ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store,
+    StoreError, action, budget, change, command, conversation, edits, inbox, outbox, output, usage,
 };
 use crate::base::model::{
     Change, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, Usage, UserId, Verdict, VerdictSource,
@@ -152,6 +152,8 @@ pub struct Announcement {
     pub ops: Vec<Op>,
     /// The buttons in the operations.
     pub actions: Vec<NewAction>,
+    /// The request to administrators to allow more, if a budget ended the turn.
+    pub budget_request: Option<Box<BudgetRequest>>,
     /// True if the caller delivers the returned operations at once; see [`Store::lease_due`].
     pub deliver_now: bool,
 }
@@ -539,6 +541,9 @@ pub(super) fn announce(
     busy: &mut InFlightLock<'_>,
 ) -> Result<Option<Vec<DueOperation>>, StoreError> {
     action::insert(tx, &announcement.actions)?;
+    if let Some(request) = &announcement.budget_request {
+        budget::insert_request(tx, request, at)?;
+    }
     let ops = &announcement.ops;
     if !announcement.deliver_now {
         outbox::enqueue(tx, ops, at)?;

@@ -1,9 +1,10 @@
 //! Model usage per person.
 
+use super::budget::{ReservationId, end_reservation};
 use super::claim::{Claim, check_fence};
 use super::column::{count, count_column, millis};
 use super::{Store, StoreError};
-use crate::base::model::{ConversationId, InboxId, TurnId, Usage, UserId};
+use crate::base::model::{ConversationId, InboxId, Money, TurnId, Usage, UserId};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
@@ -16,6 +17,10 @@ pub struct Cost {
     pub model: String,
     /// The token usage of the call.
     pub usage: Usage,
+    /// The cost of the call; `None` if the prices of the model are not known.
+    pub money: Option<Money>,
+    /// The reservation that the cost replaces.
+    pub reservation: Option<ReservationId>,
 }
 
 /// The usage of a person.
@@ -23,6 +28,10 @@ pub struct Cost {
 pub struct UsageReport {
     /// Token usage of all calls.
     pub usage: Usage,
+    /// The cost of the calls whose prices are known.
+    pub money: Money,
+    /// Number of calls whose prices are not known.
+    pub unpriced_calls: u64,
     /// Number of model calls.
     pub calls: u64,
     /// Number of turns with at least one call.
@@ -52,20 +61,45 @@ impl Store {
             let report = tx
                 .prepare_cached(
                     "SELECT COALESCE(SUM(input), 0), COALESCE(SUM(output), 0), COALESCE(SUM(cache_read), 0),
-                            COALESCE(SUM(cache_write), 0), COUNT(*), COUNT(DISTINCT turn)
+                            COALESCE(SUM(cache_write), 0), COUNT(*), COUNT(DISTINCT turn), COALESCE(SUM(money), 0),
+                            COUNT(*) - COUNT(money)
                      FROM usage WHERE user_id = ?1 AND at >= ?2",
                 )?
-                .query_row(params![user.0, millis(since)], |row| {
-                    Ok(UsageReport {
-                        usage: read(row)?,
-                        calls: count(row.get(4)?),
-                        turns: count(row.get(5)?),
-                    })
-                })?;
+                .query_row(params![user.0, millis(since)], report)?;
             Ok(report)
         })
         .await
     }
+
+    /// Returns the usage of each person since `since`, the largest first. The calls of hooks have no person.
+    pub async fn usage_by_person(
+        &self,
+        since: Timestamp,
+    ) -> Result<Vec<(Option<String>, UsageReport)>, StoreError> {
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT SUM(input), SUM(output), SUM(cache_read), SUM(cache_write), COUNT(*), COUNT(DISTINCT turn),
+                        COALESCE(SUM(money), 0), COUNT(*) - COUNT(money), users.name
+                 FROM usage LEFT JOIN users ON users.id = usage.user_id
+                 WHERE at >= ?1 GROUP BY usage.user_id
+                 ORDER BY SUM(money) DESC, SUM(input + output + cache_read + cache_write) DESC, usage.user_id",
+            )?;
+            let rows = statement.query_map([millis(since)], |row| Ok((row.get(8)?, report(row)?)))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+}
+
+/// Reads a report: four kinds of tokens, calls, turns, money, and calls without known prices.
+fn report(row: &Row<'_>) -> rusqlite::Result<UsageReport> {
+    Ok(UsageReport {
+        usage: read(row)?,
+        money: Money::from_nano_dollars(count(row.get(6)?)),
+        unpriced_calls: count(row.get(7)?),
+        calls: count(row.get(4)?),
+        turns: count(row.get(5)?),
+    })
 }
 
 /// Records a call for the person of the conversation.
@@ -77,10 +111,10 @@ pub(super) fn record(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     tx.prepare_cached(
-        "INSERT INTO usage (turn, user_id, provider, model, input, output, cache_read, cache_write, at)
+        "INSERT INTO usage (turn, user_id, provider, model, input, output, cache_read, cache_write, at, money)
          VALUES (?1, (SELECT identity.user_id FROM identity
                       JOIN conversation ON conversation.sender = identity.sender WHERE conversation.id = ?2),
-                 ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                 ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?
     .execute(params![
         turn.0,
@@ -92,8 +126,12 @@ pub(super) fn record(
         count_column(cost.usage.cache_read),
         count_column(cost.usage.cache_write),
         millis(at),
+        cost.money.map(|money| count_column(money.nano_dollars())),
     ])?;
-    Ok(())
+    match cost.reservation {
+        Some(reservation) => end_reservation(tx, reservation),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn turn_usage(tx: &Transaction<'_>, turn: TurnId) -> Result<Usage, StoreError> {
@@ -130,7 +168,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Usage> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::UsageReport;
-    use crate::base::model::Usage;
+    use crate::base::model::{Money, Usage};
     use crate::state::store::StoreError;
     use crate::state::store::fixture::{answer, at, begin, cost, fresh, person};
     use crate::state::store::people::add_person;
@@ -180,6 +218,8 @@ mod tests {
                 output: calls,
                 ..Usage::default()
             },
+            money: Money::ZERO,
+            unpriced_calls: calls,
             calls,
             turns: calls,
         };

@@ -1,6 +1,7 @@
 //! Tests of configurations as operators write them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod budgets;
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod layers;
 mod model_facts;

@@ -4,7 +4,8 @@
 use crate::base::model::{Effect, History, Limits, OutputNumber, Secret, Step, Usage};
 use crate::base::redact::Redactor;
 use crate::engine::agent::{
-    EarlierAttempts, Journal, Postconditions, StepRecord, TurnContext, TurnEvent, TurnOutcome, run_turn,
+    CallPermission, CallSize, EarlierAttempts, Journal, Postconditions, StepRecord, TurnContext, TurnEvent,
+    TurnOutcome, run_turn,
 };
 use crate::interfaces::provider::ToolSpec;
 use crate::interfaces::provider::scripted::ScriptedProvider;
@@ -54,6 +55,10 @@ pub(super) struct TurnRun {
     pub(super) outcome: anyhow::Result<TurnOutcome>,
     pub(super) events: Vec<TurnEvent>,
     pub(super) steps: Vec<Step>,
+    /// The calls that were reserved.
+    pub(super) reserved: Vec<CallSize>,
+    /// The number of reserved calls that failed.
+    pub(super) failed_calls: usize,
     /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
 }
@@ -180,6 +185,8 @@ impl TurnFixture {
             outcome,
             events,
             steps: journal.steps,
+            reserved: journal.reserved,
+            failed_calls: journal.failed_calls,
             discarded_tokens: journal.discarded_tokens,
         }
     }
@@ -225,6 +232,10 @@ impl Postconditions for ScriptedPostconditions {
 #[derive(Default)]
 pub(super) struct MemoryJournal {
     pub(super) steps: Vec<Step>,
+    pub(super) reserved: Vec<CallSize>,
+    /// The number of calls that the budget covers; `None` without a budget.
+    pub(super) calls_allowed: Option<usize>,
+    pub(super) failed_calls: usize,
     /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
     /// The index, from 0, of the step that cannot be written.
@@ -237,6 +248,21 @@ pub(super) struct MemoryJournal {
 
 #[async_trait]
 impl Journal for MemoryJournal {
+    async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission> {
+        self.reserved.push(call);
+        Ok(match self.calls_allowed {
+            Some(calls) if self.reserved.len() > calls => {
+                CallPermission::Refused("the budget is $1.00".to_owned())
+            }
+            Some(_) | None => CallPermission::Granted,
+        })
+    }
+
+    async fn call_failed(&mut self) -> anyhow::Result<()> {
+        self.failed_calls += 1;
+        Ok(())
+    }
+
     async fn answer_received(&mut self) -> anyhow::Result<()> {
         anyhow::ensure!(!self.never_begins, "there is no such turn");
         Ok(())

@@ -273,6 +273,7 @@ impl CommandRunner {
             | Verb::Clear
             | Verb::Context
             | Verb::Usage
+            | Verb::Budget
             | Verb::Stop
             | Verb::User => return Ok(None),
         }

@@ -116,34 +116,6 @@ impl CommandRunner {
         Ok(Reply::text(text).with(ReplyPart::Facts { rows }))
     }
 
-    pub(super) async fn usage(&self, identity: &Identity) -> anyhow::Result<Reply> {
-        let now = (self.parts.now)();
-        let day = now
-            .checked_sub(jiff::SignedDuration::from_hours(24))
-            .unwrap_or(now);
-        let store = &self.parts.store;
-        let (today, ever) = (
-            store.usage_of(identity.user(), day).await?,
-            store
-                .usage_of(identity.user(), jiff::Timestamp::UNIX_EPOCH)
-                .await?,
-        );
-        let line = |used: &crate::state::store::UsageReport| {
-            format!(
-                "{} tokens in {} model calls",
-                group_thousands(used.usage.total()),
-                used.calls
-            )
-        };
-        let rows = vec![
-            ("Last 24 hours".to_owned(), line(&today)),
-            ("In all".to_owned(), line(&ever)),
-        ];
-        Ok(Reply {
-            parts: vec![ReplyPart::Facts { rows }],
-        })
-    }
-
     /// Stops the oldest message of a conversation that was waiting or being answered when the command arrived. Also
     /// stops inspections of environments.
     pub(super) async fn stop(

@@ -1,5 +1,6 @@
 //! Execution of commands and button clicks. They use no model and no queue, and each gets one answer.
 
+mod budget;
 mod change;
 mod click;
 mod conversation;
@@ -7,6 +8,7 @@ mod environments;
 mod order;
 mod people;
 mod resumed;
+mod usage;
 
 use order::{CommandOrder, LaterCommands};
 
@@ -417,7 +419,12 @@ impl CommandRunner {
             Verb::Discard => self.discard(command.arguments, asked, conversation).await?,
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(conversation).await?,
-            Verb::Usage => self.usage(identity).await?,
+            Verb::Usage => self.usage(command.arguments, identity).await?,
+            Verb::Budget => {
+                return self
+                    .budget_command(command.arguments, asked, address, identity, conversation)
+                    .await;
+            }
             Verb::Stop => self.stop(asked, conversation).await?,
             Verb::User => self.user_command(command.arguments, asked, identity).await?,
         };

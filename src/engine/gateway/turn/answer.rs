@@ -1,6 +1,7 @@
 //! The end of a turn: the prepared and checked change, and the reply about it. One transaction makes all of it durable.
 //! Only then is anything sent.
 
+use super::budget_request::BudgetQuestion;
 use super::journal::{LastStep, TurnJournal};
 use super::opening::locked_out_text;
 use super::recording::TurnRecording;
@@ -15,8 +16,8 @@ use crate::engine::gateway::compose::{self, Address, COMPOSITIONS_MAX, Facts, ou
 use crate::state::access::Identity;
 use crate::state::recording;
 use crate::state::store::{
-    Announcement, ChangeBasis, ComposedWrite, Cost, FinishedTurn, NewAction, NewChange, NumberedChange,
-    ProspectiveChange, StoredChange, TurnAnswer, TurnEnd,
+    ActionOwner, Announcement, ChangeBasis, ComposedWrite, Cost, FinishedTurn, NewAction, NewChange,
+    NumberedChange, ProspectiveChange, StoredChange, TurnAnswer, TurnEnd,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -59,6 +60,12 @@ impl TurnRunner {
             elapsed,
         } = ended;
         let last = journal.as_mut().and_then(|journal| journal.last.take());
+        let refusal = journal.as_ref().and_then(TurnJournal::budget_refusal);
+        let budget_question =
+            refusal.and_then(|refusal| self.budget_question(assigned, opened, address, refusal));
+        if let (Some(notice), true) = (&mut outcome.notice, budget_question.is_some()) {
+            notice.push_str(" I asked the administrators to allow more.");
+        }
         // A failed journal does not show what was written.
         let wrote = match outcome.writes.done > 0 || assigned.work.has_edited || journal.is_none() {
             true => WriteState::Possible,
@@ -86,10 +93,12 @@ impl TurnRunner {
             stale: opened.stale.as_ref().map(based_on),
             facts,
             config: Arc::clone(&self.parts.config),
-            deliver_now: self.outgoing.can_deliver_now(&address.channel),
+            // The request may go to another channel.
+            deliver_now: budget_question.is_none() && self.outgoing.can_deliver_now(&address.channel),
             can_find_posts: self.outgoing.can_find(address),
             refusal: self.refusal_form(address),
             buttons: self.change_buttons(opened),
+            budget_question,
         };
         let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
         let recorded = said.iter().zip(&cost);
@@ -180,7 +189,7 @@ impl TurnRunner {
             token_hash: Sha256::digest(token.as_bytes()).into(),
             verb: verb.to_owned(),
             argument,
-            user: opened.identity.sender().clone(),
+            owner: ActionOwner::Person(opened.identity.sender().clone()),
             conversation: opened.conversation.id,
             expires: expiry((self.parts.now)()),
         };
@@ -298,6 +307,8 @@ struct ResultDraft {
     can_find_posts: bool,
     refusal: RefusalForm,
     buttons: (ChangeButtons, Vec<NewAction>),
+    /// The request to administrators, if a budget ended the turn.
+    budget_question: Option<BudgetQuestion>,
 }
 
 impl ResultDraft {
@@ -353,9 +364,18 @@ impl ResultDraft {
         if let Some(change) = change.filter(|_| is_hook) {
             ops.push(self.address.upload(change, "patch"));
         }
+        if !pressed {
+            actions.clear();
+        }
+        let question = self.budget_question.clone();
+        if let Some(BudgetQuestion { action, op, .. }) = &question {
+            actions.push(action.clone());
+            ops.push(op.clone());
+        }
         Announcement {
             ops,
-            actions: if pressed { actions } else { Vec::new() },
+            actions,
+            budget_request: question.map(|question| Box::new(question.request)),
             deliver_now: self.deliver_now,
         }
     }

@@ -56,6 +56,7 @@ impl TurnRunner {
         }
         let address = Address::for_message(&inbound, inbox);
         let card = Announcement {
+            budget_request: None,
             ops: vec![address.placeholder("card", Reply::text(format!("Queued ({queue_position} ahead).")))],
             actions: Vec::new(),
             deliver_now: self.outgoing.can_deliver_now(&address.channel),
@@ -207,6 +208,7 @@ impl CardEditor {
 
     async fn post(&self, card: &StatusCard) -> CardOutcome {
         let announcement = Announcement {
+            budget_request: None,
             ops: vec![self.address.placeholder("card", card.reply())],
             actions: vec![self.stop.clone()],
             deliver_now: self.delivery.can_send_now(),

@@ -1,13 +1,14 @@
 //! The journal of a running turn. Each step is written to the store, then to the recording.
 
+use super::call_budget::CallBudget;
 use super::recording::TurnRecording;
 use super::{ClaimedMessage, OpenedTurn};
-use crate::base::model::{Step, TurnId, Usage};
+use crate::base::model::{BudgetRefusal, Step, TurnId, Usage};
 use crate::crash_point;
-use crate::engine::agent::{Journal, StepRecord};
+use crate::engine::agent::{CallPermission, CallSize, Journal, StepRecord};
 use crate::engine::gateway::parts::Parts;
 use crate::state::recording;
-use crate::state::store::{Claim, Cost, StepEffects, Store};
+use crate::state::store::{BudgetSubject, Claim, Cost, StepEffects, Store};
 use crate::state::workspace::Overlay;
 use anyhow::Context;
 use async_trait::async_trait;
@@ -41,6 +42,7 @@ pub(super) struct TurnJournal {
     recorded: Option<RecordedTurn>,
     overlay: Arc<Overlay>,
     provider: String,
+    budget: CallBudget,
     now: fn() -> Timestamp,
 }
 
@@ -50,7 +52,7 @@ impl TurnJournal {
         assigned: &ClaimedMessage,
         opened: &OpenedTurn,
         beginning: TurnStartReceiver,
-        provider: &str,
+        (provider, model): (&str, &str),
     ) -> Self {
         Self {
             last: None,
@@ -60,16 +62,25 @@ impl TurnJournal {
             recorded: None,
             overlay: Arc::clone(&opened.overlay),
             provider: provider.to_owned(),
+            budget: CallBudget::new(parts, assigned, opened, (provider, model)),
             now: parts.now,
         }
     }
 
-    fn cost(&self, usage: Usage, model: &str) -> Cost {
+    /// Returns the cost of an answer. It replaces the reservation of its call.
+    fn cost(&mut self, usage: Usage, model: &str) -> Cost {
         Cost {
             provider: self.provider.clone(),
             model: model.to_owned(),
             usage,
+            money: self.budget.money(usage),
+            reservation: self.budget.reservation.take(),
         }
+    }
+
+    /// Returns the budget that ended the turn, and whose it is.
+    pub(super) fn budget_refusal(&self) -> Option<(BudgetSubject, BudgetRefusal)> {
+        Some((self.budget.subject(), self.budget.refusal?))
     }
 
     /// Waits until the turn is stored, and returns it.
@@ -83,6 +94,23 @@ impl TurnJournal {
 
 #[async_trait]
 impl Journal for TurnJournal {
+    async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission> {
+        let at = (self.now)();
+        Ok(
+            match self.budget.reserve(&self.store, &self.claim, call, at).await? {
+                None => CallPermission::Granted,
+                Some(refusal) => CallPermission::Refused(refusal.to_string()),
+            },
+        )
+    }
+
+    async fn call_failed(&mut self) -> anyhow::Result<()> {
+        if let Some(reservation) = self.budget.reservation.take() {
+            self.store.release_call(&self.claim, reservation).await?;
+        }
+        Ok(())
+    }
+
     async fn answer_received(&mut self) -> anyhow::Result<()> {
         self.wait_recorded().await?;
         Ok(())

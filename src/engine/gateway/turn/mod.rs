@@ -4,6 +4,8 @@
 //! keeps its card and shows one result.
 
 mod answer;
+mod budget_request;
+mod call_budget;
 mod card;
 mod journal;
 mod opening;
@@ -25,6 +27,7 @@ use crate::engine::agent::{self, TurnContext, TurnEvent, TurnOutcome, WriteCount
 use crate::state::recording::RecordedEvent;
 use crate::state::store::{ChangeBasis, Claim, ClaimedWork, StartedTurn, StoreError, TurnStart};
 use crate::state::workspace::{Overlay, Tree};
+pub(super) use budget_request::spending_text;
 pub(super) use opening::locked_out_text;
 
 use answer::EndedTurn;
@@ -357,7 +360,7 @@ impl TurnRunner {
             .providers
             .resolve(&self.parts.config.model.default)
             .map_err(anyhow::Error::msg)?;
-        let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, provider.id());
+        let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, (provider.id(), &model));
         let cancel = handle.stop.child_token();
         let cx = TurnContext {
             identity: &opened.identity,

@@ -12,9 +12,10 @@ use serde_json::Value;
 const LINES_READ_MAX: usize = 500_000;
 
 /// All kinds of lines.
-pub const AUDIT_KINDS: [&str; 19] = [
+pub const AUDIT_KINDS: [&str; 20] = [
     "audit.cut",
     "auth.denied",
+    "budget.allowed",
     "change.closed",
     "change.discarded",
     "change.expired",

@@ -6,8 +6,8 @@ use crate::state::store::fixture::{
     AnswerDraft, EndDraft, accept, answer, cost, edits, fill, find, fresh, person, post, room, says, worker,
 };
 use crate::state::store::{
-    AcceptOutcome, Announcement, AuditState, NewAction, NewChange, PressOutcome, QueueKind, Store,
-    StoreError, TurnStart, UndoOutcome,
+    AcceptOutcome, ActionOwner, Announcement, AuditState, NewAction, NewChange, PressOutcome, QueueKind,
+    Store, StoreError, TurnStart, UndoOutcome,
 };
 use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp};
@@ -127,7 +127,7 @@ async fn turn_on(
         token_hash: Sha256::digest(delivery.as_bytes()).into(),
         verb: "discard".into(),
         argument: String::new(),
-        user: person(name),
+        owner: ActionOwner::Person(person(name)),
         conversation: claim.conversation,
         expires: at + SignedDuration::from_hours(24),
     };
@@ -143,6 +143,7 @@ async fn turn_on(
         announce: Box::new(move |_| Announcement {
             ops: vec![op],
             actions: vec![button],
+            budget_request: None,
             deliver_now: false,
         }),
     };
@@ -413,7 +414,7 @@ async fn a_conversation_with_a_button_that_is_good_stays() {
         token_hash: token,
         verb: "status".into(),
         argument: String::new(),
-        user: person("Alice"),
+        owner: ActionOwner::Person(person("Alice")),
         conversation: alice,
         expires: later,
     };

@@ -89,6 +89,7 @@ async fn operations_leased_by_a_commit_are_leased_once_until_released() {
     let announce = |leaves: StoredChange<'_>| Announcement {
         ops: vec![post("result", None, &named(leaves)), post("more", None, "later")],
         actions: Vec::new(),
+        budget_request: None,
         deliver_now: true,
     };
     let finish = AnswerDraft {
@@ -387,6 +388,7 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
                 post("file", thread, "a file"),
             ],
             actions: Vec::new(),
+            budget_request: None,
             deliver_now: true,
         };
         let finish = AnswerDraft {

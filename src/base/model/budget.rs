@@ -1,0 +1,310 @@
+//! Budgets: bounds of what model calls may cost. A call is reserved with the most that it may cost before it is made,
+//! and replaced by its real cost afterwards.
+
+use super::{ModelPrice, Money, Usage, group_thousands};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The number of bytes of a request that count as one token. Texts have three to four bytes per token, so the estimate
+/// is never too small.
+const BYTES_PER_TOKEN: u64 = 2;
+
+/// An amount of tokens, and what they cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spending {
+    /// The number of tokens.
+    pub tokens: u64,
+    /// Their cost; none for a model without known prices.
+    pub money: Money,
+}
+
+impl std::ops::Add for Spending {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            money: self.money + other.money,
+        }
+    }
+}
+
+impl Spending {
+    /// Returns the most that a call may cost: all of its request is new to the cache, and its answer has the full
+    /// length. Without known prices it costs no money.
+    pub fn of_call_max(request_bytes: usize, answer_tokens_max: u32, price: Option<&ModelPrice>) -> Self {
+        let (request, output) = (
+            (request_bytes as u64).div_ceil(BYTES_PER_TOKEN),
+            u64::from(answer_tokens_max),
+        );
+        let input = Usage {
+            input: request,
+            output,
+            ..Usage::default()
+        };
+        let cache_write = Usage {
+            cache_write: request,
+            output,
+            ..Usage::default()
+        };
+        Self {
+            tokens: request + output,
+            money: price.map_or(Money::ZERO, |price| {
+                price.cost(input).max(price.cost(cache_write))
+            }),
+        }
+    }
+}
+
+/// The scope of a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BudgetScope {
+    /// The work on one message.
+    Turn,
+    /// All turns of a conversation.
+    Conversation,
+    /// A day of a person, in UTC, with all of their accounts and conversations.
+    PersonDay,
+    /// A day of this server, in UTC.
+    Day,
+}
+
+impl BudgetScope {
+    /// Returns the words for the budget in a sentence about the person it concerns.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Turn => "the budget of one request",
+            Self::Conversation => "the budget of this conversation",
+            Self::PersonDay => "the budget of a person for one day",
+            Self::Day => "the budget of this server for one day",
+        }
+    }
+
+    /// Returns the words for the time for which more can be allowed.
+    pub fn period(self) -> &'static str {
+        match self {
+            Self::Turn => "for this request",
+            Self::Conversation => "for this conversation",
+            Self::PersonDay | Self::Day => "for today",
+        }
+    }
+}
+
+/// The bounds of a scope. A bound that is `None` does not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetBound {
+    /// The number of tokens.
+    pub tokens_max: Option<u64>,
+    /// The amount of money.
+    pub money_max: Option<Money>,
+}
+
+impl BudgetBound {
+    /// Returns true if there is a bound.
+    pub fn is_set(&self) -> bool {
+        self.tokens_max.is_some() || self.money_max.is_some()
+    }
+
+    /// Returns true if an amount is within the bounds.
+    pub fn allows(&self, spending: Spending) -> bool {
+        self.tokens_max.is_none_or(|max| spending.tokens <= max)
+            && self.money_max.is_none_or(|max| spending.money <= max)
+    }
+
+    /// Returns the bounds with this much more.
+    #[must_use]
+    pub fn raised(self, by: Spending) -> Self {
+        Self {
+            tokens_max: self.tokens_max.map(|max| max.saturating_add(by.tokens)),
+            money_max: self.money_max.map(|max| max + by.money),
+        }
+    }
+
+    /// Returns the tighter of both bounds.
+    #[must_use]
+    pub fn tightened(self, other: Self) -> Self {
+        fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            }
+        }
+        Self {
+            tokens_max: least(self.tokens_max, other.tokens_max),
+            money_max: least(self.money_max, other.money_max),
+        }
+    }
+}
+
+/// The budgets of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budgets {
+    /// The work on one message.
+    pub turn: BudgetBound,
+    /// The work on one event of a hook, which nobody watches.
+    pub unattended_turn: BudgetBound,
+    /// All turns of a conversation.
+    pub conversation: BudgetBound,
+    /// A day of a person.
+    pub person_day: BudgetBound,
+    /// A day of this server.
+    pub day: BudgetBound,
+}
+
+/// The presence of a person who waits for the result of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attendance {
+    /// A person sent the message.
+    Attended,
+    /// An event of a hook started the turn.
+    Unattended,
+}
+
+impl Budgets {
+    /// Returns the bounds that a turn must keep, from the narrowest scope to the widest.
+    pub fn of_turn(&self, attendance: Attendance) -> Vec<(BudgetScope, BudgetBound)> {
+        let turn = match attendance {
+            Attendance::Attended => self.turn,
+            Attendance::Unattended => self.unattended_turn.tightened(self.turn),
+        };
+        let bounds = [
+            (BudgetScope::Turn, turn),
+            (BudgetScope::Conversation, self.conversation),
+            (BudgetScope::PersonDay, self.person_day),
+            (BudgetScope::Day, self.day),
+        ];
+        bounds.into_iter().filter(|(_, bound)| bound.is_set()).collect()
+    }
+}
+
+/// A model call that a budget does not cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetRefusal {
+    /// The budget.
+    pub scope: BudgetScope,
+    /// The amount that was spent or reserved before.
+    pub spent: Spending,
+    /// The most that the call may cost.
+    pub call: Spending,
+    /// The bound of tokens, with what was allowed in addition.
+    pub tokens_max: Option<u64>,
+    /// The bound of money, with what was allowed in addition.
+    pub money_max: Option<Money>,
+}
+
+impl BudgetRefusal {
+    /// Returns the refusal of a call, if the bound does not cover it.
+    pub fn check(scope: BudgetScope, bound: BudgetBound, spent: Spending, call: Spending) -> Option<Self> {
+        (!bound.allows(spent + call)).then_some(Self {
+            scope,
+            spent,
+            call,
+            tokens_max: bound.tokens_max,
+            money_max: bound.money_max,
+        })
+    }
+
+    /// Returns how much more an administrator is asked to allow: half of the bound, and at least what the call needs.
+    pub fn extra(&self) -> Spending {
+        let total = self.spent + self.call;
+        let tokens = self
+            .tokens_max
+            .map_or(0, |max| (max / 2).max(total.tokens.saturating_sub(max)));
+        let money = self.money_max.map_or(Money::ZERO, |max| {
+            let half = Money::from_nano_dollars(max.nano_dollars() / 2);
+            half.max(total.money.saturating_sub(max)).in_whole_cents()
+        });
+        Spending { tokens, money }
+    }
+}
+
+/// Says which budget ends the work, how much of it is used, and what the next call may cost.
+impl fmt::Display for BudgetRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.spent + self.call;
+        let words = self.scope.words();
+        let end = match self.scope {
+            BudgetScope::Turn | BudgetScope::Conversation => "",
+            BudgetScope::PersonDay | BudgetScope::Day => "; the day ends at 00:00 UTC",
+        };
+        if let Some(max) = self.money_max.filter(|max| total.money > *max) {
+            return write!(
+                f,
+                "{words} is {max}; {} of it is used, and the next model call may cost up to {}{end}",
+                self.spent.money, self.call.money
+            );
+        }
+        write!(
+            f,
+            "{words} is {} tokens; {} of them are used, and the next model call may take up to {}{end}",
+            group_thousands(self.tokens_max.unwrap_or_default()),
+            group_thousands(self.spent.tokens),
+            group_thousands(self.call.tokens)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, Budgets, Spending};
+    use crate::base::model::Money;
+
+    fn spending(tokens: u64, cents: u64) -> Spending {
+        Spending {
+            tokens,
+            money: Money::from_cents(cents),
+        }
+    }
+
+    fn bound(tokens: Option<u64>, cents: Option<u64>) -> BudgetBound {
+        BudgetBound {
+            tokens_max: tokens,
+            money_max: cents.map(Money::from_cents),
+        }
+    }
+
+    #[test]
+    fn a_call_is_refused_if_the_most_it_may_cost_does_not_fit() {
+        let check = |bound, spent| {
+            BudgetRefusal::check(BudgetScope::PersonDay, bound, spent, spending(100, 6))
+                .map(|refusal| (refusal.to_string(), refusal.extra()))
+        };
+        assert_eq!(check(bound(None, Some(500)), spending(9_000, 494)), None);
+        let over_money = "the budget of a person for one day is $5.00; $4.95 of it is used, and the next model call \
+                          may cost up to $0.0600; the day ends at 00:00 UTC";
+        assert_eq!(
+            check(bound(None, Some(500)), spending(9_000, 495)),
+            Some((over_money.to_owned(), spending(0, 250)))
+        );
+        let over_tokens = "the budget of a person for one day is 1,000 tokens; 901 of them are used, and the next \
+                           model call may take up to 100; the day ends at 00:00 UTC";
+        assert_eq!(
+            check(bound(Some(1_000), Some(500)), spending(901, 0)),
+            Some((over_tokens.to_owned(), spending(500, 250)))
+        );
+        // Half of a bound that is smaller than one call would not help.
+        let small = check(bound(Some(10), None), spending(0, 0)).map(|(_, extra)| extra);
+        assert_eq!(small, Some(spending(90, 0)));
+    }
+
+    #[test]
+    fn an_unattended_turn_has_the_tighter_bounds() {
+        let budgets = Budgets {
+            turn: bound(Some(1_000), None),
+            unattended_turn: bound(Some(2_000), Some(50)),
+            day: bound(None, Some(900)),
+            ..Budgets::default()
+        };
+        let attended = vec![
+            (BudgetScope::Turn, bound(Some(1_000), None)),
+            (BudgetScope::Day, bound(None, Some(900))),
+        ];
+        assert_eq!(budgets.of_turn(Attendance::Attended), attended);
+        let unattended = vec![
+            (BudgetScope::Turn, bound(Some(1_000), Some(50))),
+            (BudgetScope::Day, bound(None, Some(900))),
+        ];
+        assert_eq!(budgets.of_turn(Attendance::Unattended), unattended);
+    }
+}

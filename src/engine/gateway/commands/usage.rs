@@ -1,0 +1,97 @@
+//! `usage`: the tokens and the money of a person's model calls, and of all people for administrators.
+
+use super::CommandRunner;
+use crate::base::model::{Money, Reply, ReplyPart, group_thousands, pluralize};
+use crate::state::access::Identity;
+use crate::state::store::UsageReport;
+use jiff::{SignedDuration, Timestamp};
+
+/// Days of the longer period that is shown by person.
+const DAYS: i64 = 30;
+
+impl CommandRunner {
+    pub(super) async fn usage(&self, arguments: &str, identity: &Identity) -> anyhow::Result<Reply> {
+        match arguments.trim() {
+            "people" if identity.is_admin() => self.usage_of_people().await,
+            "people" => Ok(Reply::text("Only an administrator sees what others used.")),
+            _ => self.own_usage(identity).await,
+        }
+    }
+
+    async fn own_usage(&self, identity: &Identity) -> anyhow::Result<Reply> {
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        let day = store.usage_of(identity.user(), hours_before(now, 24)).await?;
+        let ever = store.usage_of(identity.user(), Timestamp::UNIX_EPOCH).await?;
+        Ok(facts(vec![
+            ("Last 24 hours".to_owned(), line(&day)),
+            ("In all".to_owned(), line(&ever)),
+        ]))
+    }
+
+    async fn usage_of_people(&self) -> anyhow::Result<Reply> {
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        let since = hours_before(now, 24 * DAYS);
+        let by_person = store.usage_by_person(since).await?;
+        if by_person.is_empty() {
+            return Ok(Reply::text(format!("Nobody used a model within {DAYS} days.")));
+        }
+        let rows = by_person.iter().map(|(name, used)| {
+            let name = name.as_deref().unwrap_or("hooks");
+            (name.to_owned(), line(used))
+        });
+        let rows = rows.collect();
+        Ok(Reply::text(format!("Within {DAYS} days:")).with(ReplyPart::Facts { rows }))
+    }
+}
+
+fn facts(rows: Vec<(String, String)>) -> Reply {
+    Reply {
+        parts: vec![ReplyPart::Facts { rows }],
+    }
+}
+
+fn hours_before(now: Timestamp, hours: i64) -> Timestamp {
+    now.checked_sub(SignedDuration::from_hours(hours)).unwrap_or(now)
+}
+
+/// Returns a line such as `12,000 tokens in 3 model calls, $0.0412`.
+fn line(used: &UsageReport) -> String {
+    let calls = pluralize(
+        usize::try_from(used.calls).unwrap_or(usize::MAX),
+        "model call",
+        "model calls",
+    );
+    let tokens = format!("{} tokens in {calls}", group_thousands(used.usage.total()));
+    match (used.money, used.unpriced_calls) {
+        (Money::ZERO, _) => tokens,
+        (money, 0) => format!("{tokens}, {money}"),
+        (money, unpriced) => format!("{tokens}, {money} and {unpriced} of unknown price"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+    use crate::base::model::{Money, Usage};
+    use crate::state::store::UsageReport;
+
+    #[test]
+    fn usage_is_shown_in_tokens_and_money() {
+        let report = |calls, money, unpriced_calls| UsageReport {
+            usage: Usage {
+                input: 12_000,
+                ..Usage::default()
+            },
+            money: Money::from_cents(money),
+            unpriced_calls,
+            calls,
+            turns: 1,
+        };
+        assert_eq!(line(&report(1, 0, 1)), "12,000 tokens in 1 model call");
+        assert_eq!(line(&report(3, 4, 0)), "12,000 tokens in 3 model calls, $0.0400");
+        assert_eq!(
+            line(&report(3, 104, 1)),
+            "12,000 tokens in 3 model calls, $1.04 and 1 of unknown price"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! Budgets: what model calls may cost, who allows more, and what people see of it.
+
+use crate::support::app::{TestApp, visible_text};
+use drydock::base::model::Usage;
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, says};
+use drydock::state::access::Role;
+
+const ALICE: &str = "U0ALICE";
+const BOB: &str = "U0BOB";
+const CAROL: &str = "U0CAROL";
+
+/// An answer that used almost as many tokens as are reserved for its request.
+fn expensive(_: &ModelRequest) -> ScriptedAnswer {
+    let usage = Usage {
+        input: 15_000,
+        output: 1_000,
+        ..Usage::default()
+    };
+    says("Two replicas.").with_usage(usage)
+}
+
+/// T92
+#[tokio::test]
+async fn over_budget_an_administrator_is_asked_and_allows_more_with_one_button() {
+    let app = TestApp::with_settings(expensive, &[("budgets.person_day_tokens_max", "30_000")]).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor(BOB).await;
+    app.admit_slack_user(CAROL, Role::Admin, &["**"]).await;
+    let first = app.ask(ALICE, "how many replicas has web?").await;
+    assert!(first.text.contains("Two replicas."), "{}", first.text);
+    let refused = app.ask_in(ALICE, &first.thread, "and api?").await;
+    let expected = "I stopped: the budget of a person for one day is 30,000 tokens; 16,000 of them are used, and the \
+                    next model call may take up to ";
+    assert!(refused.text.contains(expected), "{}", refused.text);
+    assert!(
+        refused.text.contains("I asked the administrators to allow more."),
+        "{}",
+        refused.text
+    );
+    assert_eq!(app.model_requests().len(), 1);
+    // Everybody has a budget of their own.
+    app.ask(BOB, "how many replicas has web?").await;
+
+    let question = app
+        .wait_for_slack_reply(&first.thread, "needs an administrator")
+        .await;
+    let label = "Allow 15,000 tokens more for today";
+    for (person, answer) in [
+        (ALICE, "This button belongs to the administrators."),
+        (BOB, "This button belongs to the administrators."),
+    ] {
+        let seen = app.ephemeral_messages(person).len();
+        app.demo.slack.click(person, &question.ts, label).await.unwrap();
+        assert_eq!(app.wait_for_ephemeral(person, seen).await, answer);
+    }
+    app.demo.slack.click(CAROL, &question.ts, label).await.unwrap();
+    let allowed = app
+        .wait_for_slack_reply(&first.thread, "allowed 15,000 tokens more")
+        .await;
+    assert!(visible_text(&allowed).ends_with("for today. Ask again, and I go on."));
+    app.wait_for_audit_line("budget.allowed").await;
+    let next = app.ask_in(ALICE, &first.thread, "and api?").await;
+    assert!(next.text.contains("Two replicas."), "{}", next.text);
+    let spent = app.run_command_in(ALICE, &first.thread, "!budget").await;
+    assert!(spent.contains("32,000 of 45,000 tokens"), "{spent}");
+}
+
+/// T92
+#[tokio::test]
+async fn budgets_in_money_use_the_prices_of_the_model_and_count_for_the_whole_server() {
+    let settings = [
+        ("budgets.day_cents_max", "25"),
+        ("models.anthropic/demo.price_input", "3"),
+        ("models.anthropic/demo.price_output", "15"),
+    ];
+    let app = TestApp::with_settings(expensive, &settings).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_user(CAROL, Role::Admin, &["**"]).await;
+    for _ in 0..2 {
+        let answered = app.ask(ALICE, "how many replicas has web?").await;
+        assert!(answered.text.contains("Two replicas."), "{}", answered.text);
+    }
+    // 15,000 tokens for $3 and 1,000 tokens for $15 a million.
+    let used = app.run_slash_command(ALICE, "usage").await;
+    assert!(used.contains("32,000 tokens in 2 model calls, $0.1200"), "{used}");
+    let refused = app.ask(ALICE, "and db?").await;
+    let expected = "the budget of this server for one day is $0.2500; $0.1200 of it is used, and the next model call may \
+                    cost up to $0.";
+    assert!(refused.text.contains(expected), "{}", refused.text);
+    let thread = &refused.thread;
+    let denied = app.run_command_in(ALICE, thread, "!budget allow server 1").await;
+    assert_eq!(denied, "Only an administrator allows more.");
+    let denied = app.run_command_in(ALICE, thread, "!usage people").await;
+    assert_eq!(denied, "Only an administrator sees what others used.");
+    let allowed = app.run_slash_command(CAROL, "budget allow server 1.50").await;
+    assert_eq!(allowed, "This server may spend $1.50 more for today.");
+    let answered = app.ask(ALICE, "and db?").await;
+    assert!(answered.text.contains("Two replicas."), "{}", answered.text);
+    let people = app.run_slash_command(CAROL, "usage people").await;
+    assert!(
+        people.contains("48,000 tokens in 3 model calls, $0.1800"),
+        "{people}"
+    );
+    let budgets = app.run_slash_command(CAROL, "budget").await;
+    assert_eq!(budgets, "This server, today  $0.1800 of $1.75");
+}
+
+/// T92
+#[tokio::test]
+async fn many_turns_at_once_stay_within_the_budget_of_the_day() {
+    let app = TestApp::with_settings(expensive, &[("budgets.day_tokens_max", "100_000")]).await;
+    for number in 0..10 {
+        app.admit_slack_editor(&format!("U0P{number}")).await;
+    }
+    let asked = (0..30).map(|number| {
+        let app = &app;
+        async move {
+            app.ask(&format!("U0P{}", number % 10), "how many replicas has web?")
+                .await
+                .text
+        }
+    });
+    let said = futures_util::future::join_all(asked).await;
+    let answered = said.iter().filter(|text| text.contains("Two replicas.")).count();
+    let refused = said
+        .iter()
+        .filter(|text| text.contains("the budget of this server for one day is 100,000 tokens"))
+        .count();
+    assert!(answered >= 2 && answered + refused == 30, "{said:?}");
+    let tokens = app.count("SELECT SUM(input + output) FROM usage");
+    assert!(tokens <= 100_000, "{tokens}");
+}
