@@ -273,4 +273,17 @@ proptest! {
             let _ = codec.decode(&bytes);
         }
     }
+
+    /// Events that are repeated, left out and mixed up.
+    #[test]
+    fn events_in_any_order_never_panic(order in prop::collection::vec(0usize..40, 0..30), cut in 0usize..4_000) {
+        for codec in codecs() {
+            let answer = codec.recorded_answer();
+            let events: Vec<&str> = answer.split("data:").collect();
+            let mixed = order.iter().map(|number| format!("data:{}", events[number % events.len()]));
+            let bytes = mixed.collect::<String>().into_bytes();
+            let cut = cut.min(bytes.len());
+            let _ = streamed(&*codec, &[&bytes[..cut], &bytes[cut..]]);
+        }
+    }
 }

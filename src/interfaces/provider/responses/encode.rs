@@ -111,7 +111,21 @@ fn reasons(model: &str) -> bool {
     model.strip_prefix('o').is_some_and(|rest| number(rest) >= 1)
 }
 
+/// Returns true for models that refuse the reasoning of another model.
+fn refuses_reasoning(model: &str) -> bool {
+    ["gpt-3", "gpt-4", "chatgpt"]
+        .iter()
+        .any(|name| model.starts_with(name))
+        || model.contains("-chat")
+}
+
 fn input<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Item<'a>> {
+    // No items have an empty label.
+    let label = if refuses_reasoning(request.model) {
+        ""
+    } else {
+        label
+    };
     let mut items = Vec::new();
     let mut ids = RequestIds::new(|char| char.is_ascii_alphanumeric() || char == '_' || char == '-');
     for turn in request.turns {

@@ -55,6 +55,12 @@ pub(in crate::simulation::emulator::model) fn read(
     if is_encrypted && model.starts_with("gpt-4") {
         return Err(refused("Encrypted content is not supported with this model."));
     }
+    let is_reasoning = |item: &Value| item["type"] == "reasoning";
+    if model.starts_with("gpt-4") && list(&body["input"]).iter().any(is_reasoning) {
+        return Err(refused(
+            "Reasoning input items can only be provided to a reasoning or computer use model.",
+        ));
+    }
     let tools: Result<Vec<RequestTool>, ModelRefusal> = list(&body["tools"]).iter().map(read_tool).collect();
     let tools = tools?;
     let system = body["instructions"].as_str().unwrap_or_default();

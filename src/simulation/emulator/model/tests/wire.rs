@@ -187,6 +187,32 @@ async fn a_provider_reads_its_own_blocks_byte_for_byte_and_nobody_elses() {
     }
 }
 
+/// TK-76
+#[tokio::test]
+async fn a_model_that_does_not_reason_gets_no_reasoning_of_another() {
+    let line = says("Words.")
+        .with_thinking("Hm.")
+        .with_call("file_read", json!({"path": "a"}));
+    let openai = known_provider("openai").expect("a known provider");
+    let mut fixture = ModelFixture::new((openai, AnswerMode::Streamed), queue([line, says("Done.")]));
+    fixture.model = "gpt-5.1".into();
+    let mut history = asking("hello");
+    let answer = fixture.ask(&history).await.expect("answer").assistant;
+    let call_results = results(&answer, "content");
+    history
+        .push(Step::new(answer, call_results).expect("step"))
+        .expect("open");
+    fixture.model = "gpt-4o".into();
+    assert_eq!(
+        fixture.ask(&history).await.expect("answer").assistant.text(),
+        "Done."
+    );
+    let sent = fixture.emulator.requests();
+    let includes = |index: usize| sent[index].raw.contains("reasoning.encrypted_content");
+    assert_eq!((includes(0), includes(1)), (true, false));
+    fixture.assert_in_order();
+}
+
 /// R11, R12, TK-76
 #[tokio::test]
 async fn answers_that_are_cut_refused_or_empty_end_alike_in_every_format() {

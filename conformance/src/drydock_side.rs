@@ -1,0 +1,81 @@
+//! Drydock's side: the example `model_call` of the repository, which makes one call.
+
+use crate::transcript::{ABOUT, ANSWER, ANSWER_TOKENS, CALLS, FIRST, LOOKS, SECOND, SYSTEM, TOOL, schema};
+use crate::{Understood, Wire};
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Returns the program of the example.
+fn program() -> PathBuf {
+    let named = std::env::var_os("DRYDOCK_MODEL_CALL").map(PathBuf::from);
+    let built = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/debug/examples/model_call");
+    let program = named.unwrap_or_else(built);
+    assert!(
+        program.is_file(),
+        "{} is missing; run `cargo build --example model_call` in the repository",
+        program.display()
+    );
+    program
+}
+
+/// Makes a call of the service at this address, and returns what Drydock understood of the answer.
+pub async fn call(wire: Wire, address: &str, is_streamed: bool) -> Understood {
+    let calls: Vec<Value> = CALLS
+        .iter()
+        .map(|(id, arguments, _, _)| json!({"id": id, "name": TOOL, "arguments": arguments}))
+        .collect();
+    let results: Vec<Value> = CALLS
+        .iter()
+        .map(|(_, _, content, is_error)| json!({"content": content, "is_error": is_error}))
+        .collect();
+    let input = json!({
+        "provider": if wire == Wire::Messages { "anthropic" } else { "openai" },
+        "wire": wire.word(), "base_url": format!("{address}{}", wire.base_path()), "model": wire.model(),
+        "stream": is_streamed, "system": SYSTEM, "answer_tokens_max": ANSWER_TOKENS,
+        "tools": [{"name": TOOL, "description": ABOUT, "schema": schema()}],
+        "turns": [
+            {"user": FIRST, "steps": [
+                {"text": LOOKS, "calls": calls, "results": results},
+                {"text": ANSWER, "calls": [], "results": []},
+            ]},
+            {"user": SECOND, "steps": []},
+        ],
+    });
+    let output = tokio::task::spawn_blocking(move || run(&input))
+        .await
+        .expect("a thread");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let calls = output["calls"].as_array().expect("calls").iter();
+    let number = |field: &str| output["usage"][field].as_u64().expect("a number");
+    Understood {
+        text: text(&output["text"]),
+        calls: calls
+            .map(|call| {
+                let arguments = serde_json::from_str(&text(&call["arguments"])).expect("arguments");
+                (text(&call["id"]), text(&call["name"]), arguments)
+            })
+            .collect(),
+        input: number("input") + number("cache_read") + number("cache_write"),
+        cache_read: number("cache_read"),
+        output: number("output"),
+    }
+}
+
+fn run(input: &Value) -> Value {
+    let mut child = Command::new(program())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin
+        .write_all(input.to_string().as_bytes())
+        .expect("the program reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("the program ends");
+    let output: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(output["error"].is_null(), "{output}");
+    output
+}

@@ -1,0 +1,114 @@
+//! genai's side.
+
+use crate::transcript::{ABOUT, ANSWER, ANSWER_TOKENS, CALLS, FIRST, LOOKS, SECOND, SYSTEM, TOOL, schema};
+use crate::{Understood, Wire};
+use futures::StreamExt as _;
+use genai::adapter::AdapterKind;
+use genai::chat::{
+    ChatMessage, ChatOptions, ChatRequest, ChatStreamEvent, ContentPart, MessageContent, Tool, ToolCall,
+    ToolResponse, Usage,
+};
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, ModelIden, ServiceTarget};
+
+/// Makes a call of the service at this address, and returns what genai understood of the answer.
+pub async fn call(wire: Wire, address: &str, is_streamed: bool) -> Understood {
+    let kind = match wire {
+        Wire::Messages => AdapterKind::Anthropic,
+        Wire::Chat => AdapterKind::OpenAI,
+        Wire::Responses => AdapterKind::OpenAIResp,
+        Wire::Gemini => AdapterKind::Gemini,
+    };
+    // Its base URLs end with a slash, and that of Anthropic has the version.
+    let base = if wire == Wire::Messages {
+        "/v1"
+    } else {
+        wire.base_path()
+    };
+    let url = format!("{address}{base}/");
+    let target = ServiceTarget {
+        endpoint: Endpoint::from_owned(url),
+        auth: AuthData::Key("key".to_owned()),
+        model: ModelIden::new(kind, wire.model()),
+    };
+    let client = Client::builder()
+        .with_service_target_resolver_fn(move |_: ServiceTarget| Ok(target.clone()))
+        .build()
+        .expect("a client");
+    let options = ChatOptions::default()
+        .with_max_tokens(ANSWER_TOKENS)
+        .with_capture_content(true)
+        .with_capture_tool_calls(true)
+        .with_capture_usage(true);
+    let failed = |error: genai::Error| -> ! { panic!("{wire:?}: {error}") };
+    if !is_streamed {
+        let answer = client.exec_chat(wire.model(), request(), Some(&options)).await;
+        let answer = answer.unwrap_or_else(|error| failed(error));
+        return understood(&answer.content, &answer.usage);
+    }
+    let stream = client
+        .exec_chat_stream(wire.model(), request(), Some(&options))
+        .await;
+    let mut stream = stream.unwrap_or_else(|error| failed(error)).stream;
+    let mut end = None;
+    while let Some(event) = stream.next().await {
+        if let ChatStreamEvent::End(last) = event.unwrap_or_else(|error| failed(error)) {
+            end = Some(last);
+        }
+    }
+    let end = end.expect("the end of the stream");
+    understood(
+        &end.captured_content.unwrap_or_default(),
+        &end.captured_usage.unwrap_or_default(),
+    )
+}
+
+fn request() -> ChatRequest {
+    let calls = CALLS.map(|(id, arguments, _, _)| ToolCall {
+        call_id: id.to_owned(),
+        fn_name: TOOL.to_owned(),
+        fn_arguments: serde_json::from_str(arguments).expect("JSON"),
+        thought_signatures: None,
+    });
+    let mut parts = vec![ContentPart::Text(LOOKS.to_owned())];
+    parts.extend(calls.map(ContentPart::ToolCall));
+    let results = CALLS.map(|(id, _, content, _)| ToolResponse {
+        call_id: id.to_owned(),
+        fn_name: Some(TOOL.to_owned()),
+        content: content.to_owned(),
+    });
+    ChatRequest::from_system(SYSTEM)
+        .append_message(ChatMessage::user(FIRST))
+        .append_message(ChatMessage::assistant(MessageContent::from_parts(parts)))
+        .append_message(ChatMessage::tool(MessageContent::from_tool_responses(
+            results.into(),
+        )))
+        .append_message(ChatMessage::assistant(ANSWER))
+        .append_message(ChatMessage::user(SECOND))
+        .with_tools([Tool::new(TOOL).with_description(ABOUT).with_schema(schema())])
+}
+
+fn understood(content: &MessageContent, usage: &Usage) -> Understood {
+    let number = |number: Option<i32>| u64::try_from(number.unwrap_or_default()).expect("a number");
+    let cached = usage
+        .prompt_tokens_details
+        .as_ref()
+        .and_then(|details| details.cached_tokens);
+    Understood {
+        text: content.texts().concat(),
+        calls: content
+            .tool_calls()
+            .iter()
+            .map(|call| {
+                (
+                    call.call_id.clone(),
+                    call.fn_name.clone(),
+                    call.fn_arguments.clone(),
+                )
+            })
+            .collect(),
+        input: number(usage.prompt_tokens),
+        cache_read: number(cached),
+        output: number(usage.completion_tokens),
+    }
+}

@@ -1,0 +1,114 @@
+//! rig-core's side.
+
+use crate::transcript::{ABOUT, ANSWER, ANSWER_TOKENS, CALLS, FIRST, LOOKS, SECOND, SYSTEM, TOOL, schema};
+use crate::{Understood, Wire};
+use rig_core::completion::message::{
+    AssistantContent, AssistantMessage, Message, ToolCall, ToolFunction, ToolName, ToolResultContent,
+};
+use rig_core::completion::{CompletionRequest, CompletionResponse, ToolDefinition};
+use rig_core::providers::anthropic::AnthropicConfig;
+use rig_core::providers::gemini::GeminiConfig;
+use rig_core::providers::openai::OpenAIConfig;
+
+/// Makes a call of the service at this address, and returns what rig understood of the answer.
+pub async fn call(wire: Wire, address: &str, is_streamed: bool) -> Understood {
+    let url = format!("{address}{}", wire.base_path());
+    let request = request();
+    macro_rules! answer {
+        ($model:expr) => {{
+            let model = $model;
+            match is_streamed {
+                true => model.stream(request).expect("a stream").finish().await,
+                false => model.call(request).await,
+            }
+        }};
+    }
+    let answer = match wire {
+        Wire::Messages => answer!(
+            AnthropicConfig::new("key")
+                .with_base_url(url)
+                .client()
+                .completion(wire.model())
+        ),
+        Wire::Chat => answer!(
+            OpenAIConfig::new("key")
+                .with_base_url(url)
+                .client()
+                .chat(wire.model())
+        ),
+        Wire::Responses => answer!(
+            OpenAIConfig::new("key")
+                .with_base_url(url)
+                .client()
+                .responses(wire.model())
+        ),
+        // Its paths have the version.
+        Wire::Gemini => answer!(
+            GeminiConfig::new("key")
+                .with_base_url(address)
+                .client()
+                .completion(wire.model())
+        ),
+    };
+    understood(&answer.unwrap_or_else(|error| panic!("{wire:?}: {error}")))
+}
+
+fn tool_name() -> ToolName {
+    ToolName::new(TOOL).expect("a name")
+}
+
+fn request() -> CompletionRequest {
+    let calls: Vec<ToolCall> = CALLS
+        .iter()
+        .map(|(id, arguments, _, _)| ToolCall::from_wire(*id, ToolFunction::parse(tool_name(), arguments)))
+        .collect();
+    let results = calls.iter().zip(CALLS).map(|(call, (_, _, content, is_error))| {
+        let content = vec![ToolResultContent::text(content)];
+        if is_error {
+            call.error_result(content)
+        } else {
+            call.result(content)
+        }
+    });
+    let results = results.collect();
+    let mut content = vec![AssistantContent::text(LOOKS)];
+    content.extend(calls.into_iter().map(AssistantContent::ToolCall));
+    let mut request = CompletionRequest::new(SECOND);
+    request.chat_history = vec![
+        Message::system(SYSTEM),
+        Message::user(FIRST),
+        Message::from(AssistantMessage::new(content)),
+        Message::tool_results(results),
+        Message::assistant(ANSWER),
+        Message::user(SECOND),
+    ];
+    request.tools = vec![ToolDefinition::new(tool_name(), ABOUT, schema())];
+    request.max_tokens = Some(ANSWER_TOKENS.into());
+    request
+}
+
+fn understood(answer: &CompletionResponse) -> Understood {
+    let mut read = Understood {
+        text: String::new(),
+        calls: Vec::new(),
+        input: answer.usage.input_tokens.unwrap_or_default(),
+        cache_read: answer.usage.cached_input_tokens.unwrap_or_default(),
+        output: answer.usage.output_tokens.unwrap_or_default(),
+    };
+    for content in &answer.choice {
+        match content {
+            AssistantContent::Text(text) => read.text.push_str(text.text()),
+            AssistantContent::ToolCall(call) => {
+                let id = if call.id.is_local() {
+                    String::new()
+                } else {
+                    call.id.wire().into_owned()
+                };
+                let name = call.function.name.as_str().to_owned();
+                read.calls.push((id, name, call.function.arguments_value()));
+            }
+            _ => {}
+        }
+    }
+    read
+}

@@ -1,0 +1,183 @@
+//! Makes one model call. It reads the call as JSON from standard input, and prints what Drydock understood of the answer
+//! as JSON. `conformance/` compares it with other libraries:
+//!
+//! ```sh
+//! echo '{"provider":"ollama","wire":"openai-chat","base_url":"http://localhost:11434/v1","model":"qwen3",
+//!   "stream":true,"system":"Be brief.","tools":[],"answer_tokens_max":100,"turns":[{"user":"Hello","steps":[]}]}' |
+//!   cargo run --example model_call
+//! ```
+
+#![allow(clippy::print_stdout, reason = "the result is the output of the program")]
+
+use drydock::base::config::{AnswerMode, Config, ConfigSources};
+use drydock::base::http_client::api_client;
+use drydock::base::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage};
+use drydock::interfaces::provider::{self, Completion, ToolSpec, TurnRequest};
+use drydock::state::access::Access;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tokio_util::sync::CancellationToken;
+
+/// A call.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelCall {
+    provider: String,
+    wire: String,
+    base_url: String,
+    model: String,
+    stream: bool,
+    system: String,
+    answer_tokens_max: u32,
+    tools: Vec<OfferedTool>,
+    turns: Vec<CallTurn>,
+}
+
+#[derive(Deserialize)]
+struct OfferedTool {
+    name: String,
+    description: String,
+    schema: Value,
+}
+
+#[derive(Deserialize)]
+struct CallTurn {
+    user: String,
+    steps: Vec<CallStep>,
+}
+
+/// An answer of the model, with the results of its calls in their order.
+#[derive(Deserialize)]
+struct CallStep {
+    text: String,
+    calls: Vec<StepCall>,
+    results: Vec<StepResult>,
+}
+
+#[derive(Deserialize)]
+struct StepCall {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+#[derive(Deserialize)]
+struct StepResult {
+    content: String,
+    is_error: bool,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let call: ModelCall = serde_json::from_reader(std::io::stdin())?;
+    let printed = match answer(&call).await? {
+        Ok(completion) => printed(&completion),
+        Err(error) => json!({"error": error}),
+    };
+    println!("{printed}");
+    Ok(())
+}
+
+/// Makes the call. The service does not check the key.
+async fn answer(call: &ModelCall) -> anyhow::Result<Result<Completion, String>> {
+    let provider = &call.provider;
+    let flags = [
+        ("model.default".to_owned(), format!("{provider}/{}", call.model)),
+        (format!("providers.{provider}.wire"), call.wire.clone()),
+        (format!("providers.{provider}.base_url"), call.base_url.clone()),
+        (
+            format!("providers.{provider}.api_key.env"),
+            "MODEL_CALL_KEY".to_owned(),
+        ),
+    ];
+    let sources = ConfigSources {
+        file: None,
+        environment: BTreeMap::from([(
+            "MODEL_CALL_KEY".to_owned(),
+            "sent-to-nobody-0123456789".to_owned(),
+        )]),
+        flags: flags.into(),
+    };
+    let config = Config::for_terminal(sources)?;
+    let mode = if call.stream {
+        AnswerMode::Streamed
+    } else {
+        AnswerMode::Whole
+    };
+    let providers = provider::build(&config.providers, api_client()?, mode);
+    let (provider, model) = providers
+        .resolve(&config.model.default)
+        .map_err(anyhow::Error::msg)?;
+    let history = history(call)?;
+    let tools: Vec<ToolSpec> = call.tools.iter().map(tool).collect();
+    let request = TurnRequest {
+        identity: &Access::terminal_identity("you"),
+        model: &model,
+        system: &call.system,
+        tools: &tools,
+        turns: history.turns(),
+        answer_tokens_max: call.answer_tokens_max,
+    };
+    let answer = provider
+        .turn(request, &mut |_| (), &CancellationToken::new())
+        .await;
+    Ok(answer.map_err(|error| error.to_string()))
+}
+
+fn tool(tool: &OfferedTool) -> ToolSpec {
+    // Names and descriptions of tools live as long as the program.
+    let kept = |text: &str| -> &'static str { Box::leak(text.to_owned().into_boxed_str()) };
+    ToolSpec {
+        name: kept(&tool.name),
+        description: kept(&tool.description),
+        schema: tool.schema.clone().into(),
+    }
+}
+
+fn history(call: &ModelCall) -> anyhow::Result<History> {
+    let mut history = History::default();
+    for turn in &call.turns {
+        history.begin(&turn.user)?;
+        for step in &turn.steps {
+            let calls = step.calls.iter().map(|call| {
+                ContentBlock::Call(ToolCall {
+                    id: call.id.clone(),
+                    name: call.name.clone(),
+                    arguments: call.arguments.as_str().into(),
+                })
+            });
+            let text = ContentBlock::Text {
+                text: step.text.clone(),
+            };
+            let assistant = Assistant {
+                blocks: std::iter::once(text).chain(calls).collect(),
+                raw: None,
+                stop: StopReason::EndTurn,
+                usage: Usage::default(),
+            };
+            let results = step
+                .calls
+                .iter()
+                .zip(&step.results)
+                .map(|(call, result)| ToolResult {
+                    call: call.id.clone(),
+                    content: result.content.clone(),
+                    is_error: result.is_error,
+                });
+            history.push(Step::new(assistant, results.collect())?)?;
+        }
+    }
+    Ok(history)
+}
+
+fn printed(completion: &Completion) -> Value {
+    let assistant = &completion.assistant;
+    let calls = assistant.calls();
+    let calls =
+        calls.map(|call| json!({"id": call.id, "name": call.name, "arguments": call.arguments.text()}));
+    json!({
+        "text": assistant.text(), "calls": calls.collect::<Vec<_>>(), "stop": format!("{:?}", assistant.stop),
+        "usage": assistant.usage, "model": completion.model,
+    })
+}
