@@ -383,6 +383,7 @@ fn undo(terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
 fn context(terminal: &Terminal, output: &Output) {
     if terminal.history().turns().is_empty() {
         output.line("the model sees its instructions, the tools and nothing else");
+        return;
     }
     for turn in terminal.history().turns() {
         output.line(&format!("you: {}", turn.user()));
@@ -396,6 +397,9 @@ fn context(terminal: &Terminal, output: &Output) {
                 output.line(&format!("  {sign}: {}", result.content));
             }
         }
+    }
+    for (part, size) in terminal.context_parts().rows() {
+        output.line(&format!("{part:<18}{size}"));
     }
 }
 

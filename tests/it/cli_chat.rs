@@ -95,6 +95,8 @@ diff --git a/a b/a
         "you: change it\n",
         "file_edit {",
         "2100 tokens: 2000 in, 100 out",
+        "\nResults of tools  195 bytes, about 24 tokens, 0 %\n",
+        "\nRoom for          400,000 bytes, about 50,000 tokens, 100 %\n",
     ] {
         assert!(ended.out.contains(shown), "{shown}: {}", ended.out);
     }

@@ -43,6 +43,7 @@ mod cli_terminal;
 mod commands;
 mod shown_texts;
 mod conformance;
+mod context;
 mod crash;
 mod delivery;
 mod dependencies;

@@ -223,7 +223,7 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     int("limits.repairs_max", "2", 0, 10, "times an answer is sent back because a check fails"),
     int("limits.files_changed_max", "50", 1, 10_000, "files one turn may change"),
     int("limits.environments_changed_max", "0", 0, 10_000, "environments one change may edit; 0: all"),
-    int("limits.history_turns_max", "40", 1, 1_000, "whole turns of history the model sees"),
+    int("limits.history_turns_max", "1_000", 1, 1_000, "whole turns of history the model sees"),
     int("limits.history_bytes_max", "400_000", 100_000, 10_000_000, "bytes of one model request"),
     int("limits.turns_at_once_max", "64", 1, 4_096, "turns that run at the same time"),
     int("limits.waiting_events_max", "200", 1, 10_000, "events of one hook that wait for a turn"),

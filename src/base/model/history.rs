@@ -5,10 +5,13 @@
 //! only whole turns are left out. An interrupted turn is closed with an answer by Drydock before the next one begins.
 
 mod request_size;
+mod trimming;
 
 pub use request_size::{json_bytes, result_bytes};
+pub use trimming::{ContextState, TrimBoundary};
 
-use super::CallArguments;
+use super::{CallArguments, TurnId};
+use request_size::{StepBytes, user_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -157,6 +160,9 @@ pub struct Step {
     results: Vec<ToolResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remark: Option<String>,
+    /// The size in a request, counted once.
+    #[serde(skip)]
+    bytes: StepBytes,
 }
 
 #[derive(Deserialize)]
@@ -215,6 +221,7 @@ impl Step {
             });
         }
         Ok(Self {
+            bytes: StepBytes::of(&assistant, &results),
             assistant,
             results,
             remark: None,
@@ -227,8 +234,10 @@ impl Step {
         if !self.results.is_empty() {
             return Err(HistoryError::Remark);
         }
+        let remark = remark.into();
         Ok(Self {
-            remark: Some(remark.into()),
+            bytes: self.bytes.with_remark(&remark),
+            remark: Some(remark),
             ..self
         })
     }
@@ -255,10 +264,16 @@ impl Step {
 }
 
 /// A turn: the user's text and the steps after it. Only the last turn of a history may lack its final answer.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Turn {
     user: String,
     steps: Vec<Step>,
+    /// The stored turn that it was read from.
+    #[serde(skip)]
+    id: Option<TurnId>,
+    /// The size in a request, counted once.
+    #[serde(skip)]
+    bytes: usize,
 }
 
 impl Turn {
@@ -275,31 +290,62 @@ impl Turn {
     fn is_closed(&self) -> bool {
         self.steps.last().is_some_and(Step::is_final)
     }
+
+    fn new(id: Option<TurnId>, user: String) -> Self {
+        Self {
+            bytes: user_bytes(&user),
+            user,
+            steps: Vec::new(),
+            id,
+        }
+    }
+
+    fn push(&mut self, step: Step) {
+        self.bytes += step.bytes();
+        self.steps.push(step);
+    }
 }
 
 /// The turns of a conversation, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     turns: Vec<Turn>,
+    /// The size of all turns in a request.
+    bytes: usize,
+    /// The number of turns at the beginning whose results are placeholders.
+    trimmed: usize,
+    boundary: TrimBoundary,
 }
 
 impl History {
     /// Starts a turn.
     pub fn begin(&mut self, user: impl Into<String>) -> Result<(), HistoryError> {
+        self.begin_turn(Turn::new(None, user.into()))
+    }
+
+    /// Starts a turn that was read from the store.
+    pub fn begin_stored(&mut self, id: TurnId, user: impl Into<String>) -> Result<(), HistoryError> {
+        self.begin_turn(Turn::new(Some(id), user.into()))?;
+        self.trimmed += usize::from(self.boundary.is_trimmed(id));
+        Ok(())
+    }
+
+    fn begin_turn(&mut self, turn: Turn) -> Result<(), HistoryError> {
         if self.turns.last().is_some_and(|turn| !turn.is_closed()) {
             return Err(HistoryError::Open);
         }
-        self.turns.push(Turn {
-            user: user.into(),
-            steps: Vec::new(),
-        });
+        self.bytes += turn.bytes;
+        self.turns.push(turn);
         Ok(())
     }
 
     /// Adds a step to the open turn. A final step closes it.
     pub fn push(&mut self, step: Step) -> Result<(), HistoryError> {
         match self.turns.last_mut() {
-            Some(turn) if !turn.is_closed() => turn.steps.push(step),
+            Some(turn) if !turn.is_closed() => {
+                self.bytes += step.bytes();
+                turn.push(step);
+            }
             Some(_) | None => return Err(HistoryError::Closed),
         }
         Ok(())
@@ -309,32 +355,16 @@ impl History {
     pub fn close(&mut self, answer: &str) {
         if let Some(turn) = self.turns.last_mut()
             && !turn.is_closed()
+            && let Ok(step) = Step::new(Assistant::synthetic(answer), Vec::new())
         {
-            turn.steps.push(Step {
-                assistant: Assistant::synthetic(answer),
-                results: Vec::new(),
-                remark: None,
-            });
+            self.bytes += step.bytes();
+            turn.push(step);
         }
     }
 
     /// Returns the turns, oldest first.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
-    }
-
-    /// Returns the newest whole turns that fit both bounds; the last turn is always included.
-    pub fn window(&self, turns_max: usize, bytes_max: usize) -> &[Turn] {
-        let mut start = self.turns.len().saturating_sub(1);
-        let mut bytes = self.turns.last().map_or(0, Turn::bytes);
-        while start > 0 && self.turns.len() - start < turns_max {
-            bytes += self.turns[start - 1].bytes();
-            if bytes > bytes_max {
-                break;
-            }
-            start -= 1;
-        }
-        self.turns.get(start..).unwrap_or_default()
     }
 }
 
@@ -426,21 +456,5 @@ mod tests {
             calls.and_then(|step| step.with_remark("no")),
             Err(HistoryError::Remark)
         ));
-    }
-
-    /// SDK-16, STK-52
-    #[test]
-    fn the_window_leaves_out_whole_turns_and_keeps_the_last() {
-        let mut history = History::default();
-        for number in 0..50 {
-            assert_eq!(history.begin(format!("{number:02}")), Ok(()));
-            history.close("ok");
-        }
-        assert_eq!(history.window(40, usize::MAX).len(), 40);
-        let turn = history.turns()[0].bytes();
-        assert_eq!(history.window(40, 3 * turn).len(), 3);
-        assert_eq!(history.window(40, 3 * turn - 1).len(), 2);
-        assert_eq!(history.window(40, 0).len(), 1);
-        assert_eq!(history.window(40, 0)[0].user(), "49");
     }
 }

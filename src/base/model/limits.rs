@@ -31,8 +31,7 @@ pub struct Limits {
     pub environments_changed_max: usize,
     /// The number of whole turns of history for the model.
     pub history_turns_max: usize,
-    /// The number of bytes of one model request, with instructions and tools. Older turns are left out first; then
-    /// results of earlier steps are shortened.
+    /// The number of bytes of one model request, with instructions and tools, whatever its tokens.
     pub history_bytes_max: usize,
 }
 
@@ -51,7 +50,7 @@ impl Default for Limits {
             repairs_max: 2,
             files_changed_max: 50,
             environments_changed_max: 0,
-            history_turns_max: 40,
+            history_turns_max: 1_000,
             history_bytes_max: 400_000,
         }
     }

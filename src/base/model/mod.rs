@@ -36,8 +36,8 @@ pub use edit_distance::{edit_distance, edit_distance_within};
 pub use effect::Effect;
 pub use environment_files::{MAIN_FILE, SPEC_FILE};
 pub use history::{
-    Assistant, ContentBlock, History, HistoryError, RawBlocks, Step, StopReason, ToolCall, ToolResult, Turn,
-    Usage, json_bytes, result_bytes,
+    Assistant, ContentBlock, ContextState, History, HistoryError, RawBlocks, Step, StopReason, ToolCall,
+    ToolResult, TrimBoundary, Turn, Usage, json_bytes, result_bytes,
 };
 pub use ids::{ChangeNumber, ConversationId, InboxId, OutputNumber, TurnId, UserId};
 pub use inbound::{

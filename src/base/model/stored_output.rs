@@ -23,6 +23,18 @@ impl OutputNumber {
     pub fn reference(self) -> String {
         format!("out-{self}")
     }
+
+    /// Returns the note for the model about how to read an output.
+    pub fn note(self) -> String {
+        format!("(`read_output` with ref={} reads all of it)", self.reference())
+    }
+
+    /// Returns the output whose note a shortened result contains; the last one, if there are several.
+    pub fn in_shortened_result(content: &str) -> Option<Self> {
+        let (_, note) = content.rsplit_once("(`read_output` with ref=")?;
+        let (reference, _) = note.split_once(" reads all of it)")?;
+        reference.parse().ok()
+    }
 }
 
 /// The text is no reference to an output.

@@ -22,6 +22,7 @@ use crate::base::config::{Config, KNOWN_PROVIDERS, usual_model};
 use crate::base::http_client;
 use crate::base::model::{CheckState, FileChange, History, OutputNumber, Usage, Verdict};
 use crate::base::redact::Redactor;
+use crate::engine::agent::context::{ContextParts, FixedParts, check_room};
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::agent::{self, TurnContext, TurnOutcome};
 use crate::interfaces::provider::{self, Provider};
@@ -94,6 +95,7 @@ pub(super) struct Terminal {
     history: History,
     outputs: Arc<MemoryOutputs>,
     last_output: OutputNumber,
+    bytes_per_1000_tokens: Option<u32>,
     recording: TerminalRecording,
     undo: UndoStack,
     // The effects on environments as they were last shown.
@@ -147,6 +149,8 @@ impl Terminal {
         let (provider, model) = providers
             .resolve(&config.model.default)
             .map_err(CliError::config)?;
+        let toolbox = Toolbox::new(tool::all(&services)).map_err(CliError::failed)?;
+        check_room(&config, toolbox.specs()).map_err(CliError::config)?;
         let system = system(&repository, &directory)?;
         let detail = match options.verbose {
             true => Detail::Verbose,
@@ -175,11 +179,12 @@ impl Terminal {
             },
             workspace,
             directory,
-            toolbox: Toolbox::new(tool::all(&services)).map_err(CliError::failed)?,
+            toolbox,
             system,
             history: History::default(),
             outputs: Arc::new(MemoryOutputs::in_directory(&config.sandbox.programs.scratch)),
             last_output: OutputNumber(0),
+            bytes_per_1000_tokens: None,
             recording: TerminalRecording::open(options.record.as_deref(), &redactor)?,
             redactor,
             undo: UndoStack::default(),
@@ -217,6 +222,7 @@ impl Terminal {
             identity: &self.identity,
             provider: self.provider.as_ref(),
             model: &self.model,
+            context_tokens: self.context_tokens(),
             system: &self.system,
             toolbox: &self.toolbox,
             workspace: &self.workspace,
@@ -225,6 +231,7 @@ impl Terminal {
             redactor: &self.redactor,
             outputs: &(Arc::clone(&self.outputs) as Arc<dyn Outputs>),
             last_output: self.last_output,
+            bytes_per_1000_tokens: self.bytes_per_1000_tokens,
             earlier_attempts: agent::EarlierAttempts::default(),
             began: Instant::now(),
             cancel: &cancel,
@@ -242,6 +249,7 @@ impl Terminal {
         let outcome = outcome.map_err(CliError::failed)?;
         self.usage += outcome.usage;
         self.last_output = outcome.last_output;
+        self.bytes_per_1000_tokens = outcome.context.bytes_per_1000_tokens;
         Ok(outcome)
     }
 
@@ -344,6 +352,19 @@ impl Terminal {
     /// Returns the conversation so far.
     pub(super) fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Returns the parts of what the model sees.
+    pub(super) fn context_parts(&self) -> ContextParts {
+        let fixed = FixedParts::of(&self.system, self.toolbox.specs());
+        let limits = (&self.config.limits.turn, self.context_tokens());
+        ContextParts::measure(&self.history, fixed, limits, self.bytes_per_1000_tokens)
+    }
+
+    fn context_tokens(&self) -> Option<u32> {
+        self.config
+            .model_facts(self.provider.id(), &self.model)
+            .context_tokens
     }
 
     /// Returns the tokens of all turns.

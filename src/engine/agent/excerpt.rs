@@ -93,9 +93,7 @@ impl Excerpt {
             0 => middle.len(),
             left_out => more.len() + left_out + middle.len(),
         };
-        let advice = stored.map_or_else(String::new, |number| {
-            format!(" (`read_output` with ref={} reads all of it)", number.reference())
-        });
+        let advice = stored.map_or_else(String::new, |number| format!(" {}", number.note()));
         format!("{shown}\n[...truncated {missing} bytes...]{advice}\n{end}")
     }
 

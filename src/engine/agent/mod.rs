@@ -6,6 +6,7 @@
 //! [`TurnEvent`].
 
 mod calls;
+pub mod context;
 mod excerpt;
 mod postconditions;
 pub mod prompt;
@@ -18,8 +19,8 @@ pub use postconditions::{Postconditions, REMARK_PREFIX};
 pub use writes::WriteCounts;
 
 use crate::base::model::{
-    Assistant, CallArguments, ContentBlock, Effect, History, Limits, OutputNumber, Step, StopReason,
-    StoredOutput, Turn, Usage, Verdict, VerdictSource,
+    Assistant, CallArguments, ContentBlock, ContextState, Effect, History, Limits, OutputNumber, Step,
+    StopReason, StoredOutput, Turn, Usage, Verdict, VerdictSource,
 };
 use crate::base::redact::Redactor;
 use crate::crash_point;
@@ -34,6 +35,7 @@ use crate::state::workspace::Workspace;
 use answer_record::RecordedAnswer;
 use async_trait::async_trait;
 use calls::{Calls, StepResults};
+use context::ContextBudget;
 use repetition::Repetition;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -41,7 +43,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use window::{RequestTooLong, WindowBounds};
+use window::RequestTooLong;
 
 /// The costs of earlier attempts at the same message that a restart interrupted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub struct TurnContext<'a> {
     pub provider: &'a dyn Provider,
     /// The model's name without its provider.
     pub model: &'a str,
+    /// The number of tokens of the model's context window, if it is known.
+    pub context_tokens: Option<u32>,
     /// The system prompt.
     pub system: &'a str,
     /// The tools.
@@ -79,6 +83,8 @@ pub struct TurnContext<'a> {
     pub outputs: &'a Arc<dyn Outputs>,
     /// The number of the conversation's last output before the turn; 0 if there was none.
     pub last_output: OutputNumber,
+    /// Bytes of the conversation's requests in a thousand tokens, if a provider has counted them.
+    pub bytes_per_1000_tokens: Option<u32>,
     /// The costs of earlier attempts at the turn's message.
     pub earlier_attempts: EarlierAttempts,
     /// The start of the turn, from which its time limit counts.
@@ -190,6 +196,8 @@ pub struct StepRecord<'a> {
     pub model: &'a str,
     /// The whole texts of its results that were shortened.
     pub outputs: &'a [StoredOutput],
+    /// The state of the context that the model was called with.
+    pub context: ContextState,
 }
 
 /// The end of a turn. The loop itself counted its facts; none was taken from model text.
@@ -213,6 +221,8 @@ pub struct TurnOutcome {
     pub usage: Usage,
     /// The number of the conversation's newest output.
     pub last_output: OutputNumber,
+    /// The state of the context after the last model call.
+    pub context: ContextState,
 }
 
 /// Runs one turn. The history's last turn must be open; it is closed when this function returns.
@@ -224,12 +234,18 @@ pub async fn run_turn(
     journal: &mut dyn Journal,
     events: &mut (dyn FnMut(TurnEvent) + Send),
 ) -> anyhow::Result<TurnOutcome> {
+    let offered = cx
+        .toolbox
+        .for_identity(cx.identity, cx.workspace.repository.name());
     let mut turn = TurnLoop {
         cx,
         deadline: cx.began + cx.limits.turn_time_max,
-        offered: cx
-            .toolbox
-            .for_identity(cx.identity, cx.workspace.repository.name()),
+        budget: ContextBudget::new(
+            cx.limits,
+            cx.context_tokens,
+            fixed_bytes(cx.system, offered.specs()),
+        ),
+        offered,
         repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
         repairs: 0,
         has_written: false,
@@ -238,8 +254,10 @@ pub async fn run_turn(
         writes: WriteCounts::default(),
         usage: Usage::default(),
         last_output: cx.last_output,
+        bytes_per_1000_tokens: cx.bytes_per_1000_tokens,
     };
     let end = turn.run(history, journal, events).await?;
+    let context = turn.context_state(history);
     if let Some(notice) = &end.notice {
         history.close(notice);
     }
@@ -253,6 +271,7 @@ pub async fn run_turn(
         writes: turn.writes,
         usage: turn.usage,
         last_output: turn.last_output,
+        context,
     })
 }
 
@@ -260,6 +279,7 @@ struct TurnLoop<'a> {
     cx: TurnContext<'a>,
     deadline: Instant,
     offered: Toolbox,
+    budget: ContextBudget,
     repetition: Repetition,
     repairs: u32,
     /// True if the model has edited files since its answer was last sent back.
@@ -269,6 +289,7 @@ struct TurnLoop<'a> {
     writes: WriteCounts,
     usage: Usage,
     last_output: OutputNumber,
+    bytes_per_1000_tokens: Option<u32>,
 }
 
 struct LoopEnd {
@@ -301,6 +322,7 @@ impl TurnLoop<'_> {
             if let Some(end) = self.limit_reached() {
                 return Ok(end);
             }
+            self.budget.trim(history, self.bytes_per_1000_tokens);
             let turns = match self.window(history) {
                 Ok(turns) => turns,
                 Err(too_long) => return Ok(self.too_long(too_long)),
@@ -324,6 +346,8 @@ impl TurnLoop<'_> {
             crash_point::after("B12");
             journal.answer_received().await?;
             self.usage += completion.assistant.usage;
+            self.bytes_per_1000_tokens =
+                context::measured(call.request_bytes, completion.assistant.usage).or(self.bytes_per_1000_tokens);
             if completion.assistant.calls().next().is_none() {
                 if completion.assistant.text().is_empty() && empty_answers == 0 {
                     empty_answers += 1;
@@ -396,40 +420,41 @@ impl TurnLoop<'_> {
 
     /// Returns the part of the conversation that fits into a request.
     fn window<'h>(&self, history: &'h History) -> Result<Cow<'h, [Turn]>, RequestTooLong> {
-        let limits = self.cx.limits;
-        let bounds = WindowBounds {
-            turns_max: limits.history_turns_max,
-            bytes_max: limits.history_bytes_max,
-            fixed: fixed_bytes(self.cx.system, self.offered.specs()),
-        };
         let repeats = |name: &str| {
             let tool = self.offered.find(name);
             tool.is_some_and(|tool| tool.effect() == Effect::Read)
         };
-        window::fit(history, bounds, &repeats)
+        self.budget.turns(history, self.bytes_per_1000_tokens, &repeats)
     }
 
     fn call_size(&self, turns: &[Turn]) -> CallSize {
-        let fixed = fixed_bytes(self.cx.system, self.offered.specs());
         CallSize {
-            request_bytes: fixed + turns.iter().map(Turn::bytes).sum::<usize>(),
+            request_bytes: self.budget.fixed + turns.iter().map(Turn::bytes).sum::<usize>(),
             answer_tokens_max: self.cx.limits.answer_tokens_max,
         }
     }
 
     fn too_long(&self, too_long: RequestTooLong) -> LoopEnd {
-        let (bytes, max) = (too_long.bytes, self.cx.limits.history_bytes_max);
+        let bytes = too_long.bytes;
+        let bound = self.budget.bound_text(self.bytes_per_1000_tokens);
         let why = match self.steps {
             0 => format!(
-                "I did not ask the model: your message has {bytes} bytes with my instructions and tools, and \
-                 `limits.history_bytes_max` is {max}. Send a shorter one."
+                "I did not ask the model: your message has {bytes} bytes with my instructions and tools, and {bound}. \
+                 Send a shorter one."
             ),
             _ => format!(
-                "I stopped: the request to the model has {bytes} bytes, and `limits.history_bytes_max` is {max}. Ask \
-                 for less in one message."
+                "I stopped: the request to the model has {bytes} bytes, and {bound}. Ask for less in one message."
             ),
         };
         LoopEnd::notice(Verdict::Limit, why)
+    }
+
+    /// Returns the state of the context that is stored with a step.
+    fn context_state(&self, history: &History) -> ContextState {
+        ContextState {
+            boundary: history.boundary(),
+            bytes_per_1000_tokens: self.bytes_per_1000_tokens,
+        }
     }
 
     async fn ask(
@@ -606,6 +631,7 @@ impl TurnLoop<'_> {
             step: &step,
             model,
             outputs,
+            context: self.context_state(history),
         };
         journal.record_step(record).await?;
         history.push(step)?;

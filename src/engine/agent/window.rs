@@ -1,4 +1,5 @@
-//! The part of a conversation that fits into one request: as much as the bound allows, the newest parts first.
+//! The part of the open turn that fits into one request next to the earlier turns, which are trimmed already: as much
+//! as the bound allows, the newest parts first.
 //!
 //! The parts to leave out are chosen step by step, in the order of the steps. Each time, enough is left out that the
 //! next requests fit as well. So the same conversation always gives the same request, and each request begins with
@@ -21,8 +22,6 @@ const MARK_BYTES: usize = 256;
 /// The bounds of one request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowBounds {
-    /// The number of turns.
-    pub(super) turns_max: usize,
     /// Bytes of the whole request.
     pub(super) bytes_max: usize,
     /// Bytes of the parts that are the same in every request: instructions and tools.
@@ -31,9 +30,9 @@ pub(super) struct WindowBounds {
 
 /// The request cannot be made small enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct RequestTooLong {
+pub struct RequestTooLong {
     /// Bytes of the request after everything optional was left out.
-    pub(super) bytes: usize,
+    pub bytes: usize,
 }
 
 /// Returns the turns of a request. `repeats` returns true for a tool whose calls give the same answer when repeated.
@@ -45,28 +44,23 @@ pub(super) fn fit<'h>(
     let Some((open, earlier)) = history.turns().split_last() else {
         return Ok(Cow::Borrowed(&[]));
     };
-    let mut window = Window::new(open, earlier, bounds, repeats);
+    let mut window = Window::new(open, history.bytes() - open.bytes(), bounds, repeats);
     window.check()?;
     for _ in open.steps() {
         window.take_step()?;
     }
     if !window.is_cut {
-        return Ok(Cow::Borrowed(
-            history.turns().get(window.start..).unwrap_or_default(),
-        ));
+        return Ok(Cow::Borrowed(history.turns()));
     }
-    let mut turns = earlier.get(window.start..).unwrap_or_default().to_vec();
+    let mut turns = earlier.to_vec();
     turns.push(window.open_turn());
     Ok(Cow::Owned(turns))
 }
 
 struct Window<'h> {
     open: &'h Turn,
-    earlier: &'h [Turn],
     bounds: WindowBounds,
     repeats: &'h dyn Fn(&str) -> bool,
-    /// The index of the first earlier turn in the window.
-    start: usize,
     /// The number of steps of the open turn that were processed.
     seen: usize,
     /// The number of processed steps that are left out.
@@ -80,31 +74,23 @@ struct Window<'h> {
 }
 
 impl<'h> Window<'h> {
-    /// Creates the window at the start of its turn: the earlier turns that fit next to the user's message.
+    /// Creates the window at the start of its turn, next to earlier turns of so many bytes.
     fn new(
         open: &'h Turn,
-        earlier: &'h [Turn],
+        earlier_bytes: usize,
         bounds: WindowBounds,
         repeats: &'h dyn Fn(&str) -> bool,
     ) -> Self {
-        let start = earlier.len().saturating_sub(bounds.turns_max.saturating_sub(1));
-        let known: usize = earlier.iter().skip(start).map(Turn::bytes).sum();
-        let mut window = Self {
+        Self {
             open,
-            earlier,
             bounds,
             repeats,
-            start,
             seen: 0,
             left_out: 0,
             kept_bytes: Vec::new(),
-            bytes: bounds.fixed + open.user_bytes() + known,
+            bytes: bounds.fixed + earlier_bytes + open.user_bytes(),
             is_cut: false,
-        };
-        if window.bytes > bounds.bytes_max {
-            window.leave_out_turns();
         }
-        window
     }
 
     /// Returns the size of a request after parts were left out. It leaves room for the next requests.
@@ -132,7 +118,6 @@ impl<'h> Window<'h> {
         if !self.is_over() {
             return Ok(());
         }
-        self.leave_out_turns();
         for bytes in EARLIER_BYTES {
             self.shorten(self.left_out..self.seen - 1, bytes, self.target_bytes());
         }
@@ -158,15 +143,6 @@ impl<'h> Window<'h> {
         match self.is_over() {
             true => Err(RequestTooLong { bytes: self.bytes }),
             false => Ok(()),
-        }
-    }
-
-    fn leave_out_turns(&mut self) {
-        while self.bytes > self.target_bytes()
-            && let Some(turn) = self.earlier.get(self.start)
-        {
-            self.bytes -= turn.bytes();
-            self.start += 1;
         }
     }
 

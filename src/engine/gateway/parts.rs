@@ -44,6 +44,12 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// Returns the number of tokens of the default model's context window, if it is known.
+    pub(super) fn context_tokens(&self) -> Option<u32> {
+        let (provider, model) = self.providers.resolve(&self.config.model.default).ok()?;
+        self.config.model_facts(provider.id(), &model).context_tokens
+    }
+
     /// Returns the identity of the sender if admitted. It is looked up again before each action for the person.
     pub(super) fn identity(&self, inbound: &Inbound) -> Option<Identity> {
         self.access.admit(&inbound.sender)

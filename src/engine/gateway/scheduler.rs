@@ -71,7 +71,8 @@ impl TurnScheduler {
         let worker = TurnWorker {
             name: hex::encode(&(parts.random)()[..8]),
             turns_max: limits.turn.history_turns_max,
-            bytes_max: limits.turn.history_bytes_max,
+            // A turn that read much is larger than a request until it is trimmed.
+            bytes_max: limits.turn.history_bytes_max.saturating_mul(4),
             of_person_max: i64::try_from(limits.turns_at_once_max.div_ceil(2)).unwrap_or(i64::MAX),
         };
         Self {

@@ -35,6 +35,8 @@ use crate::base::model::{Assistant, Turn, json_bytes};
 use crate::state::access::Identity;
 use anthropic::AnthropicMessages;
 use async_trait::async_trait;
+#[cfg(test)]
+use codec::AnswerMode;
 use codec::Codec;
 use gemini::GeminiGenerate;
 use openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
@@ -83,6 +85,16 @@ pub(crate) fn first_of_each_format() -> Vec<&'static KnownProvider> {
         known.find(|known| known.wire == *wire)
     };
     WireFormat::ALL.iter().filter_map(first).collect()
+}
+
+/// Returns a request in each wire format.
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(crate) fn encode_in_each_format(request: &TurnRequest<'_>) -> Vec<Vec<u8>> {
+    let codecs = codecs().into_iter();
+    codecs
+        .map(|codec| codec.encode(request, AnswerMode::Streamed).unwrap())
+        .collect()
 }
 
 /// Returns the codec of each wire format once.

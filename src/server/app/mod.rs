@@ -13,6 +13,7 @@ use crate::base::http_client;
 use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::engine::admin::{self, Admin};
+use crate::engine::agent::context::check_room;
 use crate::engine::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention};
 use crate::interfaces::provider;
 use crate::interfaces::tool::{self, ToolServices, Toolbox};
@@ -347,7 +348,9 @@ fn toolbox(
         comparer,
         helm: helm.map(Arc::new),
     };
-    Toolbox::new(tool::all(&services)).map_err(setup)
+    let toolbox = Toolbox::new(tool::all(&services)).map_err(setup)?;
+    check_room(config, toolbox.specs()).map_err(setup)?;
+    Ok(toolbox)
 }
 
 /// Returns the source of Jsonnet packages: the network, or an offline source if no host is allowed.

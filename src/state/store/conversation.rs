@@ -6,8 +6,8 @@ use super::edits::FileEdits;
 use super::inbox::QueueKind;
 use super::{Store, StoreError, edits, key};
 use crate::base::model::{
-    Account, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId, OutputNumber, Sender,
-    Step, json_bytes,
+    Account, ContextState, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId,
+    OutputNumber, Sender, Step, TrimBoundary, TurnId, json_bytes,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
@@ -25,18 +25,17 @@ const TURNS: &str = "SELECT id, user_text FROM
      WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
      ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id";
 
-/// The newest turns since the last clear, newest first.
+/// The turns that are part of the context, newest first.
 const NEWEST: &str = "SELECT id, user_text FROM turn
-     WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
+     WHERE conversation = ?1 AND id > (SELECT MAX(cleared_turn, dropped_turn) FROM conversation WHERE id = ?1)
      ORDER BY id DESC LIMIT ?2";
 
-/// The newest turns with their steps, in the order of two indexes. Nothing is sorted, however long a step is.
+/// The turns that are part of the context, with their steps, in the order of two indexes. Nothing is sorted, however
+/// long a step is.
 const STEPS: &str = "SELECT turn.id, turn.user_text, step.step
     FROM turn LEFT JOIN step ON step.turn = turn.id
-    WHERE turn.conversation = ?1 AND turn.id >= (SELECT MIN(id) FROM
-        (SELECT id FROM turn
-         WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
-         ORDER BY id DESC LIMIT ?2) AS newest)
+    WHERE turn.conversation = ?1
+      AND turn.id > (SELECT MAX(cleared_turn, dropped_turn) FROM conversation WHERE id = ?1)
     ORDER BY turn.id, step.id";
 
 /// The conversation with the newest turn message before a command. If all messages of a conversation are gone, the time
@@ -67,6 +66,8 @@ pub struct Conversation {
     pub base: Option<String>,
     /// The newest number of its outputs; 0 if there was none.
     pub last_output: OutputNumber,
+    /// The state of its context.
+    pub context: ContextState,
 }
 
 impl Store {
@@ -133,10 +134,10 @@ impl Store {
             .await
     }
 
-    /// Returns the turns since the last clear. A turn that was cut short is closed with `(interrupted)`, so that the
-    /// next one can begin.
+    /// Returns the turns that are part of the context. A turn that was cut short is closed with `(interrupted)`, so
+    /// that the next one can begin.
     pub async fn history(&self, id: ConversationId) -> Result<History, StoreError> {
-        self.read(move |tx| Ok(history(tx, id, usize::from(TURNS_MAX), usize::MAX)?.unwrap_or_default()))
+        self.read(move |tx| recent(tx, id, usize::from(TURNS_MAX), usize::MAX))
             .await
     }
 
@@ -178,29 +179,86 @@ pub(super) fn bind(
     Ok(())
 }
 
-/// Returns the newest turns, at most `turns_max`. Returns `None` if they exceed `bytes_max`.
+fn boundary(tx: &Transaction<'_>, id: ConversationId) -> Result<TrimBoundary, StoreError> {
+    let (trimmed, dropped) = tx
+        .prepare_cached("SELECT trimmed_turn, dropped_turn FROM conversation WHERE id = ?1")?
+        .query_row([id.0], |row| row.try_into())
+        .optional()?
+        .unwrap_or((0, 0));
+    Ok(boundary_of(trimmed, dropped))
+}
+
+fn boundary_of(trimmed: i64, dropped: i64) -> TrimBoundary {
+    let turn = |id: i64| (id > 0).then_some(TurnId(id));
+    TrimBoundary {
+        trimmed: turn(trimmed),
+        dropped: turn(dropped),
+    }
+}
+
+/// Stores the state of the context. A boundary that was stored only moves forward.
+pub(super) fn set_context(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    context: ContextState,
+) -> Result<(), StoreError> {
+    let turn = |turn: Option<TurnId>| turn.map_or(0, |turn| turn.0);
+    let TrimBoundary { trimmed, dropped } = context.boundary;
+    let set = tx
+        .prepare_cached(
+            "UPDATE conversation SET trimmed_turn = MAX(trimmed_turn, ?2), dropped_turn = MAX(dropped_turn, ?3),
+               bytes_per_1000_tokens = COALESCE(?4, bytes_per_1000_tokens)
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            id.0,
+            turn(trimmed),
+            turn(dropped),
+            context.bytes_per_1000_tokens
+        ])?;
+    require_row(set, id)
+}
+
+fn invalid(error: HistoryError) -> StoreError {
+    StoreError::Unreadable {
+        what: "history",
+        why: error.to_string(),
+    }
+}
+
+/// Reads a step; one of a trimmed turn without its results.
+fn read_step(text: &str, turn: TurnId, boundary: TrimBoundary) -> Result<Step, StoreError> {
+    let step: Step = parse("step", text)?;
+    Ok(match boundary.is_trimmed(turn) {
+        true => step.trimmed(),
+        false => step,
+    })
+}
+
+/// Returns the turns that are part of the context. Returns `None` if there are more than `turns_max`, or if they exceed
+/// `bytes_max`.
 pub(super) fn history(
     tx: &Transaction<'_>,
     id: ConversationId,
     turns_max: usize,
     bytes_max: usize,
 ) -> Result<Option<History>, StoreError> {
-    let invalid = |err: HistoryError| StoreError::Unreadable {
-        what: "history",
-        why: err.to_string(),
-    };
+    let boundary = boundary(tx, id)?;
     let mut steps = tx.prepare_cached(STEPS)?;
-    let mut history = History::default();
-    let mut rows = steps.query(params![id.0, i64::try_from(turns_max).unwrap_or(i64::MAX)])?;
+    let mut history = History::with_boundary(boundary);
+    let mut rows = steps.query([id.0])?;
     let (mut turn, mut bytes) = (None, 0);
     while let Some(row) = rows.next()? {
-        let of = Some(row.get::<_, i64>(0)?);
-        if turn != of {
+        let of = TurnId(row.get(0)?);
+        if turn != Some(of) {
             let said: String = row.get(1)?;
             bytes += said.len();
             history.close(INTERRUPTED);
-            history.begin(said).map_err(invalid)?;
-            turn = of;
+            if history.turns().len() == turns_max {
+                return Ok(None);
+            }
+            history.begin_stored(of, said).map_err(invalid)?;
+            turn = Some(of);
         }
         let step: Option<String> = row.get(2)?;
         bytes += step.as_ref().map_or(0, String::len);
@@ -208,44 +266,52 @@ pub(super) fn history(
             return Ok(None);
         }
         if let Some(step) = step {
-            history.push(parse("step", &step)?).map_err(invalid)?;
+            history.push(read_step(&step, of, boundary)?).map_err(invalid)?;
         }
     }
     history.close(INTERRUPTED);
     Ok(Some(history))
 }
 
-/// Returns the newest turns that fit both limits, as a window would show them. No others are read.
+/// Returns the newest turns of the context that fit both limits; no others are read, and the history says that they
+/// are left out.
 pub(super) fn recent(
     tx: &Transaction<'_>,
     id: ConversationId,
     turns_max: usize,
     bytes_max: usize,
 ) -> Result<History, StoreError> {
-    let invalid = |err: HistoryError| StoreError::Unreadable {
-        what: "history",
-        why: err.to_string(),
-    };
+    let boundary = boundary(tx, id)?;
     let mut newest = tx.prepare_cached(NEWEST)?;
-    let mut rows = newest.query(params![id.0, i64::try_from(turns_max).unwrap_or(i64::MAX)])?;
-    let (mut turns, mut bytes) = (Vec::new(), 0);
+    let turns_read_max = turns_max.saturating_add(1);
+    let mut rows = newest.query(params![id.0, i64::try_from(turns_read_max).unwrap_or(i64::MAX)])?;
+    let (mut turns, mut bytes, mut left_out) = (Vec::new(), 0, None);
     while let Some(row) = rows.next()? {
         let (turn, said): (i64, String) = (row.get(0)?, row.get(1)?);
+        let turn = TurnId(turn);
+        if turns.len() == turns_max {
+            left_out = Some(turn);
+            break;
+        }
         let mut steps = tx.prepare_cached("SELECT step FROM step WHERE turn = ?1 ORDER BY id")?;
-        let mut rows = steps.query([turn])?;
+        let mut rows = steps.query([turn.0])?;
         let mut steps = Vec::new();
         while let Some(row) = rows.next()? {
-            steps.push(parse::<Step>("step", &text("step", row, 0)?)?);
+            steps.push(read_step(&text("step", row, 0)?, turn, boundary)?);
         }
         bytes += json_bytes(&said) + steps.iter().map(Step::bytes).sum::<usize>();
         if bytes > bytes_max {
+            left_out = Some(turn);
             break;
         }
-        turns.push((said, steps));
+        turns.push((turn, said, steps));
     }
-    let mut history = History::default();
-    for (said, steps) in turns.into_iter().rev() {
-        history.begin(said).map_err(invalid)?;
+    let mut history = History::with_boundary(boundary);
+    if let Some(turn) = left_out {
+        history.leave_out_up_to(turn);
+    }
+    for (turn, said, steps) in turns.into_iter().rev() {
+        history.begin_stored(turn, said).map_err(invalid)?;
         for step in steps {
             history.push(step).map_err(invalid)?;
         }
@@ -255,14 +321,27 @@ pub(super) fn recent(
 }
 
 pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversation, StoreError> {
-    type Row = (String, String, String, Option<String>, Option<String>, i64);
-    let (key, channel, session, repository, base, last_output): Row = tx
+    type Row = (
+        String,
+        String,
+        String,
+        Option<String>,
+        Option<String>,
+        i64,
+        i64,
+        i64,
+        Option<u32>,
+    );
+    let row: Row = tx
         .prepare_cached(
-            "SELECT key, channel, session, repository, base, last_output FROM conversation WHERE id = ?1",
+            "SELECT key, channel, session, repository, base, last_output, trimmed_turn, dropped_turn,
+                    bytes_per_1000_tokens
+             FROM conversation WHERE id = ?1",
         )?
         .query_row([id.0], |row| row.try_into())
         .optional()?
         .ok_or_else(|| not_found(id))?;
+    let (key, channel, session, repository, base, last_output, trimmed, dropped, bytes_per_1000_tokens) = row;
     Ok(Conversation {
         id,
         key: key::from_text(&key)?,
@@ -271,6 +350,10 @@ pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversat
         repository,
         base,
         last_output: OutputNumber(last_output),
+        context: ContextState {
+            boundary: boundary_of(trimmed, dropped),
+            bytes_per_1000_tokens,
+        },
     })
 }
 
@@ -351,6 +434,7 @@ pub(super) fn create(
         repository: None,
         base: None,
         last_output: OutputNumber(0),
+        context: ContextState::default(),
     })
 }
 

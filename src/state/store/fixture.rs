@@ -7,9 +7,9 @@ use super::{
     TurnStart, TurnWorker,
 };
 use crate::base::model::{
-    Account, Action, Assistant, Change, ChatPlace, ConversationId, FileMode, FileVersion, Inbound,
-    InboundKind, InboxId, Op, Platform, Reply, RepoPath, Sender, Step, TurnId, Usage, UserId, Verdict,
-    VerdictSource,
+    Account, Action, Assistant, Change, ChatPlace, ContextState, ConversationId, FileMode, FileVersion,
+    Inbound, InboundKind, InboxId, Op, Platform, Reply, RepoPath, Sender, Step, TurnId, Usage, UserId,
+    Verdict, VerdictSource,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -305,6 +305,7 @@ impl Store {
                     source,
                     answer,
                     cost,
+                    context: ContextState::default(),
                     withheld,
                     edits_anew,
                     summary,

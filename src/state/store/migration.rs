@@ -16,6 +16,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V3__budgets",
         include_str!("../../../migrations/sqlite/V3__budgets.sql"),
     ),
+    (
+        "V4__context",
+        include_str!("../../../migrations/sqlite/V4__context.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

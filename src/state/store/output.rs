@@ -75,8 +75,8 @@ mod tests {
             text: text.clone(),
         });
         StepEffects {
-            edits: None,
             outputs: outputs.collect(),
+            ..StepEffects::default()
         }
     }
 

@@ -11,7 +11,8 @@ use super::{
     StoreError, action, budget, change, command, conversation, edits, inbox, outbox, output, usage,
 };
 use crate::base::model::{
-    Change, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, Usage, UserId, Verdict, VerdictSource,
+    Change, ContextState, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, Usage, UserId, Verdict,
+    VerdictSource,
 };
 use crate::crash_point;
 use jiff::Timestamp;
@@ -66,13 +67,15 @@ pub struct StepEffects {
     pub edits: Option<FileEdits>,
     /// The whole texts of its results that were shortened.
     pub outputs: Vec<StoredOutput>,
+    /// The state of the context that the model was called with.
+    pub context: ContextState,
 }
 
 impl From<Option<&FileEdits>> for StepEffects {
     fn from(edits: Option<&FileEdits>) -> Self {
         Self {
             edits: edits.cloned(),
-            outputs: Vec::new(),
+            ..Self::default()
         }
     }
 }
@@ -114,6 +117,8 @@ pub struct TurnAnswer {
     pub answer: Option<Step>,
     /// The cost of the model call for that answer.
     pub cost: Option<Cost>,
+    /// The state of the context that the model was called with.
+    pub context: ContextState,
     /// The reason the edits are withheld, if the person may not have them. Then the prospective change is not stored.
     pub withheld: Option<String>,
     /// True for a hook event, whose edits begin at the base. An event without a change has edited nothing, and leaves
@@ -251,7 +256,11 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let (claim, step, cost) = (*claim, step.clone(), cost.clone());
-        let StepEffects { edits, outputs } = effects.into();
+        let StepEffects {
+            edits,
+            outputs,
+            context,
+        } = effects.into();
         self.write(move |tx| {
             check_open(tx, claim, turn)?;
             if is_answered(tx, turn)? {
@@ -262,6 +271,7 @@ impl Store {
             insert_step(tx, turn, &step, at)?;
             usage::record(tx, claim.conversation, turn, &cost, at)?;
             output::insert(tx, claim.conversation, turn, &outputs)?;
+            conversation::set_context(tx, claim.conversation, context)?;
             if let Some(edits) = edits {
                 let snapshot = edits::store(tx, &edits)?;
                 crash_point::before("B16");
@@ -479,6 +489,7 @@ fn finish_turn(
         && !is_answered(tx, turn)?
     {
         insert_step(tx, turn, answer, at)?;
+        conversation::set_context(tx, claim.conversation, finish.context)?;
         if let Some(cost) = &finish.cost {
             usage::record(tx, claim.conversation, turn, cost, at)?;
         }

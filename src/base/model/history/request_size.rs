@@ -59,31 +59,72 @@ impl Assistant {
     }
 }
 
+/// The size of a step in a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StepBytes {
+    /// The answer and the remark.
+    answer: usize,
+    /// The results of the calls.
+    pub(super) results: usize,
+}
+
+impl StepBytes {
+    /// Counts the bytes of an answer and of its results.
+    pub(super) fn of(assistant: &Assistant, results: &[ToolResult]) -> Self {
+        Self {
+            answer: MESSAGE_BYTES + assistant.sent_bytes(),
+            results: results.iter().map(result_bytes).sum(),
+        }
+    }
+
+    /// Adds the bytes of a remark.
+    pub(super) fn with_remark(self, remark: &str) -> Self {
+        Self {
+            answer: self.answer + MESSAGE_BYTES + json_bytes(remark),
+            ..self
+        }
+    }
+
+    /// Returns the sizes with other results.
+    pub(super) fn with_results(self, results: &[ToolResult]) -> Self {
+        Self {
+            results: results.iter().map(result_bytes).sum(),
+            ..self
+        }
+    }
+}
+
+/// Returns the number of bytes of a user's text in a request.
+pub(super) fn user_bytes(text: &str) -> usize {
+    MESSAGE_BYTES + json_bytes(text)
+}
+
 impl Step {
     /// Returns the number of bytes of the step in a request, without the results of its calls.
     pub fn answer_bytes(&self) -> usize {
-        let remark = self
-            .remark
-            .as_ref()
-            .map_or(0, |remark| MESSAGE_BYTES + json_bytes(remark));
-        MESSAGE_BYTES + self.assistant.sent_bytes() + remark
+        self.bytes.answer
+    }
+
+    /// Returns the number of bytes of the results of its calls in a request.
+    pub fn results_bytes(&self) -> usize {
+        self.bytes.results
     }
 
     /// Returns the maximum number of bytes of the step in a request.
     pub fn bytes(&self) -> usize {
-        self.answer_bytes() + self.results.iter().map(result_bytes).sum::<usize>()
+        self.bytes.answer + self.bytes.results
     }
 }
 
 impl Turn {
     /// Returns the maximum number of bytes of the turn in a request.
     pub fn bytes(&self) -> usize {
-        self.user_bytes() + self.steps.iter().map(Step::bytes).sum::<usize>()
+        self.bytes
     }
 
     /// Returns the number of bytes of the user's text in a request.
     pub fn user_bytes(&self) -> usize {
-        MESSAGE_BYTES + json_bytes(&self.user)
+        user_bytes(&self.user)
     }
 
     /// Returns the turn without its first `left_out` steps, with a `note` about them after the user's text, and with
@@ -94,18 +135,22 @@ impl Turn {
         note: &str,
         mut content: impl FnMut(usize, usize, &ToolResult) -> Option<String>,
     ) -> Self {
-        let mut steps: Vec<Step> = self.steps.iter().skip(left_out).cloned().collect();
-        for (number, step) in steps.iter_mut().enumerate() {
+        let mut turn = Self::new(self.id, format!("{}{note}", self.user));
+        let steps = self.steps.iter().skip(left_out).cloned();
+        for (number, mut step) in steps.enumerate() {
+            let mut is_shorter = false;
             for (call, result) in step.results.iter_mut().enumerate() {
                 if let Some(shorter) = content(left_out + number, call, result) {
                     result.content = shorter;
+                    is_shorter = true;
                 }
             }
+            if is_shorter {
+                step.bytes = step.bytes.with_results(&step.results);
+            }
+            turn.push(step);
         }
-        Self {
-            user: format!("{}{note}", self.user),
-            steps,
-        }
+        turn
     }
 }
 

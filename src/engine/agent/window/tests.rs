@@ -4,12 +4,12 @@
 
 use super::{RequestTooLong, WindowBounds, fit};
 use crate::base::model::{
-    Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
+    Assistant, ContentBlock, History, Limits, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
 };
+use crate::engine::agent::context::ContextBudget;
 use proptest::prelude::*;
 
 const BOUNDS: WindowBounds = WindowBounds {
-    turns_max: 40,
     bytes_max: 100_000,
     fixed: 10_000,
 };
@@ -38,7 +38,13 @@ fn reads(step: usize, sizes: &[usize]) -> Step {
 }
 
 fn fitted(history: &History, bounds: WindowBounds) -> Result<Vec<Turn>, RequestTooLong> {
-    fit(history, bounds, &|name| name == "file_read").map(std::borrow::Cow::into_owned)
+    let mut history = history.clone();
+    let limits = Limits {
+        history_bytes_max: bounds.bytes_max,
+        ..Limits::default()
+    };
+    ContextBudget::new(&limits, Some(10_000_000), bounds.fixed).trim(&mut history, None);
+    fit(&history, bounds, &|name| name == "file_read").map(std::borrow::Cow::into_owned)
 }
 
 fn bytes(turns: &[Turn]) -> usize {
@@ -75,16 +81,27 @@ fn earlier_turns_are_left_out_first_then_earlier_results_are_shortened_and_say_s
         history.close("done");
     }
     history.begin("now").unwrap();
-    assert_eq!(fitted(&history, BOUNDS).unwrap().len(), 4);
+    let lengths =
+        |turns: &[Turn]| -> Vec<usize> { turns.iter().flat_map(contents).map(|text| text.len()).collect() };
+    // Four fifths of the bound are used, so the oldest results are trimmed until three fifths are.
+    let turns = fitted(&history, BOUNDS).unwrap();
+    assert_eq!((turns.len(), lengths(&turns)), (4, vec![9, 9, 25_004]));
     history.push(reads(10, &[40_000])).unwrap();
     let turns = fitted(&history, BOUNDS).unwrap();
-    assert_eq!(turns.len(), 2, "{}", bytes(&turns));
-    assert_eq!(contents(&turns[1])[0].len(), 40_005);
-    history.push(reads(11, &[40_000, 100])).unwrap();
+    assert_eq!(
+        (turns.len(), lengths(&turns)),
+        (4, vec![9, 9, 9, 40_005]),
+        "{}",
+        bytes(&turns)
+    );
+    history.push(reads(11, &[40_000])).unwrap();
+    let turns = fitted(&history, BOUNDS).unwrap();
+    assert_eq!((turns.len(), lengths(&turns)), (1, vec![40_005, 40_005]));
+    history.push(reads(12, &[20_000, 100])).unwrap();
     let turns = fitted(&history, BOUNDS).unwrap();
     assert_eq!((turns.len(), turns[0].user()), (1, "now"));
-    let [first, second, third] = <[String; 3]>::try_from(contents(&turns[0])).unwrap();
-    assert_eq!((second.len(), third.len()), (40_005, 105));
+    let [first, second, third, fourth] = <[String; 4]>::try_from(contents(&turns[0])).unwrap();
+    assert_eq!((second.len(), third.len(), fourth.len()), (40_005, 20_005, 105));
     assert!(
         first.starts_with("10-0 xxx") && first.ends_with("xxx") && first.len() < 2_400,
         "{first}"

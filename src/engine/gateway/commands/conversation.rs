@@ -2,11 +2,21 @@
 
 use super::change::PreparedState;
 use super::{AcceptedCommand, CommandRunner};
-use crate::base::model::{ConversationId, InboxId, Reply, ReplyPart, group_thousands, totals};
+use crate::base::model::{
+    ConversationId, InboxId, Reply, ReplyPart, Turn, by_number, group_thousands, pluralize, totals,
+};
+use crate::engine::agent::context::{ContextParts, FixedParts};
+use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::gateway::compose;
 use crate::state::access::Identity;
-use crate::state::store::{ClearOutcome, DeadLetter, StopOutcome};
+use crate::state::store::{ClearOutcome, Conversation, DeadLetter, StopOutcome};
 use jiff::SignedDuration;
+use std::time::Duration;
+
+/// Maximum number of turns that `context` lists; all of them count in its sums.
+const TURNS_LISTED_MAX: usize = 40;
+/// Longest wait for the files that decide which instructions a conversation has.
+const BASE_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Maximum number of undelivered files listed by name. Further ones are only counted.
 const FILES_LISTED_MAX: usize = 3;
@@ -85,35 +95,67 @@ impl CommandRunner {
         }))
     }
 
-    pub(super) async fn context(&self, conversation: ConversationId) -> anyhow::Result<Reply> {
-        let history = self.parts.store.history(conversation).await?;
-        let limits = &self.parts.config.limits.turn;
-        let window = history.window(limits.history_turns_max, limits.history_bytes_max);
-        let turns = window.iter().map(|turn| {
-            let calls: usize = turn.steps().iter().map(|step| step.results().len()).sum();
-            let tokens: u64 = turn
-                .steps()
-                .iter()
-                .map(|step| step.assistant().usage.total())
-                .sum();
-            let words: String = turn.user().chars().take(60).collect();
-            let count = format!(
-                "{} steps, {calls} tool calls, {} tokens",
-                turn.steps().len(),
-                group_thousands(tokens)
-            );
-            (words.replace('\n', " "), count)
-        });
-        let rows: Vec<_> = turns.collect();
-        if rows.is_empty() {
+    pub(super) async fn context(
+        &self,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Reply> {
+        let store = &self.parts.store;
+        let (row, history) = (
+            store.conversation(conversation).await?,
+            store.history(conversation).await?,
+        );
+        let all = store.user_messages(conversation).await?.len();
+        if all == 0 {
             return Ok(Reply::text("The model sees nothing of this conversation yet."));
         }
-        let text = format!(
-            "The model sees the last {} of {} turns.",
-            rows.len(),
-            history.turns().len()
+        let fixed = self.fixed_parts(identity, &row).await;
+        let config = &self.parts.config;
+        let parts = ContextParts::measure(
+            &history,
+            fixed,
+            (&config.limits.turn, self.parts.context_tokens()),
+            row.context.bytes_per_1000_tokens,
         );
-        Ok(Reply::text(text).with(ReplyPart::Facts { rows }))
+        let mut text = format!(
+            "The model sees the last {} of {}.",
+            history.turns().len(),
+            pluralize(all, "turn", "turns")
+        );
+        if history.trimmed_turns() > 0 {
+            let oldest = by_number(history.trimmed_turns(), "one", "ones");
+            text.push_str(&format!(
+                " The results of the oldest {} {oldest} are trimmed.",
+                history.trimmed_turns()
+            ));
+        }
+        let newest = history.turns().len().saturating_sub(TURNS_LISTED_MAX);
+        let turns = history.turns().iter().skip(newest).map(turn_row);
+        Ok(Reply::text(text)
+            .with(ReplyPart::Facts {
+                rows: turns.collect(),
+            })
+            .with(ReplyPart::Facts { rows: parts.rows() }))
+    }
+
+    /// Returns the size of the instructions and tools that the person's next request has.
+    async fn fixed_parts(&self, identity: &Identity, row: &Conversation) -> FixedParts {
+        let name = row.repository.as_deref().unwrap_or_default();
+        let base = row.base.as_deref().unwrap_or_default();
+        let opening = self.parts.repositories.base(name, base);
+        let kind = match tokio::time::timeout(BASE_TIME_MAX, opening).await {
+            Ok(Ok(base)) => RepositoryKind::of_files(&base.files()),
+            Ok(Err(_)) | Err(_) => RepositoryKind::Tanka,
+        };
+        let environments = identity.environments(name);
+        let facts = PromptFacts {
+            repository: name,
+            branch: self.parts.repositories.branch(name),
+            role: identity.role(name),
+            environments: &environments,
+        };
+        let tools = self.parts.toolbox.for_identity(identity, name);
+        FixedParts::of(&prompt::system(kind, &facts), tools.specs())
     }
 
     /// Stops the oldest message of a conversation that was waiting or being answered when the command arrived. Also
@@ -216,6 +258,19 @@ fn missing(given_up: &[DeadLetter], kept_days: Option<u32>) -> Option<String> {
 /// Returns the reply to a command that cannot run during a turn.
 pub(super) fn busy_reply() -> Reply {
     Reply::text("A turn is running; `stop` it first.")
+}
+
+/// Returns the line of a turn: the beginning of its message, and its work.
+fn turn_row(turn: &Turn) -> (String, String) {
+    let calls: usize = turn.steps().iter().map(|step| step.results().len()).sum();
+    let used = turn.steps().iter().map(|step| step.assistant().usage.total());
+    let words: String = turn.user().chars().take(60).collect();
+    let work = format!(
+        "{} steps, {calls} tool calls, {} tokens",
+        turn.steps().len(),
+        group_thousands(used.sum::<u64>())
+    );
+    (words.replace('\n', " "), work)
 }
 
 #[cfg(test)]

@@ -418,7 +418,7 @@ impl CommandRunner {
             Verb::Undo => return self.undo(asked, address, identity, conversation).await,
             Verb::Discard => self.discard(command.arguments, asked, conversation).await?,
             Verb::Clear => self.clear(asked, conversation).await?,
-            Verb::Context => self.context(conversation).await?,
+            Verb::Context => self.context(identity, conversation).await?,
             Verb::Usage => self.usage(command.arguments, identity).await?,
             Verb::Budget => {
                 return self

@@ -125,7 +125,12 @@ impl Journal for TurnJournal {
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
-        let StepRecord { step, model, outputs } = record;
+        let StepRecord {
+            step,
+            model,
+            outputs,
+            context,
+        } = record;
         let cost = self.cost(step.assistant().usage, model);
         if step.is_final() {
             let step = step.clone();
@@ -136,6 +141,7 @@ impl Journal for TurnJournal {
         let effects = StepEffects {
             edits: Some(self.overlay.edits()),
             outputs: outputs.to_vec(),
+            context,
         };
         let at = (self.now)();
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;

@@ -366,6 +366,11 @@ impl TurnRunner {
             identity: &opened.identity,
             provider: provider.as_ref(),
             model: &model,
+            context_tokens: self
+                .parts
+                .config
+                .model_facts(provider.id(), &model)
+                .context_tokens,
             system: &opened.system,
             toolbox: &self.parts.toolbox,
             workspace: &opened.workspace,
@@ -374,6 +379,7 @@ impl TurnRunner {
             redactor: &opened.workspace.guard.redactor,
             outputs: &StoredOutputs::of_conversation(&self.parts.store, opened.conversation.id),
             last_output: opened.conversation.last_output,
+            bytes_per_1000_tokens: opened.conversation.context.bytes_per_1000_tokens,
             earlier_attempts: agent::EarlierAttempts {
                 turns: assigned.work.begun,
                 steps: assigned.work.steps_before,
@@ -418,6 +424,7 @@ impl TurnRunner {
             writes: WriteCounts::default(),
             usage: Usage::default(),
             last_output: opened.conversation.last_output,
+            context: opened.conversation.context,
         })
     }
 }
@@ -461,7 +468,8 @@ fn was_interrupted(outcome: &TurnOutcome, handle: &TurnHandle, shutdown: &Cancel
 mod tests {
     use super::{filled_refusal, was_interrupted};
     use crate::base::model::{
-        Account, Action, ChatPlace, ConversationId, OutputNumber, Platform, Usage, Verdict, VerdictSource,
+        Account, Action, ChatPlace, ContextState, ConversationId, OutputNumber, Platform, Usage, Verdict,
+        VerdictSource,
     };
     use crate::engine::agent::{TurnOutcome, WriteCounts};
     use crate::engine::gateway::active_turns::ActiveTurns;
@@ -511,6 +519,7 @@ mod tests {
             writes: WriteCounts::default(),
             usage: Usage::default(),
             last_output: OutputNumber(0),
+            context: ContextState::default(),
         };
         let turns = ActiveTurns::default();
         let handle = turns.register(ConversationId(1));

@@ -1,7 +1,7 @@
 //! Tests of turns from claim to end, with crashes and competing claims.
 
 use super::{Announcement, FinishedTurn, TurnAnswer, TurnEnd, TurnStart};
-use crate::base::model::{ChangeNumber, TurnId, Usage, UserId, Verdict, VerdictSource};
+use crate::base::model::{ChangeNumber, ContextState, TurnId, Usage, UserId, Verdict, VerdictSource};
 use crate::state::store::change::NewRevision;
 use crate::state::store::fixture::{
     self, AnswerDraft, EndDraft, accept, answer, at, begin, claim, command, cost, edits, ends, fill, find,
@@ -226,6 +226,7 @@ fn composed(prospect: &ProspectiveChange) -> TurnEnd {
         source: VerdictSource::Verified,
         answer: Some(answer("done")),
         cost: None,
+        context: ContextState::default(),
         withheld: None,
         edits_anew: false,
         summary: json!({}),

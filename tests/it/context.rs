@@ -1,0 +1,111 @@
+//! Older turns are trimmed when the context is nearly full, and stay trimmed: requests begin with the bytes of the one
+//! before, also after a restart.
+
+use crate::support::app::{TestApp, step_number};
+use crate::support::shell::Shell;
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use serde_json::json;
+
+const ALICE: &str = "U0ALICE";
+const FILE: &str = "environments/dev/large.txt";
+const BYTES_MAX: usize = 100_000;
+
+/// Returns the model's answer: it writes a file of 4 KB once, and reads it in every other turn.
+fn reads(asked: &ModelRequest) -> ScriptedAnswer {
+    let words = asked.last_user_text();
+    let content = "a line of the file\n".repeat(210);
+    match step_number(asked) {
+        0 if words.contains("write") => calls("file_write", json!({ "path": FILE, "content": content })),
+        0 => calls("file_read", json!({ "path": FILE })),
+        _ => says("Done."),
+    }
+}
+
+/// Returns the part of each request, in percent, that the request before began with.
+fn shared_percents(asked: &[ModelRequest]) -> Vec<usize> {
+    let shared = |pair: &[ModelRequest]| {
+        let [before, after] = pair else { return 0 };
+        let same = before
+            .raw
+            .bytes()
+            .zip(after.raw.bytes())
+            .take_while(|(a, b)| a == b);
+        100 * same.count() / before.raw.len().max(1)
+    };
+    asked.windows(2).map(shared).collect()
+}
+
+/// STK-53, STK-54, STK-55, STK-56
+#[tokio::test]
+async fn a_trimmed_conversation_stays_trimmed_after_a_restart() {
+    let bytes_max = BYTES_MAX.to_string();
+    let mut app = TestApp::with_settings(reads, &[("limits.history_bytes_max", &bytes_max)]).await;
+    app.admit_slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "write the file").await;
+    for turn in 0..30 {
+        app.ask_in(ALICE, &first.thread, &format!("read it, number {turn}"))
+            .await;
+    }
+    let asked = app.model_requests();
+    assert!(asked.iter().all(|asked| asked.raw.len() <= BYTES_MAX));
+    let last = &asked.last().unwrap().raw;
+    assert!(last.contains("\"[trimmed]\""), "{last}");
+    // Few trims begin anew; every other request begins with nearly all of the one before.
+    let percents = shared_percents(&asked);
+    let anew = percents.iter().filter(|percent| **percent < 90).count();
+    assert!((1..=6).contains(&anew), "{percents:?}");
+    app.wait_until_idle().await;
+    app.restart().await;
+    app.ask_in(ALICE, &first.thread, "read it once more").await;
+    let after = app.model_requests();
+    // The first request after the restart begins with all of the last one before it.
+    let percents = shared_percents(&after[asked.len() - 1..=asked.len()]);
+    assert!(percents == [99] || percents == [100], "{percents:?}");
+    let boundary = app.column("SELECT trimmed_turn || ' ' || dropped_turn FROM conversation");
+    let shown = app.run_command_in(ALICE, &first.thread, "!context").await;
+    assert!(
+        shown.contains("of 32 turns. The results of the oldest "),
+        "{shown}"
+    );
+    for part in [
+        "Instructions",
+        "Tools",
+        "Trimmed turns",
+        "Results of tools",
+        "Room for",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let [trimmed, dropped] = <[i64; 2]>::try_from(numbers(&boundary.join(" "))).unwrap();
+    assert!(trimmed > dropped && dropped == 0, "{boundary:?}");
+}
+
+fn numbers(text: &str) -> Vec<i64> {
+    text.split(' ').filter_map(|number| number.parse().ok()).collect()
+}
+
+#[test]
+fn a_model_whose_window_is_too_small_for_the_instructions_is_refused_at_the_start() {
+    let shell =
+        Shell::with_repository(&[("README.md", "# infra\n")]).set("OLLAMA_HOST", "http://127.0.0.1:9");
+    shell.put(
+        "drydock.toml",
+        "[models.\"ollama/tiny\"]\ncontext_tokens = 8_000\n",
+    );
+    let command = shell.drydock(&[
+        "ask",
+        "--config",
+        "drydock.toml",
+        "--model",
+        "ollama/tiny",
+        "hello",
+    ]);
+    let ended = crate::support::shell::run_to_end(command);
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+    for said in [
+        "the context window of `ollama/tiny` has 8000",
+        "`context_tokens` of `[models.\"ollama/tiny\"]`",
+    ] {
+        assert!(ended.err.contains(said), "{said}: {ended:?}");
+    }
+}
