@@ -3,7 +3,9 @@
 use super::output::{Output, OutputStyle};
 use super::terminal::{ChangeCheck, Terminal, TerminalOptions, succeeded};
 use super::{CliError, Global};
-use crate::base::model::{pluralize, totals};
+use crate::base::model::{Verdict, VerdictSource, pluralize, totals};
+use crate::engine::agent::TurnOutcome;
+use crate::engine::agent::shorthand::Shorthand;
 use clap::Args;
 
 pub(super) const EXAMPLES: &str = "\
@@ -11,28 +13,65 @@ Examples:
   drydock ask \"set web to 4 replicas in dev\"
   drydock ask --json \"which environments are there?\"
   drydock ask --model ollama/qwen3 \"what changed last week?\"
+  drydock ask --review
+  drydock ask --review main..HEAD \"is it safe for prod?\"
+  drydock ask --shorthand debug \"staging does not render\"
 
 The repository's files are edited in place; nothing is committed. The model is the one of --model,
 DRYDOCK_MODEL__DEFAULT or the configuration file, or else the default model of the provider whose key is set:
-ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what was edited.";
+ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what was edited.
+
+--review and --shorthand end with a verdict of the model. If it was only inferred from its words, the
+answer says so; with --json the fields are verdict and source. Exit codes: 0 for pass or a finished
+request, 1 for fail or an unfinished one, 2 for wrong arguments, 78 for a wrong configuration.";
 
 #[derive(Debug, Args)]
 pub(super) struct AskArguments {
     /// The request: a change to make, or a question to answer
-    #[arg(required = true, value_name = "REQUEST")]
+    #[arg(required_unless_present_any = ["review", "shorthand"], value_name = "REQUEST")]
     request: Vec<String>,
+    /// Reviews a change and ends with a verdict: a range such as main..HEAD, a patch file, or without a value what is
+    /// not committed. Files are not changed
+    #[arg(long, value_name = "RANGE|FILE", num_args = 0..=1, default_missing_value = "", conflicts_with = "shorthand")]
+    review: Option<String>,
+    /// Runs a standard request that ends with a verdict: debug, review or analyze. Files are not changed
+    #[arg(long, value_name = "WORD", value_parser = shorthand)]
+    shorthand: Option<Shorthand>,
     #[command(flatten)]
     options: TerminalOptions,
 }
 
 pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Output) -> Result<(), CliError> {
-    let request = arguments.request.join(" ");
-    if request.trim().is_empty() {
+    let words = arguments.request.join(" ");
+    let shorthand = match arguments.review {
+        Some(_) => Some(Shorthand::Review),
+        None => arguments.shorthand,
+    };
+    if words.trim().is_empty() && shorthand.is_none() {
         return Err(CliError::usage(
             "say what should change, or what you want to know",
         ));
     }
     let mut terminal = Terminal::open(&arguments.options, global, *output)?;
+    let request = match shorthand {
+        None => words,
+        Some(shorthand) => {
+            terminal.ask_for_verdicts()?;
+            let change = match (shorthand, &arguments.review) {
+                (Shorthand::Review, what) => {
+                    Some(terminal.change_block(what.as_deref().unwrap_or_default())?)
+                }
+                (Shorthand::Debug | Shorthand::Analyze, _) => None,
+            };
+            let parts = [Some(shorthand.text().to_owned()), Some(words), change];
+            let parts: Vec<String> = parts
+                .into_iter()
+                .flatten()
+                .filter(|part| !part.trim().is_empty())
+                .collect();
+            parts.join("\n\n")
+        }
+    };
     let outcome = terminal.turn(&request).await?;
     let patch = terminal.patch()?;
     if output.json() {
@@ -41,6 +80,7 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
             "answer": outcome.answer,
             "notice": outcome.notice,
             "verdict": outcome.verdict,
+            "source": outcome.source,
             "model": terminal.model(),
             "steps": outcome.steps,
             "tool_calls": outcome.tool_calls,
@@ -52,6 +92,9 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
         }));
     } else {
         terminal.print(&outcome).await?;
+        if let Some(verdict) = verdict_line(&outcome) {
+            output.line(&verdict);
+        }
         let tokens = outcome.usage.total();
         let steps = pluralize(outcome.steps as usize, "step", "steps");
         let facts = format!("{steps}, {tokens} tokens, {}", terminal.model());
@@ -66,9 +109,33 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
             output.line(&output.diff(&String::from_utf8_lossy(&patch.text)));
         }
     }
-    if succeeded(&outcome) {
-        Ok(())
-    } else {
-        Err(CliError::failed("the request was not finished"))
+    match (succeeded(&outcome), verdict_line(&outcome)) {
+        (true, _) => Ok(()),
+        (false, Some(_)) => Err(CliError::failed("the verdict is fail")),
+        (false, None) => Err(CliError::failed("the request was not finished")),
     }
+}
+
+/// Returns the line with the verdict of the model, and how it was given; `None` if Drydock computed it.
+fn verdict_line(outcome: &TurnOutcome) -> Option<String> {
+    let verdict = if outcome.verdict == Verdict::Pass {
+        "pass"
+    } else {
+        "fail"
+    };
+    match outcome.source {
+        VerdictSource::Concluded => Some(format!("Verdict: {verdict}, concluded by the model")),
+        VerdictSource::Inferred => Some(format!(
+            "Verdict: {verdict}, inferred from the words of the model, which did not conclude"
+        )),
+        VerdictSource::Verified | VerdictSource::Harness => None,
+    }
+}
+
+/// Parses the word of a shorthand.
+fn shorthand(word: &str) -> Result<Shorthand, String> {
+    Shorthand::of_prompt(word).ok_or_else(|| {
+        let words = Shorthand::ALL.map(Shorthand::word);
+        format!("the shorthands are {}", words.join(", "))
+    })
 }

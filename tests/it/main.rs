@@ -36,6 +36,7 @@ mod cli_outbox;
 mod cli_prompt;
 mod cli_error_locations;
 mod cli_serve;
+mod cli_review;
 mod cli_tanka;
 mod cli_tanka_fmt;
 mod cli_tanka_lint;

@@ -6,6 +6,7 @@ mod completion;
 mod line_editor;
 mod request_history;
 mod recording;
+mod review;
 mod run_budget;
 mod undo;
 mod display;
@@ -24,7 +25,7 @@ use crate::base::model::{CheckState, FileChange, History, OutputNumber, Usage, V
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextParts, FixedParts, check_room};
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
-use crate::engine::agent::{self, TurnContext, TurnOutcome};
+use crate::engine::agent::{self, TurnContext, TurnOutcome, VerdictRule};
 use crate::interfaces::provider::{self, Provider};
 use crate::interfaces::tool::{self, MemoryOutputs, Outputs, ToolServices, Toolbox};
 use crate::rendering::compare::BrokenEnvironment;
@@ -89,6 +90,7 @@ pub(super) struct Terminal {
     workspace: Workspace,
     directory: Arc<Directory>,
     toolbox: Toolbox,
+    verdict: VerdictRule,
     redactor: Arc<Redactor>,
     checking: ChangeChecker,
     system: String,
@@ -151,7 +153,7 @@ impl Terminal {
             .map_err(CliError::config)?;
         let toolbox = Toolbox::new(tool::all(&services)).map_err(CliError::failed)?;
         check_room(&config, toolbox.specs()).map_err(CliError::config)?;
-        let system = system(&repository, &directory)?;
+        let system = system(&repository, &directory, Role::Editor)?;
         let detail = match options.verbose {
             true => Detail::Verbose,
             false => Detail::Usual,
@@ -180,6 +182,7 @@ impl Terminal {
             workspace,
             directory,
             toolbox,
+            verdict: VerdictRule::Computed,
             system,
             history: History::default(),
             outputs: Arc::new(MemoryOutputs::in_directory(&config.sandbox.programs.scratch)),
@@ -195,6 +198,14 @@ impl Terminal {
             output,
             config,
         })
+    }
+
+    /// Makes turns read-only, and asks the model for their verdict.
+    pub(super) fn ask_for_verdicts(&mut self) -> Result<(), CliError> {
+        self.toolbox = self.toolbox.reading().map_err(CliError::failed)?;
+        self.system = system(&self.workspace.repository, &self.directory, Role::Viewer)?;
+        self.verdict = VerdictRule::Asked;
+        Ok(())
     }
 
     /// Runs one turn; Ctrl-C stops it and keeps its edits.
@@ -227,6 +238,7 @@ impl Terminal {
             toolbox: &self.toolbox,
             workspace: &self.workspace,
             postconditions: &self.checking,
+            verdict: self.verdict,
             limits: &self.config.limits.turn,
             redactor: &self.redactor,
             outputs: &(Arc::clone(&self.outputs) as Arc<dyn Outputs>),
@@ -415,12 +427,12 @@ impl Terminal {
     }
 }
 
-fn system(repository: &Repository, directory: &Directory) -> Result<String, CliError> {
+fn system(repository: &Repository, directory: &Directory, role: Role) -> Result<String, CliError> {
     let everywhere = ["**".to_owned()];
     let facts = PromptFacts {
         repository: repository.name(),
         branch: "HEAD",
-        role: Some(Role::Editor),
+        role: Some(role),
         environments: &everywhere,
     };
     let files = directory.files().map_err(CliError::failed)?;

@@ -8,14 +8,18 @@
 mod calls;
 pub mod context;
 mod excerpt;
+mod inference;
 mod postconditions;
 pub mod prompt;
 mod repetition;
+pub mod shorthand;
 mod answer_record;
+mod verdicts;
 mod window;
 mod writes;
 
 pub use postconditions::{Postconditions, REMARK_PREFIX};
+pub use verdicts::VerdictRule;
 pub use writes::WriteCounts;
 
 use crate::base::model::{
@@ -27,7 +31,7 @@ use crate::crash_point;
 use crate::interfaces::provider::{
     Completion, Provider, ProviderError, StreamEvent, TurnRequest, fixed_bytes,
 };
-use crate::interfaces::tool::{Outputs, Toolbox};
+use crate::interfaces::tool::{self, Outputs, Toolbox};
 use crate::rendering::change_checks::CheckOutcome;
 use crate::rendering::compare::CompareProgress;
 use crate::state::access::Identity;
@@ -36,6 +40,7 @@ use answer_record::RecordedAnswer;
 use async_trait::async_trait;
 use calls::{Calls, StepResults};
 use context::ContextBudget;
+use inference::inferred_verdict;
 use repetition::Repetition;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -43,6 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use verdicts::Notes;
 use window::RequestTooLong;
 
 /// The costs of earlier attempts at the same message that a restart interrupted.
@@ -75,6 +81,8 @@ pub struct TurnContext<'a> {
     pub workspace: &'a Workspace,
     /// The conditions that the files must meet before the turn may end as done.
     pub postconditions: &'a dyn Postconditions,
+    /// The source of the verdict.
+    pub verdict: VerdictRule,
     /// The limits of the turn.
     pub limits: &'a Limits,
     /// The redactor that is applied to every tool result before the model or a user sees it.
@@ -237,9 +245,15 @@ pub async fn run_turn(
     let offered = cx
         .toolbox
         .for_identity(cx.identity, cx.workspace.repository.name());
+    let offered = match cx.verdict {
+        VerdictRule::Computed => offered,
+        VerdictRule::Asked => offered.with(tool::conclude())?,
+    };
     let mut turn = TurnLoop {
         cx,
         deadline: cx.began + cx.limits.turn_time_max,
+        last_step_tools: Toolbox::new(vec![tool::conclude()])?,
+        notes: Notes::default(),
         budget: ContextBudget::new(
             cx.limits,
             cx.context_tokens,
@@ -279,6 +293,9 @@ struct TurnLoop<'a> {
     cx: TurnContext<'a>,
     deadline: Instant,
     offered: Toolbox,
+    /// The only tool of the last step.
+    last_step_tools: Toolbox,
+    notes: Notes,
     budget: ContextBudget,
     repetition: Repetition,
     repairs: u32,
@@ -346,8 +363,9 @@ impl TurnLoop<'_> {
             crash_point::after("B12");
             journal.answer_received().await?;
             self.usage += completion.assistant.usage;
-            self.bytes_per_1000_tokens =
-                context::measured(call.request_bytes, completion.assistant.usage).or(self.bytes_per_1000_tokens);
+            self.bytes_per_1000_tokens = context::measured(call.request_bytes, completion.assistant.usage)
+                .or(self.bytes_per_1000_tokens);
+            let (completion, concluded) = self.take_conclusion(completion);
             if completion.assistant.calls().next().is_none() {
                 if completion.assistant.text().is_empty() && empty_answers == 0 {
                     empty_answers += 1;
@@ -357,7 +375,7 @@ impl TurnLoop<'_> {
                     continue;
                 }
                 match self
-                    .handle_final_answer(completion, history, journal, events)
+                    .handle_final_answer(completion, concluded, history, journal, events)
                     .await?
                 {
                     Some(end) => return Ok(end),
@@ -468,7 +486,7 @@ impl TurnLoop<'_> {
             identity: self.cx.identity,
             model: self.cx.model,
             system: self.cx.system,
-            tools: self.offered.specs(),
+            tools: self.tools().specs(),
             turns,
             answer_tokens_max: limits.answer_tokens_max,
         };
@@ -499,10 +517,11 @@ impl TurnLoop<'_> {
     }
 
     /// Handles an answer without calls. It ends the turn, unless a check fails that the model may still fix. Then the
-    /// answer goes back to the model.
+    /// answer goes back to the model. If a verdict is asked for, it is that of the model, or is inferred from its words.
     async fn handle_final_answer(
         &mut self,
         completion: Completion,
+        concluded: Option<Verdict>,
         history: &mut History,
         journal: &mut dyn Journal,
         events: &mut (dyn FnMut(TurnEvent) + Send),
@@ -515,13 +534,16 @@ impl TurnLoop<'_> {
         let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
         if answer.is_empty() {
             journal.answer_discarded(assistant.usage, &model).await?;
-            let end = LoopEnd::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
+            let mut end = LoopEnd::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
+            if self.cx.verdict == VerdictRule::Asked {
+                (end.verdict, end.source) = (inferred_verdict(&answer), VerdictSource::Inferred);
+            }
             return Ok(Some(end));
         }
         let step = Step::new(assistant, Vec::new())?;
         let (verdict, source, notice) = match stop {
             StopReason::EndTurn | StopReason::ToolUse => match self.check_postconditions(events).await? {
-                CheckOutcome::Failed(failing) if self.may_repair() => {
+                CheckOutcome::Failed(failing) if concluded != Some(Verdict::Fail) && self.may_repair() => {
                     self.repairs += 1;
                     self.has_written = false;
                     let step = step.with_remark(postconditions::remark(&failing))?;
@@ -529,8 +551,8 @@ impl TurnLoop<'_> {
                     self.record(step, &[], &model, history, journal).await?;
                     return Ok(None);
                 }
-                CheckOutcome::Passed => (Verdict::Pass, VerdictSource::Verified, None),
-                CheckOutcome::Unchanged => (Verdict::NoChange, VerdictSource::Verified, None),
+                CheckOutcome::Passed => self.model_verdict(Verdict::Pass, concluded, &answer),
+                CheckOutcome::Unchanged => self.model_verdict(Verdict::NoChange, concluded, &answer),
                 CheckOutcome::Failed(_) => (Verdict::Fail, VerdictSource::Verified, Some(self.unmended())),
                 CheckOutcome::Incomplete(why) => (
                     Verdict::Incomplete,
@@ -602,7 +624,7 @@ impl TurnLoop<'_> {
             assistant,
             redacted: kept,
         } = RecordedAnswer::new(assistant, self.cx.redactor);
-        let calls = Calls::new(self.cx, &self.offered, self.deadline);
+        let calls = Calls::new(self.cx, self.tools(), self.deadline);
         let StepResults { done, outputs } = calls.run(&assistant, self.last_output, events).await?;
         self.last_output = outputs.last().map_or(self.last_output, |output| output.number);
         self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
@@ -610,7 +632,11 @@ impl TurnLoop<'_> {
         self.has_written |= done.iter().any(|done| done.outcome == calls::CallOutcome::Wrote);
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);
-        let results = done.into_iter().map(|done| done.result).collect();
+        let mut results: Vec<_> = done.into_iter().map(|done| done.result).collect();
+        if let (Some(note), Some(last)) = (self.note(), results.last_mut()) {
+            last.content.push_str("\n\n");
+            last.content.push_str(&note);
+        }
         self.record(Step::new(kept, results)?, &outputs, &model, history, journal)
             .await?;
         if self.cx.cancel.is_cancelled() {

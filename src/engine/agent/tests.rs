@@ -4,6 +4,7 @@
 
 mod fixture;
 mod postconditions;
+mod verdicts;
 
 use super::{EarlierAttempts, TurnEvent};
 use crate::base::model::{

@@ -6,7 +6,7 @@ use super::arguments::{PathArgument, ToolArguments};
 use super::text::bounded_lines;
 use super::write_policy::{LearntChanges, WritePolicy};
 use crate::base::model::{Effect, FileChange, FileVersion, group_thousands, pluralize};
-use crate::state::workspace::{SecretGuard, patch};
+use crate::state::workspace::{SecretGuard, Tree, patch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -84,6 +84,12 @@ pub(super) fn diff(learnt: &LearntChanges, guard: &SecretGuard) -> String {
         ));
     }
     shown
+}
+
+/// Returns the diff of changes as a model may read it: without secrets, and of bounded length.
+pub fn diff_for_model(changes: Vec<FileChange>, tree: &dyn Tree, guard: &SecretGuard) -> String {
+    let unknown = guard.learn(&changes, tree, &|| false).unwrap_or_default();
+    diff(&LearntChanges { changes, unknown }, guard)
 }
 
 fn is_binary(change: &FileChange) -> bool {

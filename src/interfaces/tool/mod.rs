@@ -3,6 +3,7 @@
 
 // The tools.
 mod charts;
+mod conclude;
 mod file_delete;
 mod file_edit;
 mod file_list;
@@ -41,6 +42,8 @@ mod text;
 mod toolbox;
 mod adapter;
 
+pub use conclude::{CONCLUDE, Conclusion, conclude};
+pub use git_diff::diff_for_model;
 pub use outputs::{MemoryOutputs, OUTPUTS_BYTES_MAX, Outputs};
 pub use toolbox::{PreparedCall, Toolbox, ToolboxError};
 

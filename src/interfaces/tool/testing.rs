@@ -29,10 +29,10 @@ use tokio_util::task::TaskTracker;
 
 type Files = BTreeMap<RepoPath, FileVersion>;
 
-/// Returns every tool, with no network, with programs that are already JSON, and with a helm that does not start.
+/// Returns every tool, also that of turns with a verdict, with no network, with programs that are already JSON, and with a helm that does not start.
 pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
     let redactor = Arc::new(Redactor::new([]));
-    all(&ToolServices {
+    let mut tools = all(&ToolServices {
         packages: Arc::new(OfflineFetcher),
         evaluator: Arc::new(JsonEvaluator::default()),
         comparer: Arc::new(Comparer::new(
@@ -41,7 +41,9 @@ pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
             b"key".to_vec(),
         )),
         helm: Some(no_helm()),
-    })
+    });
+    tools.push(super::conclude());
+    tools
 }
 
 /// Returns a helm that does not start.

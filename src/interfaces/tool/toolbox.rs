@@ -98,6 +98,22 @@ impl Toolbox {
         }
     }
 
+    /// Returns the toolbox with one more tool, for every person.
+    pub fn with(&self, tool: Arc<dyn Tool>) -> Result<Self, ToolboxError> {
+        let mut tools = self.tools.clone();
+        tools.push(tool);
+        Ok(Self {
+            withheld: self.withheld.clone(),
+            ..Self::new(tools)?
+        })
+    }
+
+    /// Returns the tools that only read.
+    pub fn reading(&self) -> Result<Self, ToolboxError> {
+        let reading = self.tools.iter().filter(|tool| tool.effect() == Effect::Read);
+        Self::new(reading.cloned().collect())
+    }
+
     /// Returns the specifications for the model, sorted by name.
     pub fn specs(&self) -> &[ToolSpec] {
         &self.specs

@@ -296,7 +296,37 @@ pub(crate) fn commit(work: &Path, files: &[(&str, &str)]) -> String {
     std::fs::write(work.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
     repository.write_object(gix::objs::Tree::empty()).unwrap();
     let empty = gix::ObjectId::empty_tree(gix::hash::Kind::Sha1);
-    let mut editor = repository.edit_tree(empty).unwrap();
+    write_commit(&repository, work, empty, None, files)
+}
+
+/// Adds a commit that changes these files to the repository of [`commit`], and checks them out.
+pub(crate) fn commit_again(work: &Path, files: &[(&str, &str)]) -> String {
+    let options = gix::open::Options::isolated();
+    let repository: gix::Repository = gix::ThreadSafeRepository::open_opts(work, options)
+        .unwrap()
+        .into();
+    let parent = std::fs::read_to_string(work.join(".git/refs/heads/main")).unwrap();
+    let parent = gix::ObjectId::from_hex(parent.trim().as_bytes()).unwrap();
+    let tree = repository
+        .find_commit(parent)
+        .unwrap()
+        .tree_id()
+        .unwrap()
+        .detach();
+    for (path, text) in files {
+        std::fs::write(work.join(path), text).unwrap();
+    }
+    write_commit(&repository, work, tree, Some(parent), files)
+}
+
+fn write_commit(
+    repository: &gix::Repository,
+    work: &Path,
+    tree: gix::ObjectId,
+    parent: Option<gix::ObjectId>,
+    files: &[(&str, &str)],
+) -> String {
+    let mut editor = repository.edit_tree(tree).unwrap();
     for (path, text) in files {
         let blob = repository.write_blob(text.as_bytes()).unwrap().detach();
         editor
@@ -313,7 +343,7 @@ pub(crate) fn commit(work: &Path, files: &[(&str, &str)]) -> String {
     };
     let commit = gix::objs::Commit {
         tree: editor.write().unwrap().detach(),
-        parents: Vec::new().into(),
+        parents: parent.into_iter().collect(),
         author: author.clone(),
         committer: author,
         encoding: None,

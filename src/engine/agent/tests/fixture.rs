@@ -5,7 +5,7 @@ use crate::base::model::{Effect, History, Limits, OutputNumber, Secret, Step, Us
 use crate::base::redact::Redactor;
 use crate::engine::agent::{
     CallPermission, CallSize, EarlierAttempts, Journal, Postconditions, StepRecord, TurnContext, TurnEvent,
-    TurnOutcome, run_turn,
+    TurnOutcome, VerdictRule, run_turn,
 };
 use crate::interfaces::provider::ToolSpec;
 use crate::interfaces::provider::scripted::ScriptedProvider;
@@ -42,6 +42,7 @@ pub(super) struct TurnFixture {
     toolbox: Toolbox,
     pub(super) limits: Limits,
     pub(super) context_tokens: Option<u32>,
+    pub(super) verdict: VerdictRule,
     pub(super) earlier_attempts: EarlierAttempts,
     redactor: Arc<Redactor>,
     pub(super) postconditions: ScriptedPostconditions,
@@ -126,6 +127,7 @@ impl TurnFixture {
             toolbox: Toolbox::new(tools).unwrap(),
             limits: Limits::default(),
             context_tokens: None,
+            verdict: VerdictRule::Computed,
             earlier_attempts: EarlierAttempts::default(),
             postconditions: ScriptedPostconditions::default(),
             redactor,
@@ -174,6 +176,7 @@ impl TurnFixture {
             toolbox: &self.toolbox,
             workspace: &self.workspace,
             postconditions: &self.postconditions,
+            verdict: self.verdict,
             limits: &self.limits,
             redactor: &self.redactor,
             outputs: &(Arc::clone(&journal.outputs) as Arc<dyn Outputs>),

@@ -23,7 +23,7 @@ use crate::base::model::{
     Action, History, Inbound, Op, Receipt, Reply, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use crate::crash_point;
-use crate::engine::agent::{self, TurnContext, TurnEvent, TurnOutcome, WriteCounts};
+use crate::engine::agent::{self, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts};
 use crate::state::recording::RecordedEvent;
 use crate::state::store::{ChangeBasis, Claim, ClaimedWork, StartedTurn, StoreError, TurnStart};
 use crate::state::workspace::{Overlay, Tree};
@@ -375,6 +375,7 @@ impl TurnRunner {
             toolbox: &self.parts.toolbox,
             workspace: &opened.workspace,
             postconditions: preparing,
+            verdict: VerdictRule::Computed,
             limits: &self.parts.config.limits.turn,
             redactor: &opened.workspace.guard.redactor,
             outputs: &StoredOutputs::of_conversation(&self.parts.store, opened.conversation.id),

@@ -1,0 +1,207 @@
+//! Tests of verdicts of the model, and of the end of a turn that has used its steps.
+
+use super::fixture::{ScriptedPostconditions, TurnFixture, TurnRun};
+use super::{notice, write};
+use crate::base::model::{Verdict, VerdictSource};
+use crate::engine::agent::VerdictRule;
+use crate::interfaces::provider::scripted::{ScriptStep, ScriptedProvider, calls, says};
+use crate::rendering::change_checks::CheckOutcome;
+
+const READ_A: (&str, &str, &str) = ("1", "file_read", "{\"path\":\"a.txt\"}");
+const PASS: &str = r#"{"verdict":"pass","summary":"It holds."}"#;
+const FAIL: &str = r#"{"verdict":"fail","summary":"It breaks."}"#;
+
+fn concludes(arguments: &str) -> ScriptStep {
+    calls(&[("9", "conclude", arguments)])
+}
+
+/// Returns a fixture whose turns are asked for a verdict.
+fn asked() -> TurnFixture {
+    let mut fixture = TurnFixture::new();
+    fixture.verdict = VerdictRule::Asked;
+    fixture.postconditions = ScriptedPostconditions::finding([CheckOutcome::Unchanged]);
+    fixture
+}
+
+fn end(ran: &TurnRun) -> (Verdict, VerdictSource, &str) {
+    let outcome = ran.outcome();
+    (outcome.verdict, outcome.source, outcome.answer.as_str())
+}
+
+/// CI-6
+#[tokio::test]
+async fn a_conclusion_ends_the_turn_with_the_verdict_of_the_model() {
+    for (arguments, verdict, summary) in [
+        (PASS, Verdict::Pass, "It holds."),
+        (FAIL, Verdict::Fail, "It breaks."),
+    ] {
+        let fixture = asked();
+        let model = ScriptedProvider::new([calls(&[READ_A]), concludes(arguments), says("never")]);
+        let ran = fixture.run(&model).await;
+        assert_eq!(end(&ran), (verdict, VerdictSource::Concluded, summary));
+        assert_eq!((model.unused_steps(), notice(&ran)), (1, ""));
+        // The history ends with an answer, so the next turn can begin.
+        let last = ran.steps.last().unwrap();
+        assert!(last.is_final() && last.assistant().text() == summary);
+        assert!(model.requests()[0].tools.contains(&"conclude"));
+    }
+    // A turn whose verdict is computed does not offer it.
+    let fixture = TurnFixture::new();
+    let model = ScriptedProvider::new([concludes(PASS), says("Done.")]);
+    let ran = fixture.run(&model).await;
+    assert_eq!(end(&ran), (Verdict::Pass, VerdictSource::Verified, "Done."));
+    assert!(!model.requests()[0].tools.contains(&"conclude"));
+    assert!(
+        ran.results()[0].0.starts_with("no tool `conclude`"),
+        "{:?}",
+        ran.results()
+    );
+}
+
+/// CI-6
+#[tokio::test]
+async fn a_conclusion_stands_alone_and_says_pass_or_fail() {
+    let fixture = asked();
+    let model = ScriptedProvider::new([
+        calls(&[READ_A, ("2", "conclude", PASS)]),
+        concludes(r#"{"verdict":"maybe","summary":"x"}"#),
+        concludes(PASS),
+    ]);
+    let ran = fixture.run(&model).await;
+    assert_eq!(end(&ran), (Verdict::Pass, VerdictSource::Concluded, "It holds."));
+    let results = ran.results();
+    assert_eq!(results[0], ("alpha\n", false));
+    assert!(results[1].0.starts_with("not concluded: call `conclude` alone") && results[1].1);
+    assert!(
+        results[2]
+            .0
+            .starts_with("not concluded: `verdict` is `pass` or `fail`")
+            && results[2].1
+    );
+}
+
+/// CI-6: a failing check decides, whatever the model concludes, and goes back to it while it may repair.
+#[tokio::test]
+async fn checks_run_after_a_conclusion_and_their_failures_go_back() {
+    let fails = || CheckOutcome::Failed(vec!["`a.txt` is broken".to_owned()]);
+    let turn = || {
+        [
+            write("1", "a.txt", "1\n"),
+            concludes(PASS),
+            write("2", "a.txt", "2\n"),
+            concludes(PASS),
+        ]
+    };
+    let mut fixture = asked();
+    fixture.postconditions = ScriptedPostconditions::finding([fails(), CheckOutcome::Passed]);
+    let ran = fixture.run(&ScriptedProvider::new(turn())).await;
+    assert_eq!(end(&ran), (Verdict::Pass, VerdictSource::Concluded, "It holds."));
+    assert!(ran.steps[1].remark().unwrap().contains("`a.txt` is broken"));
+    fixture.reset();
+    fixture.limits.repairs_max = 1;
+    fixture.postconditions = ScriptedPostconditions::finding([fails(), fails()]);
+    let ran = fixture.run(&ScriptedProvider::new(turn())).await;
+    assert_eq!(end(&ran), (Verdict::Fail, VerdictSource::Verified, "It holds."));
+    // After `fail` nothing is sent back.
+    fixture.reset();
+    fixture.postconditions = ScriptedPostconditions::finding([fails()]);
+    let model = ScriptedProvider::new([write("1", "a.txt", "1\n"), concludes(FAIL), says("never")]);
+    let ran = fixture.run(&model).await;
+    assert_eq!((ran.outcome().verdict, model.unused_steps()), (Verdict::Fail, 1));
+}
+
+/// CI-7
+#[tokio::test]
+async fn a_verdict_that_is_not_concluded_is_inferred_and_says_so() {
+    for (words, verdict) in [
+        ("0 errors found.", Verdict::Pass),
+        ("The build failed.", Verdict::Fail),
+    ] {
+        let ran = asked().run(&ScriptedProvider::new([says(words)])).await;
+        assert_eq!(end(&ran), (verdict, VerdictSource::Inferred, words));
+    }
+    let ran = asked().run(&ScriptedProvider::new([says(""), says("")])).await;
+    assert_eq!(end(&ran), (Verdict::Fail, VerdictSource::Inferred, ""));
+    // Words never change a computed verdict.
+    let ran = TurnFixture::new()
+        .run(&ScriptedProvider::new([says("The build failed.")]))
+        .await;
+    assert_eq!(
+        (ran.outcome().verdict, ran.outcome().source),
+        (Verdict::Pass, VerdictSource::Verified)
+    );
+}
+
+#[tokio::test]
+async fn the_last_step_has_only_the_conclusion_and_the_model_is_told_before() {
+    for rule in [VerdictRule::Computed, VerdictRule::Asked] {
+        let mut fixture = asked();
+        fixture.verdict = rule;
+        fixture.limits.steps_max = 4;
+        let reads = |id| calls(&[(id, "file_read", "{\"path\":\"a.txt\"}")]);
+        let writes = |id| write(id, "a.txt", id);
+        let model = ScriptedProvider::new([reads("1"), writes("2"), reads("3"), concludes(PASS)]);
+        let ran = fixture.run(&model).await;
+        assert_eq!(
+            (ran.outcome().answer.as_str(), notice(&ran)),
+            ("It holds.", ""),
+            "{rule:?}"
+        );
+        let expected = match rule {
+            VerdictRule::Computed => (Verdict::NoChange, VerdictSource::Verified),
+            VerdictRule::Asked => (Verdict::Pass, VerdictSource::Concluded),
+        };
+        assert_eq!((ran.outcome().verdict, ran.outcome().source), expected);
+        let notes: Vec<&str> = ran
+            .results()
+            .iter()
+            .map(|(content, _)| content.split_once("[Drydock: ").map_or("", |(_, note)| note))
+            .collect();
+        assert_eq!(notes[0], "");
+        assert_eq!(notes[1], "Two steps are left. Finish what you have begun.]");
+        assert!(notes[2].starts_with("The next step is the last one, and its only tool is `conclude`."));
+        let requests = model.requests();
+        assert!(requests[2].tools.len() > 10);
+        assert_eq!(requests[3].tools, ["conclude"]);
+    }
+}
+
+#[tokio::test]
+async fn nothing_but_a_conclusion_runs_in_the_last_step() {
+    let mut fixture = TurnFixture::new();
+    fixture.limits.steps_max = 2;
+    let model = ScriptedProvider::new([calls(&[READ_A]), write("2", "a.txt", "x\n")]);
+    let ran = fixture.run(&model).await;
+    assert_eq!(notice(&ran), "I stopped after 2 steps without an answer.");
+    assert_eq!(
+        ran.results()[1],
+        ("no tool `file_write`; available: `conclude`", true)
+    );
+    assert_eq!(ran.outcome().writes.done, 0);
+}
+
+#[tokio::test]
+async fn the_model_is_told_once_when_its_tokens_are_nearly_used() {
+    let mut fixture = TurnFixture::new();
+    fixture.limits.turn_tokens_max = 500;
+    let reads = |id| calls(&[(id, "file_read", "{\"path\":\"a.txt\"}")]);
+    let lines = [
+        reads("1"),
+        write("2", "a.txt", "x"),
+        reads("3"),
+        write("4", "a.txt", "y"),
+        says("Done."),
+    ];
+    let ran = fixture.run(&ScriptedProvider::new(lines)).await;
+    let told = ran
+        .results()
+        .iter()
+        .filter(|(content, _)| content.contains("tokens of this work are used"))
+        .count();
+    assert_eq!(told, 1, "{:?}", ran.results());
+    assert!(
+        ran.results()[3]
+            .0
+            .ends_with("[Drydock: 440 of the 500 tokens of this work are used. Come to an end.]")
+    );
+}

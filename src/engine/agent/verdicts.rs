@@ -1,0 +1,108 @@
+//! The verdict of the model, and the notes by which it ends its work in time.
+
+use super::{TurnLoop, inferred_verdict};
+use crate::base::model::{ContentBlock, StopReason, Verdict, VerdictSource};
+use crate::interfaces::provider::Completion;
+use crate::interfaces::tool::{CONCLUDE, Conclusion, Toolbox};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The part of the tokens and of the time of a turn, in percent, after which the model is told what is left.
+const NEARLY_USED: u64 = 80;
+
+/// The source of a turn's verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VerdictRule {
+    /// Drydock computes it from its checks.
+    Computed,
+    /// The model is asked for it, with `conclude`. Checks that fail still decide.
+    Asked,
+}
+
+/// The notes that the model has got.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Notes {
+    tokens: bool,
+    time: bool,
+}
+
+impl TurnLoop<'_> {
+    /// Returns the tools of the current step. The last one has only `conclude`, so that a turn ends with an answer.
+    pub(super) fn tools(&self) -> &Toolbox {
+        let steps_max = self.cx.limits.steps_max;
+        match steps_max > 1 && self.steps == steps_max {
+            true => &self.last_step_tools,
+            false => &self.offered,
+        }
+    }
+
+    /// Turns a call of `conclude` that stands alone into the answer of the turn.
+    pub(super) fn take_conclusion(&mut self, mut completion: Completion) -> (Completion, Option<Verdict>) {
+        let assistant = &mut completion.assistant;
+        let only_call = {
+            let mut calls = assistant.calls();
+            calls.next().filter(|_| calls.next().is_none())
+        };
+        let conclusion = only_call.and_then(Conclusion::of_call);
+        let is_offered = self.tools().find(CONCLUDE).is_some();
+        let Some(conclusion) = conclusion.filter(|_| is_offered && assistant.stop != StopReason::MaxTokens)
+        else {
+            return (completion, None);
+        };
+        self.tool_calls += 1;
+        // The blocks of the provider hold the call, which has no result.
+        assistant.raw = None;
+        assistant.stop = StopReason::EndTurn;
+        assistant
+            .blocks
+            .retain(|block| matches!(block, ContentBlock::Text { .. }));
+        assistant.blocks.push(ContentBlock::Text {
+            text: conclusion.summary,
+        });
+        (completion, Some(conclusion.verdict))
+    }
+
+    /// Returns the verdict on an answer whose checks did not fail.
+    pub(super) fn model_verdict(
+        &self,
+        computed: Verdict,
+        concluded: Option<Verdict>,
+        answer: &str,
+    ) -> (Verdict, VerdictSource, Option<String>) {
+        match (self.cx.verdict, concluded) {
+            (VerdictRule::Computed, _) => (computed, VerdictSource::Verified, None),
+            (VerdictRule::Asked, Some(verdict)) => (verdict, VerdictSource::Concluded, None),
+            (VerdictRule::Asked, None) => (inferred_verdict(answer), VerdictSource::Inferred, None),
+        }
+    }
+
+    /// Returns a note for the model about what is left of the limits of the turn, at the points where it matters. It is
+    /// data after the results of a step, not words of the person.
+    pub(super) fn note(&mut self) -> Option<String> {
+        let limits = self.cx.limits;
+        let mut notes = Vec::new();
+        match limits.steps_max.saturating_sub(self.steps) {
+            1 => notes.push(
+                "The next step is the last one, and its only tool is `conclude`. Answer with what you know, and say what \
+                 is left to do."
+                    .to_owned(),
+            ),
+            2 if limits.steps_max > 2 => notes.push("Two steps are left. Finish what you have begun.".to_owned()),
+            _ => {}
+        }
+        let (spent, tokens_max) = (self.spent(), limits.turn_tokens_max);
+        if !self.notes.tokens && tokens_max > 0 && spent >= tokens_max / 100 * NEARLY_USED {
+            self.notes.tokens = true;
+            notes.push(format!(
+                "{spent} of the {tokens_max} tokens of this work are used. Come to an end."
+            ));
+        }
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let is_late = left <= limits.turn_time_max.mul_f64(0.2) && limits.turn_time_max > Duration::ZERO;
+        if !self.notes.time && is_late && !left.is_zero() {
+            self.notes.time = true;
+            notes.push(format!("{} seconds are left. Come to an end.", left.as_secs()));
+        }
+        (!notes.is_empty()).then(|| format!("[Drydock: {}]", notes.join(" ")))
+    }
+}

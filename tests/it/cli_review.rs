@@ -1,0 +1,146 @@
+//! `drydock ask --review` and `--shorthand`: standard requests that read only and end with a verdict.
+
+use crate::support::shell::{BlockingModel, ProgramOutput, Shell, commit_again};
+use drydock::simulation::emulator::model::{ScriptedAnswer, calls, queue, says};
+use serde_json::json;
+
+const MAIN: &str = "environments/dev/main.jsonnet";
+
+fn shell() -> Shell {
+    let files = [(MAIN, "{ replicas: 2 }\n"), ("README.md", "# infra\n")];
+    Shell::with_repository(&files).set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789")
+}
+
+fn concludes(verdict: &str, summary: &str) -> ScriptedAnswer {
+    calls("conclude", json!({ "verdict": verdict, "summary": summary }))
+}
+
+fn ask(shell: &Shell, model: &BlockingModel, arguments: &[&str]) -> ProgramOutput {
+    let url = format!("providers.anthropic.base_url={}", model.url());
+    shell.run(&[&["ask", "--set", &url], arguments].concat())
+}
+
+/// CI-2, CI-3, CI-6
+#[test]
+fn a_review_reads_the_change_and_ends_with_a_verdict_and_an_exit_code() {
+    let shell = shell();
+    shell.put(MAIN, "{ replicas: 40 }\n");
+    let model = BlockingModel::start(queue([
+        calls("file_edit", json!({ "path": MAIN, "old": "40", "new": "4" })),
+        concludes("fail", "Forty replicas do not fit into dev."),
+        concludes("pass", "It holds."),
+    ]));
+    let ended = ask(&shell, &model, &["--review"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let said = "Forty replicas do not fit into dev.\nVerdict: fail, concluded by the model\n";
+    assert_eq!(ended.out, said, "{ended:?}");
+    assert_eq!(shell.get(MAIN), "{ replicas: 40 }\n");
+    let asked = model.asked();
+    let request = asked[0].last_user_text();
+    assert!(
+        request.starts_with("Review the change. Do not change any file."),
+        "{request}"
+    );
+    for part in [
+        "<untrusted_data>",
+        "the working directory against its commit",
+        "-{ replicas: 2 }",
+        "+{ replicas: 40 }",
+    ] {
+        assert!(request.contains(part), "{part}: {request}");
+    }
+    let tools: Vec<&str> = asked[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert!(
+        tools.contains(&"conclude") && tools.contains(&"file_read") && !tools.contains(&"file_edit"),
+        "{tools:?}"
+    );
+    assert!(asked[0].system.contains("The person has role viewer"));
+    assert!(
+        asked[1].last_results()[0]
+            .content
+            .starts_with("no tool `file_edit`")
+    );
+    let ended = ask(&shell, &model, &["--json", "--review"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let shown = ended.json();
+    assert_eq!(
+        (&shown["verdict"], &shown["source"]),
+        (&json!("pass"), &json!("concluded"))
+    );
+    assert_eq!(shown["answer"], "It holds.");
+}
+
+#[test]
+fn a_review_is_of_a_range_or_of_a_patch_file() {
+    let shell = shell();
+    commit_again(&shell.work(), &[(MAIN, "{ replicas: 3 }\n")]);
+    shell.put("../change.patch", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one\n+two\n");
+    let model = BlockingModel::start(queue([concludes("pass", "Fine."), concludes("pass", "Fine.")]));
+    let ended = ask(&shell, &model, &["--review", "HEAD~1..HEAD", "is it safe?"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let ended = ask(&shell, &model, &["--review", "../change.patch"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let asked = model.asked();
+    let range = asked[0].last_user_text();
+    assert!(
+        range.contains("+{ replicas: 3 }") && range.contains("\n\nis it safe?\n\n"),
+        "{range}"
+    );
+    assert!(
+        asked[1].last_user_text().contains("-one\\n+two"),
+        "{}",
+        asked[1].last_user_text()
+    );
+    for (arguments, why) in [
+        (
+            &["--review"][..],
+            "there is nothing to review: the working directory against its commit has no changes",
+        ),
+        (&["--review", "HEAD..HEAD"], "there is nothing to review"),
+        (
+            &["--review", "nowhere.patch"],
+            "--review nowhere.patch: it is neither a range nor a file",
+        ),
+        (
+            &["--shorthand", "fix"],
+            "the shorthands are debug, review, analyze",
+        ),
+    ] {
+        let ended = ask(&shell, &model, arguments);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.err.contains(why), "{why}: {ended:?}");
+    }
+    assert_eq!(model.asked().len(), 2);
+}
+
+/// CI-2, CI-3, CI-7
+#[test]
+fn a_verdict_that_was_inferred_says_so() {
+    let shell = shell();
+    let model = BlockingModel::start(queue([
+        says("No errors found."),
+        says("The build of dev failed."),
+    ]));
+    let ended = ask(&shell, &model, &["--shorthand", "analyze", "is dev sound?"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let label = "inferred from the words of the model, which did not conclude";
+    assert!(
+        ended.out.contains(&format!("Verdict: pass, {label}")),
+        "{ended:?}"
+    );
+    let ended = ask(&shell, &model, &["--json", "--shorthand", "debug"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let shown = ended.json();
+    assert_eq!(
+        (&shown["verdict"], &shown["source"]),
+        (&json!("fail"), &json!("inferred"))
+    );
+    let asked = model.asked();
+    assert!(asked[0].last_user_text().starts_with("Analyse the repository"));
+    assert!(asked[0].last_user_text().ends_with("\n\nis dev sound?"));
+    assert!(
+        asked[1]
+            .last_user_text()
+            .starts_with("Find the cause of the failure.")
+    );
+}
