@@ -47,6 +47,12 @@ pub(super) trait Codec: Send + Sync {
     /// Returns the path of requests below the base URL, with a query if the format has one.
     fn path(&self, model: &str, delivery: AnswerMode) -> String;
 
+    /// Returns what to set if the service does not support the format, for a format that services like this one often
+    /// lack.
+    fn rarely_supported(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the headers except the content type. `None` if the key cannot be a header.
     fn headers(&self, api_key: Option<&Secret>) -> Option<Vec<(HeaderName, HeaderValue)>>;
 

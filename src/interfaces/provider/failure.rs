@@ -60,6 +60,8 @@ pub(super) struct FailureSubject<'a> {
     pub(super) provider: &'a str,
     /// The requested model.
     pub(super) model: &'a str,
+    /// The key to set for a service that does not support the format.
+    pub(super) other_format: Option<&'static str>,
 }
 
 /// Classifies an answer with an error status.
@@ -92,7 +94,7 @@ pub(super) fn from_decoding(subject: FailureSubject<'_>, error: DecodeError) -> 
 }
 
 fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) -> ProviderFailure {
-    let FailureSubject { provider, model } = subject;
+    let FailureSubject { provider, model, .. } = subject;
     if reported.says_key_refused() {
         let text = format!("the key was not accepted ({status}); check `providers.{provider}.api_key`");
         return ProviderFailure::new(ProviderFailureKind::Refused, text);
@@ -117,9 +119,15 @@ fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) ->
         401 => format!("the key was not accepted (401); check `providers.{provider}.api_key`"),
         402 => format!("the account of `providers.{provider}.api_key` requires a payment (402)"),
         403 => format!("`providers.{provider}.api_key` may not use `{model}` (403)"),
-        404 => format!(
-            "there is no model `{model}` (404); check `model.default` and `providers.{provider}.base_url`"
-        ),
+        404 => {
+            let other = subject.other_format.map(|other| {
+                format!("; if the service supports only chat completions, set `{other}` in `[providers.{provider}]`")
+            });
+            format!(
+                "there is no model `{model}` (404); check `model.default` and `providers.{provider}.base_url`{}",
+                other.unwrap_or_default()
+            )
+        }
         300..=399 => {
             format!(
                 "the address redirects ({status}); set `providers.{provider}.base_url` to the address that it \
@@ -171,6 +179,7 @@ mod tests {
     const SUBJECT: FailureSubject<'_> = FailureSubject {
         provider: "anthropic",
         model: "claude",
+        other_format: None,
     };
 
     fn failure_text(status: u16, body: &str) -> String {

@@ -153,6 +153,7 @@ impl Attempt<'_> {
         FailureSubject {
             provider: &self.provider.id,
             model: self.model,
+            other_format: self.provider.codec.rarely_supported(),
         }
     }
 

@@ -25,6 +25,10 @@ impl Codec for OpenaiResponses {
         "/responses".to_owned()
     }
 
+    fn rarely_supported(&self) -> Option<&'static str> {
+        Some("wire = \"openai-chat\"")
+    }
+
     fn headers(&self, api_key: Option<&Secret>) -> Option<Vec<(HeaderName, HeaderValue)>> {
         match api_key {
             Some(api_key) => Some(vec![bearer_header(api_key)?]),

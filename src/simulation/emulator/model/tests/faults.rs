@@ -158,6 +158,32 @@ async fn a_refusal_names_what_to_do_and_no_secret() {
     }
 }
 
+/// R9
+#[tokio::test]
+async fn a_service_without_the_responses_api_is_told_apart_by_what_to_set() {
+    let missing = || AnswerFault::Status {
+        status: 404,
+        headers: vec![],
+        body: String::new(),
+    };
+    let mut texts = Vec::new();
+    for provider in ["openai", "openrouter"] {
+        let script = queue([says("never").with_fault(missing())]);
+        let mut fixture = ModelFixture::new(streamed(provider), script);
+        texts.push(
+            fixture
+                .ask(&asking("hello"))
+                .await
+                .expect_err("missing")
+                .to_string(),
+        );
+    }
+    insta::assert_snapshot!(texts.join("\n"), @r#"
+    the model provider refused the request: there is no model `maker/model:free` (404); check `model.default` and `providers.openai.base_url`; if the service supports only chat completions, set `wire = "openai-chat"` in `[providers.openai]`
+    the model provider refused the request: there is no model `maker/model:free` (404); check `model.default` and `providers.openrouter.base_url`
+    "#);
+}
+
 /// R8
 #[tokio::test]
 async fn what_the_provider_asks_us_to_wait_reaches_the_caller() {
