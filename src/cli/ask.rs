@@ -1,14 +1,14 @@
 //! `drydock ask`: one request about the files in the working directory.
 
 use super::output::{Output, OutputStyle};
-use super::terminal::{ChangeCheck, Terminal, TerminalOptions, succeeded};
+use super::terminal::{EVENTS, SessionStart, Terminal, TerminalOptions, succeeded};
 use super::{CliError, Global};
 use crate::base::model::{Verdict, VerdictSource, pluralize, totals};
 use crate::engine::agent::TurnOutcome;
 use crate::engine::agent::shorthand::Shorthand;
 use clap::Args;
 
-pub(super) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   drydock ask \"set web to 4 replicas in dev\"
   drydock ask --json \"which environments are there?\"
@@ -25,6 +25,11 @@ ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what w
 answer says so; with --json the fields are verdict and source. Exit codes: 0 for pass or a finished
 request, 1 for fail or an unfinished one, 2 for wrong arguments, 78 for a wrong configuration.";
 
+/// Returns the text after the help.
+pub(super) fn after_help() -> String {
+    format!("{EXAMPLES}\n\n{EVENTS}")
+}
+
 #[derive(Debug, Args)]
 pub(super) struct AskArguments {
     /// The request: a change to make, or a question to answer
@@ -37,6 +42,9 @@ pub(super) struct AskArguments {
     /// Runs a standard request that ends with a verdict: debug, review or analyze. Files are not changed
     #[arg(long, value_name = "WORD", value_parser = shorthand)]
     shorthand: Option<Shorthand>,
+    /// With --json, prints each event of the turn as well; the last one has the result
+    #[arg(long)]
+    events: bool,
     #[command(flatten)]
     options: TerminalOptions,
 }
@@ -52,7 +60,17 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
             "say what should change, or what you want to know",
         ));
     }
-    let mut terminal = Terminal::open(&arguments.options, global, *output)?;
+    if arguments.events && !output.json() {
+        return Err(CliError::usage("--events needs --json"));
+    }
+    let output = &match arguments.events {
+        true => output.with_events(),
+        false => *output,
+    };
+    let mut terminal = Terminal::open(&arguments.options, &SessionStart::New, global, *output)?;
+    if shorthand.is_none() && !terminal.may_begin().await? {
+        return Err(CliError::failed("nothing was done"));
+    }
     let request = match shorthand {
         None => words,
         Some(shorthand) => {
@@ -74,22 +92,10 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
     };
     let outcome = terminal.turn(&request).await?;
     let patch = terminal.patch()?;
-    if output.json() {
-        let ChangeCheck { checks, effects, .. } = terminal.check_changes().await?;
-        output.value(&serde_json::json!({
-            "answer": outcome.answer,
-            "notice": outcome.notice,
-            "verdict": outcome.verdict,
-            "source": outcome.source,
-            "model": terminal.model(),
-            "steps": outcome.steps,
-            "tool_calls": outcome.tool_calls,
-            "usage": outcome.usage,
-            "files": patch.stats,
-            "checks": checks,
-            "environments": effects,
-            "patch": String::from_utf8_lossy(&patch.text),
-        }));
+    if output.prints_events() {
+        terminal.print_turn_ended(&outcome).await?;
+    } else if output.json() {
+        output.value(&terminal.result_value(&outcome).await?);
     } else {
         terminal.print(&outcome).await?;
         if let Some(verdict) = verdict_line(&outcome) {

@@ -3,7 +3,8 @@
 use super::input::{InputLine, InputReader};
 use super::output::{Output, OutputStyle};
 use super::terminal::{
-    CommandArgument, CompletedCommand, INDICATOR, LineEditor, PromptedLine, Terminal, TerminalOptions,
+    CommandArgument, CompletedCommand, EVENTS, INDICATOR, LineEditor, PromptedLine, SessionStart, Terminal,
+    TerminalOptions, banner,
 };
 use super::{CliError, Global};
 use crate::base::model::{RepoPath, pluralize, totals};
@@ -14,15 +15,31 @@ use clap::Args;
 use std::io::IsTerminal;
 use tokio::io::{BufReader, Stdin};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
-pub(super) const EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   drydock chat
   drydock chat --model anthropic/claude-opus-4-6 --verbose
-  printf 'which environments are there?\\n/usage\\n' | drydock chat";
+  drydock chat --record ~/drydock --resume
+  printf 'which environments are there?\\n/usage\\n' | drydock chat
+  printf 'set web to 4 replicas in dev\\n' | drydock chat --json
+
+At a terminal, Tab completes, Up and Ctrl-R recall, Alt-Enter starts another line, Ctrl-C clears
+the line or stops the turn, and Ctrl-D ends the session.
+
+Exit codes: 0 the session ended, 1 a failure or a signal ended it, 2 wrong usage, 78 wrong configuration.";
+
+/// Returns the text after the help.
+pub(super) fn after_help() -> String {
+    format!("{EXAMPLES}\n\n{EVENTS}")
+}
 
 #[derive(Debug, Args)]
 pub(super) struct ChatArguments {
+    /// Continues a session that was recorded below --record: the one with this ID, or the newest
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "", requires = "record")]
+    resume: Option<String>,
     #[command(flatten)]
     options: TerminalOptions,
 }
@@ -35,6 +52,8 @@ enum ChatVerb {
     /// A question about environments, as in the chats of a server.
     Inspect(command::Verb),
     Undo,
+    Retry,
+    Model,
     Clear,
     Context,
     Usage,
@@ -42,7 +61,7 @@ enum ChatVerb {
 }
 
 /// The commands, each with its word, its arguments, and its text in `/help`.
-const VERBS: [(ChatVerb, &str, &str, &str); 12] = [
+const VERBS: [(ChatVerb, &str, &str, &str); 14] = [
     (ChatVerb::Help, "help", "", "this list"),
     (
         ChatVerb::Status,
@@ -82,13 +101,30 @@ const VERBS: [(ChatVerb, &str, &str, &str); 12] = [
     ),
     (ChatVerb::Undo, "undo", "", "undo the last turn that edited files"),
     (
+        ChatVerb::Retry,
+        "retry",
+        "",
+        "continue the last request after a stop or a failure",
+    ),
+    (
+        ChatVerb::Model,
+        "model",
+        "[NAME]",
+        "show the model, or use another one",
+    ),
+    (
         ChatVerb::Clear,
         "clear",
         "",
         "clear the conversation; the files stay",
     ),
     (ChatVerb::Context, "context", "", "show what the model sees"),
-    (ChatVerb::Usage, "usage", "", "show the tokens you used"),
+    (
+        ChatVerb::Usage,
+        "usage",
+        "",
+        "show the tokens you used, and their cost",
+    ),
     (ChatVerb::Exit, "exit", "", "exit (or Ctrl-D)"),
 ];
 
@@ -103,13 +139,17 @@ enum ChatInput<'a> {
 }
 
 pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Output) -> Result<(), CliError> {
-    if output.json() {
-        return Err(CliError::usage(
-            "chat has no --json; `drydock ask --json` answers one request",
-        ));
-    }
-    let mut terminal = Terminal::open(&arguments.options, global, *output)?;
-    let prompted = std::io::stdin().is_terminal();
+    let start = match arguments.resume {
+        None => SessionStart::New,
+        Some(name) => SessionStart::Resume(Some(name).filter(|name| !name.is_empty())),
+    };
+    let output = &match output.json() {
+        true => output.with_events(),
+        false => *output,
+    };
+    let mut terminal = Terminal::open(&arguments.options, &start, global, *output)?;
+    let prompted = std::io::stdin().is_terminal() && !output.json();
+    banner::print(output);
     if prompted {
         output.message("Say what should change, or /help. Nothing is ever committed.");
     }
@@ -129,6 +169,15 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
         match parse_line(&line) {
             ChatInput::Nothing => {}
             ChatInput::Command(ChatVerb::Exit, _) => return Ok(()),
+            ChatInput::Command(ChatVerb::Retry, _) => match terminal.retry().await? {
+                None => output
+                    .message("There is no stopped or failed request to continue. Say what should change."),
+                Some(outcome) => {
+                    interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
+                    show(&outcome, &mut terminal, output).await?;
+                }
+            },
+            ChatInput::Command(ChatVerb::Model, name) => model(name, &mut terminal, output),
             ChatInput::Command(verb, arguments) => match question(verb, arguments) {
                 None => carry_out(verb, &mut terminal, output)?,
                 Some(Err(usage)) => output.message(usage),
@@ -141,6 +190,9 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
             ChatInput::Unknown(word) => {
                 let words: Vec<&str> = VERBS.iter().map(|(_, word, ..)| *word).collect();
                 output.message(&command::unknown_reply_among(word, &words));
+            }
+            ChatInput::Request(_) if !terminal.may_begin().await? => {
+                output.message("Not sent. Commit or stash your changes, or start with --yes.");
             }
             ChatInput::Request(request) => {
                 let outcome = terminal.turn(request).await?;
@@ -184,9 +236,9 @@ impl RequestSource {
         output: &Output,
     ) -> Result<PromptResult, CliError> {
         let line = match self {
-            Self::Editor(editor) => edited_line(editor).await?,
+            Self::Editor(editor) => edited_line(editor, terminal.ended()).await?,
             Self::Lines(input) => {
-                if std::io::stdin().is_terminal() {
+                if std::io::stdin().is_terminal() && !output.json() {
                     output.prompt(INDICATOR);
                 }
                 tokio::select! {
@@ -202,17 +254,15 @@ impl RequestSource {
     }
 }
 
-/// Reads a text with the editor. A signal that ends the program restores the terminal first.
-async fn edited_line(editor: &mut LineEditor) -> Result<InputLine, CliError> {
+/// Reads a text with the editor. A signal that ends the session restores the terminal first.
+async fn edited_line(editor: &mut LineEditor, ended: &CancellationToken) -> Result<InputLine, CliError> {
     let stopper = editor.stopper();
-    let mut terminations = signal(SignalKind::terminate()).map_err(CliError::failed)?;
-    let mut hangups = signal(SignalKind::hangup()).map_err(CliError::failed)?;
-    let watcher = tokio::spawn(async move {
-        tokio::select! {
-            _ = terminations.recv() => {}
-            _ = hangups.recv() => {}
+    let watcher = tokio::spawn({
+        let ended = ended.clone();
+        async move {
+            ended.cancelled().await;
+            stopper.stop();
         }
-        stopper.stop();
     });
     let read = editor.next().await;
     watcher.abort();
@@ -288,6 +338,8 @@ fn question(verb: ChatVerb, arguments: &str) -> Option<Result<Question, &'static
         ChatVerb::Help
         | ChatVerb::Status
         | ChatVerb::Undo
+        | ChatVerb::Retry
+        | ChatVerb::Model
         | ChatVerb::Clear
         | ChatVerb::Context
         | ChatVerb::Usage
@@ -295,7 +347,20 @@ fn question(verb: ChatVerb, arguments: &str) -> Option<Result<Question, &'static
     }
 }
 
+/// Shows the model of the session, or switches to another one. A name that cannot be used changes nothing.
+fn model(name: &str, terminal: &mut Terminal, output: &Output) {
+    if !name.is_empty()
+        && let Err(error) = terminal.switch_model(name)
+    {
+        return output.message(&error.message);
+    }
+    output.line(terminal.model());
+}
+
 async fn show(outcome: &TurnOutcome, terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
+    if output.prints_events() {
+        return terminal.print_turn_ended(outcome).await;
+    }
     terminal.print(outcome).await?;
     let patch = terminal.patch()?;
     if !patch.stats.is_empty() {
@@ -339,14 +404,17 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
         }
         ChatVerb::Undo => undo(terminal, output)?,
         ChatVerb::Clear => {
-            terminal.clear();
+            terminal.clear()?;
             output.line("cleared; the files stay");
         }
         ChatVerb::Context => context(terminal, output),
         ChatVerb::Usage => {
             let usage = terminal.usage();
+            let cost = terminal
+                .cost()
+                .map_or_else(String::new, |cost| format!("; {cost}"));
             output.line(&format!(
-                "{} tokens: {} in, {} out, {} read from and {} written to the cache",
+                "{} tokens: {} in, {} out, {} read from and {} written to the cache{cost}",
                 usage.total(),
                 usage.input,
                 usage.output,
@@ -354,7 +422,7 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
                 usage.cache_write
             ));
         }
-        ChatVerb::Inspect(_) | ChatVerb::Exit => {}
+        ChatVerb::Inspect(_) | ChatVerb::Retry | ChatVerb::Model | ChatVerb::Exit => {}
     }
     Ok(())
 }

@@ -132,10 +132,10 @@ enum CliCommand {
     #[command(after_help = SERVE_EXAMPLES)]
     Serve,
     /// Answers one request about the repository of the working directory, then exits
-    #[command(after_help = ask::EXAMPLES)]
+    #[command(after_help = ask::after_help())]
     Ask(ask::AskArguments),
     /// Starts a conversation about the repository of the working directory, line by line
-    #[command(after_help = chat::EXAMPLES)]
+    #[command(after_help = chat::after_help())]
     Chat(chat::ChatArguments),
     /// Checks the configuration without connecting anywhere
     #[command(after_help = CHECK_EXAMPLES)]

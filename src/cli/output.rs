@@ -17,10 +17,16 @@ pub(super) enum OutputStyle {
     Removed,
     Hunk,
     Border,
+    Title,
+    Italic,
+    Underlined,
+    Struck,
+    Code,
+    Logo,
 }
 
 impl OutputStyle {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 15] = [
         Self::Bold,
         Self::Dim,
         Self::Call,
@@ -30,6 +36,12 @@ impl OutputStyle {
         Self::Removed,
         Self::Hunk,
         Self::Border,
+        Self::Title,
+        Self::Italic,
+        Self::Underlined,
+        Self::Struck,
+        Self::Code,
+        Self::Logo,
     ];
 
     fn code(self) -> &'static str {
@@ -43,6 +55,12 @@ impl OutputStyle {
             Self::Removed => "\x1b[31m",
             Self::Hunk => "\x1b[36m",
             Self::Border => "\x1b[38;5;240m",
+            Self::Title => "\x1b[1;4m",
+            Self::Italic => "\x1b[3m",
+            Self::Underlined => "\x1b[4m",
+            Self::Struck => "\x1b[9m",
+            Self::Code => "\x1b[36m",
+            Self::Logo => "\x1b[38;2;250;202;16m",
         }
     }
 }
@@ -60,7 +78,10 @@ struct Stream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputFormat {
     Text,
+    /// One JSON value for each result.
     Json,
+    /// One JSON object for each event, and for each text.
+    Events,
 }
 
 /// Standard output and standard error of the program.
@@ -70,6 +91,7 @@ pub(super) struct Output {
     data: Stream,
     messages: Stream,
     kind: TerminalKind,
+    can_move: bool,
 }
 
 /// The capabilities of the terminal of the program.
@@ -104,12 +126,43 @@ impl Output {
                 true => TerminalKind::Interactive,
                 false => TerminalKind::Plain,
             },
+            can_move,
         }
     }
 
-    /// Returns true if a person types at a terminal that can move its cursor.
+    /// Creates an output of a terminal without colours.
+    #[cfg(test)]
+    pub(super) fn plain() -> Self {
+        let stream = Stream {
+            terminal: true,
+            colour: false,
+        };
+        Self {
+            format: OutputFormat::Text,
+            data: stream,
+            messages: stream,
+            kind: TerminalKind::Plain,
+            can_move: true,
+        }
+    }
+
+    /// Creates an output of a terminal with colours.
+    #[cfg(test)]
+    pub(super) fn styled() -> Self {
+        let stream = Stream {
+            terminal: true,
+            colour: true,
+        };
+        Self {
+            data: stream,
+            messages: stream,
+            ..Self::plain()
+        }
+    }
+
+    /// Returns true if a person reads and types at a terminal that can move its cursor.
     pub(super) fn is_interactive(&self) -> bool {
-        self.kind == TerminalKind::Interactive
+        self.kind == TerminalKind::Interactive && !self.json()
     }
 
     /// Returns true if messages have colours.
@@ -117,9 +170,22 @@ impl Output {
         self.messages.colour
     }
 
+    /// Returns this output with one JSON object for each event.
+    pub(super) fn with_events(self) -> Self {
+        Self {
+            format: OutputFormat::Events,
+            ..self
+        }
+    }
+
+    /// Returns true if the user wants one JSON object for each event.
+    pub(super) fn prints_events(&self) -> bool {
+        self.format == OutputFormat::Events
+    }
+
     /// Returns true if the user wants JSON.
     pub(super) fn json(&self) -> bool {
-        self.format == OutputFormat::Json
+        self.format != OutputFormat::Text
     }
 
     /// Prints a message for the user to standard error.
@@ -147,12 +213,15 @@ impl Output {
 
     /// Prints data to standard output.
     pub(super) fn line(&self, text: &str) {
-        write(std::io::stdout().lock(), self.data, text);
+        match self.format {
+            OutputFormat::Events => self.value(&serde_json::json!({ "event": "output", "text": text })),
+            OutputFormat::Text | OutputFormat::Json => write(std::io::stdout().lock(), self.data, text),
+        }
     }
 
     /// Prints data as one line of JSON.
     pub(super) fn value(&self, value: &serde_json::Value) {
-        self.line(&value.to_string());
+        write(std::io::stdout().lock(), self.data, &value.to_string());
     }
 
     /// Prints rows as aligned columns.
@@ -179,6 +248,28 @@ impl Output {
                 .zip(&widths)
                 .map(|(cell, width)| format!("{:<width$}", cell));
             self.line(cells.collect::<Vec<_>>().join("  ").trim_end());
+        }
+    }
+
+    /// Returns true if data goes to a terminal that can show more than plain text.
+    pub(super) fn renders_data(&self) -> bool {
+        self.data.terminal && self.can_move
+    }
+
+    /// Returns data in a style if colours are enabled.
+    pub(super) fn paint(&self, style: OutputStyle, text: &str) -> String {
+        self.data.paint(style, text)
+    }
+
+    /// Returns data in several styles at once if colours are enabled.
+    pub(super) fn paint_all(&self, styles: &[OutputStyle], text: &str) -> String {
+        match styles {
+            _ if !self.data.colour => text.to_owned(),
+            [] => text.to_owned(),
+            styles => {
+                let codes: String = styles.iter().map(|style| style.code()).collect();
+                format!("{codes}{text}{PLAIN}")
+            }
         }
     }
 
@@ -254,7 +345,7 @@ fn write(mut to: impl Write, stream: Stream, text: &str) {
 }
 
 /// Returns the text with terminal controls and invisible characters made visible. Drydock's own styles are kept.
-fn visible(text: &str) -> Cow<'_, str> {
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_terminal_control) {
         return Cow::Borrowed(text);
     }
@@ -283,7 +374,7 @@ fn is_terminal_control(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Output, OutputFormat, OutputStyle, PLAIN, Stream, TerminalKind, visible};
+    use super::{Output, OutputStyle, PLAIN, Stream, visible};
 
     #[test]
     fn nothing_a_model_writes_steers_the_terminal() {
@@ -302,15 +393,9 @@ mod tests {
     /// TK-74
     #[test]
     fn the_lines_of_a_diff_are_coloured_and_nothing_around_it() {
-        let stream = |colour| Stream {
-            terminal: true,
-            colour,
-        };
-        let output = |colour| Output {
-            format: OutputFormat::Text,
-            data: stream(colour),
-            messages: stream(colour),
-            kind: TerminalKind::Plain,
+        let output = |colour| match colour {
+            true => Output::styled(),
+            false => Output::plain(),
         };
         let diff = "diff --git a/a b/a\nindex 1..2 100644\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n same";
         let coloured = "\x1b[1;34mdiff --git a/a b/a\x1b[0m\nindex 1..2 100644\n\x1b[31m--- a/a\x1b[0m\n\

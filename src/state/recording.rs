@@ -2,8 +2,10 @@
 //! happened. The program makes no decisions from it. Therefore lines are not synced to disk one by one, and a failed
 //! write does not end a turn.
 
+mod resume;
 mod retention;
 
+pub use resume::{ResumeError, history_of, newest};
 pub use retention::{ShortenResult, shorten};
 
 use crate::base::model::{Change, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource, is_invisible};
@@ -112,6 +114,8 @@ pub enum RecordedEvent {
         /// A summary of the facts.
         summary: String,
     },
+    /// A person cleared the history of the conversation.
+    Cleared {},
     /// A crash had cut the last line short, and the line was removed.
     Recovered {
         /// Number of bytes in the removed line.
@@ -199,11 +203,19 @@ impl Recorder {
 
     /// Appends one line. Every text in it is redacted first.
     pub fn append(&self, record: &SessionRecord) -> Result<(), SessionError> {
+        self.append_all(std::slice::from_ref(record))
+    }
+
+    /// Appends several lines with one write, so that the end of the process leaves all of them or none.
+    pub fn append_all(&self, records: &[SessionRecord]) -> Result<(), SessionError> {
         let invalid = |err: serde_json::Error| SessionError::Io(err.to_string());
-        let mut value = serde_json::to_value(record).map_err(invalid)?;
-        redact(&mut value, &self.redact);
-        let mut line = serde_json::to_string(&value).map_err(invalid)?;
-        line.push('\n');
+        let mut line = String::new();
+        for record in records {
+            let mut value = serde_json::to_value(record).map_err(invalid)?;
+            redact(&mut value, &self.redact);
+            line.push_str(&serde_json::to_string(&value).map_err(invalid)?);
+            line.push('\n');
+        }
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, rest) = line.as_bytes().split_at(crash_point::written_first(line.len()));
         file.write_all(first)?;
@@ -299,6 +311,7 @@ fn render_event(text: &mut String, event: &RecordedEvent) {
             &format!("verdict {verdict:?} ({source:?})").to_lowercase(),
             summary,
         ),
+        RecordedEvent::Cleared {} => block(text, "the history was cleared", ""),
         RecordedEvent::Recovered { lost_bytes } => {
             let head = format!("a crash cut the last line short; {lost_bytes} bytes were lost");
             block(text, &head, "");

@@ -75,9 +75,11 @@ fn commands_are_answered_without_the_model() {
 /render ENV        show the objects of an environment as YAML
 /who-imports PATH  list the entry points that a file affects
 /undo              undo the last turn that edited files
+/retry             continue the last request after a stop or a failure
+/model [NAME]      show the model, or use another one
 /clear             clear the conversation; the files stay
 /context           show what the model sees
-/usage             show the tokens you used
+/usage             show the tokens you used, and their cost
 /exit              exit (or Ctrl-D)
 Ctrl-C             stop what is running
 anthropic/claude-opus-4-6; 0 turns; nothing changed

@@ -1,26 +1,15 @@
 //! `ask` and `chat` at a terminal: the prompt and the colours.
 
-use crate::support::built::built;
-use crate::support::require::component;
-use crate::support::screen::ScreenProgram;
-use crate::support::shell::{BlockingModel, ProgramOutput, Shell, run_to_end_with_input};
+use crate::support::screen::{ScreenOutput, ScreenProgram};
+use crate::support::shell::{BlockingModel, Shell};
 use drydock::simulation::emulator::model::{calls, queue, says};
 use serde_json::json;
-use std::process::Command;
 
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
 
-/// Runs the program on its own terminal with typed input. Both of its streams arrive as one.
-fn on_a_terminal(shell: &Shell, arguments: &[&str], typed: &str) -> ProgramOutput {
-    let program = built();
-    let program = program.to_string_lossy().into_owned();
-    let words = [&[program.as_str()], arguments].concat();
-    let words: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-    let mut command = Command::new("script");
-    command.args(["-q", "-e", "-f", "-c", &words.join(" "), "/dev/null"]);
-    shell.prepare(&mut command);
-    command.env("TERM", "xterm");
-    run_to_end_with_input(command, typed)
+/// Runs the program on its own terminal, without typed input.
+fn on_a_terminal(shell: &Shell, arguments: &[&str]) -> ScreenOutput {
+    ScreenProgram::start(shell, arguments, 80, "xterm").end()
 }
 
 fn shell() -> Shell {
@@ -50,9 +39,6 @@ fn chat_on_a_terminal_has_a_prompt() {
 /// TK-73
 #[test]
 fn calls_words_and_tool_answers_look_different_on_a_terminal() {
-    if component("script").is_none() {
-        return;
-    }
     let lines = || {
         queue([
             says("I look first.").with_call("file_read", json!({ "path": "a" })),
@@ -61,32 +47,30 @@ fn calls_words_and_tool_answers_look_different_on_a_terminal() {
     };
     let (shell, model) = (shell(), BlockingModel::start(lines()));
     let ask = ["ask", "-v", "--set", &url(&model), "how many?"];
-    let ended = on_a_terminal(&shell, &ask, "");
+    let ended = on_a_terminal(&shell, &ask);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for shown in [
         "\u{1b}[33mI look first.\u{1b}[0m",
         "\u{1b}[1;36m▶ file_read({\"path\":\"a\"})\u{1b}[0m",
         "\u{1b}[38;5;240m│\u{1b}[0m\u{1b}[2m [file_read answered] ",
     ] {
-        assert!(ended.out.contains(shown), "no {shown:?} in {ended:?}");
+        assert!(ended.written.contains(shown), "no {shown:?} in {ended:?}");
     }
     let plain = BlockingModel::start(lines());
     let shell = shell.set("NO_COLOR", "1");
-    let ended = on_a_terminal(&shell, &["ask", "-v", "--set", &url(&plain), "how many?"], "");
-    assert!(!ended.out.contains('\u{1b}'), "{ended:?}");
-    assert!(ended.out.contains("│ [file_read answered] "), "{ended:?}");
+    let ended = on_a_terminal(&shell, &["ask", "-v", "--set", &url(&plain), "how many?"]);
+    let style = regex::Regex::new("\u{1b}\\[[0-9;]+m").unwrap();
+    assert!(!style.is_match(&ended.written), "{ended:?}");
+    assert!(ended.written.contains("│ [file_read answered] "), "{ended:?}");
 }
 
 /// TK-74: the diffs of a change, and those a model shows.
 #[test]
 fn diffs_are_coloured_on_a_terminal() {
-    if component("script").is_none() {
-        return;
-    }
     let edit = json!({ "path": "a", "old": "one", "new": "two" });
     let shown = "diff --git a/b b/b\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-three\n+four";
     let model = BlockingModel::start(queue([calls("file_edit", edit), says(shown)]));
-    let ended = on_a_terminal(&shell(), &["ask", "--set", &url(&model), "two"], "");
+    let ended = on_a_terminal(&shell(), &["ask", "--set", &url(&model), "two"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for line in [
         "\u{1b}[1;34mdiff --git a/b b/b\u{1b}[0m",
@@ -96,6 +80,6 @@ fn diffs_are_coloured_on_a_terminal() {
         "\u{1b}[31m-one\u{1b}[0m",
         "\u{1b}[32m+two\u{1b}[0m",
     ] {
-        assert!(ended.out.contains(line), "no {line:?} in {ended:?}");
+        assert!(ended.written.contains(line), "no {line:?} in {ended:?}");
     }
 }

@@ -362,6 +362,15 @@ impl History {
         }
     }
 
+    /// Opens the last turn again, without its final answer, so that the model continues after its last step. Returns
+    /// false if there is no closed turn.
+    pub fn reopen(&mut self) -> bool {
+        match self.turns.last_mut() {
+            Some(turn) if turn.is_closed() => turn.steps.pop().is_some(),
+            Some(_) | None => false,
+        }
+    }
+
     /// Returns the turns, oldest first.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
@@ -436,6 +445,23 @@ mod tests {
             late.and_then(|step| history.push(step)),
             Err(HistoryError::Closed)
         );
+    }
+
+    #[test]
+    fn a_turn_that_is_opened_again_keeps_its_finished_steps() {
+        let mut history = History::default();
+        assert!(!history.reopen());
+        assert_eq!(history.begin("one"), Ok(()));
+        assert!(!history.reopen());
+        let step = Step::new(asks(&["a"]), answers(&["a"]));
+        assert_eq!(step.and_then(|step| history.push(step)), Ok(()));
+        history.close("stopped");
+        assert!(history.reopen());
+        assert_eq!(history.turns()[0].steps().len(), 1);
+        assert_eq!(history.begin("two"), Err(HistoryError::Open));
+        let last = Step::new(Assistant::synthetic("done"), Vec::new());
+        assert_eq!(last.and_then(|step| history.push(step)), Ok(()));
+        assert_eq!(history.begin("two"), Ok(()));
     }
 
     #[test]

@@ -28,6 +28,8 @@ const VALUE_BYTES_MAX: usize = 16 << 10;
 const WORK_BYTES_MAX: (usize, usize) = (64, 64 << 20);
 /// Minimum cost of a finding in bytes, because each finding is kept until the text is written.
 const FINDING_BYTES: usize = 256;
+/// Maximum size of all forms with spaces in bytes. Above it, no text is stable before it is complete.
+const SPACED_BYTES_MAX: usize = 64 << 10;
 /// Minimum number of different bytes in a distinctive piece.
 const PIECE_KINDS_MIN: usize = 5;
 
@@ -161,6 +163,27 @@ impl LiveValues {
         }
     }
 
+    /// Returns the start of the end of a text that could be in the middle of a value with spaces. The text ends with a
+    /// space or a line end.
+    pub(super) fn unfinished(&self, text: &str) -> Option<usize> {
+        let is_spaced = |form: &&Form| form.text.bytes().any(|byte| byte.is_ascii_whitespace());
+        let spaced = || self.forms.iter().filter(is_spaced);
+        let bytes: usize = spaced().map(|form| form.text.len()).sum();
+        if matches!(self.automaton, Automaton::TooLarge) || bytes > SPACED_BYTES_MAX {
+            return (!text.is_empty()).then_some(0);
+        }
+        let lengths = spaced().flat_map(|form| {
+            let form = form.text.as_bytes();
+            let places = form.iter().enumerate();
+            places
+                .filter(|(_, byte)| byte.is_ascii_whitespace())
+                .map(move |(at, _)| common_end(text.as_bytes(), form.get(..=at).unwrap_or_default()))
+        });
+        // One equal space does not make a text a part of a value.
+        let longest = lengths.filter(|length| *length > 1).max()?;
+        Some(text.len() - longest)
+    }
+
     /// Reports every live value in the text, and every part of one that is long enough to be distinctive.
     /// Overlapping findings are reported too, because the uncovered rest of a value may be most of it.
     pub(super) fn find(&self, text: &str, mut found: impl FnMut(Range<usize>, u64)) {
@@ -200,6 +223,12 @@ impl LiveValues {
             }
         }
     }
+}
+
+/// Returns the number of equal bytes at the ends of two texts.
+fn common_end(one: &[u8], other: &[u8]) -> usize {
+    let pairs = one.iter().rev().zip(other.iter().rev());
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// Extends a hit to the longest range that is equal in the text and the form, on character boundaries.

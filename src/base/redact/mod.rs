@@ -11,6 +11,7 @@ mod manifest;
 mod named_files;
 mod patterns;
 mod program;
+mod stable;
 mod source;
 mod unquoted;
 mod visible_text;

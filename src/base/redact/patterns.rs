@@ -255,6 +255,25 @@ fn find_private_keys(text: &str, found: &mut impl FnMut(Range<usize>)) {
     }
 }
 
+/// The beginning of every first line in PEM, and the maximum length of such a line in bytes.
+const PEM_BEGIN: &str = "-----BEGIN";
+const PEM_LINE_BYTES_MAX: usize = 90;
+
+/// Returns the start of a private key, or of the first line of what may be one, that does not end in the text.
+pub(super) fn unfinished_key(text: &str) -> Option<usize> {
+    let mut from = 0;
+    while let Some(begin) = COMPILED.key_begin.find_at(text, from) {
+        match COMPILED.key_end.find_at(text, begin.end()) {
+            Some(end) => from = end.end(),
+            None => return Some(begin.start()),
+        }
+    }
+    let begin = text.rfind(PEM_BEGIN).filter(|begin| *begin >= from)?;
+    let line = text.as_bytes().get(begin + PEM_BEGIN.len()..).unwrap_or_default();
+    let may_continue = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
+    (line.len() < PEM_LINE_BYTES_MAX && line.iter().all(may_continue)).then_some(begin)
+}
+
 /// Reports Telegram bot tokens: a number such as `123456789:` and exactly 35 characters. The pattern has no fixed
 /// text, so the search looks for a colon after a digit.
 fn find_telegram(text: &str, found: &mut impl FnMut(Range<usize>)) {

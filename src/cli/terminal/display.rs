@@ -1,5 +1,5 @@
-//! The display of a running turn: the model's text before its calls, the calls, and failures. All of it goes to
-//! standard error; the answer is data and is printed at the end.
+//! The display of a running turn on a pipe or a terminal that can only print: the model's text before its calls, the
+//! calls, and failures. All of it goes to standard error; the answer is data and is printed at the end.
 
 use crate::base::model::cut_to;
 use crate::base::redact::Redactor;
@@ -7,11 +7,10 @@ use crate::cli::output::{Output, OutputStyle};
 use crate::engine::agent::TurnEvent;
 use std::sync::Arc;
 
-/// The maximum number of characters of a tool's arguments or answer that are shown.
-const SUMMARY_CHARS_MAX: usize = 120;
 /// The maximum number of characters of text before a call that are kept for the display.
 const WORDS_CHARS_MAX: usize = 20_000;
-
+/// The maximum number of characters of the progress of a call.
+const PROGRESS_CHARS_MAX: usize = 120;
 /// The number of renderings below which no progress is shown.
 const PROGRESS_MIN: usize = 20;
 
@@ -24,20 +23,56 @@ pub(super) enum Detail {
     Verbose,
 }
 
+/// The format of calls and their answers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallFormat {
+    /// The amount of detail.
+    pub(super) detail: Detail,
+    /// The maximum number of characters of arguments or an answer.
+    pub(super) chars_max: usize,
+}
+
+impl CallFormat {
+    /// Returns the line of a call with its style.
+    pub(super) fn started(self, name: &str, arguments: &str) -> (OutputStyle, String) {
+        let arguments = self.one_line(arguments);
+        match self.detail {
+            Detail::Usual => (OutputStyle::Dim, format!("[tool: {name}] {arguments}")),
+            Detail::Verbose => (OutputStyle::Call, format!("▶ {name}({arguments})")),
+        }
+    }
+
+    /// Returns a line such as `[file_read failed] there is no file`.
+    pub(super) fn failed(self, name: &str, content: &str) -> String {
+        format!("[{name} failed] {}", self.one_line(content))
+    }
+
+    /// Returns a line such as `[file_read answered] 1 replicas: 2`.
+    pub(super) fn answered(self, name: &str, content: &str) -> String {
+        format!("[{name} answered] {}", self.one_line(content))
+    }
+
+    /// Returns a text on one line, truncated to the space next to a tool's name.
+    fn one_line(self, text: &str) -> String {
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        cut_to(&line, self.chars_max).into_owned()
+    }
+}
+
 /// The display of the events of one turn.
 pub(super) struct TurnDisplay {
     output: Output,
-    detail: Detail,
+    calls: CallFormat,
     redactor: Arc<Redactor>,
     // The model's text since its last call; if no call follows, it is the answer.
     words: String,
 }
 
 impl TurnDisplay {
-    pub(super) fn new(output: Output, detail: Detail, redactor: Arc<Redactor>) -> Self {
+    pub(super) fn new(output: Output, calls: CallFormat, redactor: Arc<Redactor>) -> Self {
         Self {
             output,
-            detail,
+            calls,
             redactor,
             words: String::new(),
         }
@@ -62,12 +97,12 @@ impl TurnDisplay {
                 is_error: true,
                 ..
             } => {
-                let text = format!("[{name} failed] {}", one_line(content));
-                self.output.styled_message(OutputStyle::Dim, &text);
+                self.output
+                    .styled_message(OutputStyle::Dim, &self.calls.failed(name, content));
             }
             TurnEvent::ToolFinished { name, content, .. } => {
-                if self.detail == Detail::Verbose {
-                    self.output.bordered(&answered(name, content));
+                if self.calls.detail == Detail::Verbose {
+                    self.output.bordered(&self.calls.answered(name, content));
                 }
             }
             TurnEvent::Waiting { why, wait } => {
@@ -100,54 +135,47 @@ impl TurnDisplay {
             let words = self.redactor.redact(words.trim()).into_owned();
             self.output.styled_message(OutputStyle::Aside, &words);
         }
-        let arguments = one_line(arguments);
-        match self.detail {
-            Detail::Usual => {
-                let text = format!("[tool: {name}] {arguments}");
-                self.output.styled_message(OutputStyle::Dim, &text);
-            }
-            Detail::Verbose => self
-                .output
-                .styled_message(OutputStyle::Call, &format!("▶ {name}({arguments})")),
-        }
+        let (style, call) = self.calls.started(name, arguments);
+        self.output.styled_message(style, &call);
     }
 }
 
-/// Returns a line such as `[file_read answered] 1 replicas: 2`.
-fn answered(name: &str, content: &str) -> String {
-    format!("[{name} answered] {}", one_line(content))
-}
-
 /// Returns a line such as `[jb_install] archive 12 of 40 MiB`.
-fn format_progress(name: &str, text: &str) -> String {
-    format!("[{name}] {}", one_line(text))
-}
-
-/// Returns a text on one line, truncated to the space next to a tool's name.
-fn one_line(text: &str) -> String {
+pub(super) fn format_progress(name: &str, text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    cut_to(&line, SUMMARY_CHARS_MAX).into_owned()
+    format!("[{name}] {}", cut_to(&line, PROGRESS_CHARS_MAX))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{answered, format_progress, one_line};
+    use super::{CallFormat, Detail, format_progress};
+
+    const CALLS: CallFormat = CallFormat {
+        detail: Detail::Usual,
+        chars_max: 120,
+    };
 
     /// TK-68, TK-71
     #[test]
     fn arguments_are_shown_on_one_line_of_at_most_120_characters() {
-        assert_eq!(one_line("{\n  \"path\": \"a\"\n}"), "{ \"path\": \"a\" }");
-        assert_eq!(one_line(&"ä ".repeat(200)).chars().count(), 120);
+        let (_, call) = CALLS.started("file_read", "{\n  \"path\": \"a\"\n}");
+        assert_eq!(call, "[tool: file_read] { \"path\": \"a\" }");
+        assert_eq!(CALLS.one_line(&"ä ".repeat(200)).chars().count(), 120);
+        let longer = CallFormat {
+            chars_max: 300,
+            ..CALLS
+        };
+        assert_eq!(longer.one_line(&"ä ".repeat(200)).chars().count(), 300);
     }
 
     /// TK-69
     #[test]
     fn an_answer_is_shown_on_one_line_of_at_most_120_characters() {
         assert_eq!(
-            answered("file_read", "1 one\n2 two\n"),
+            CALLS.answered("file_read", "1 one\n2 two\n"),
             "[file_read answered] 1 one 2 two"
         );
-        let long = answered("file_read", &"ä\n".repeat(10_000));
+        let long = CALLS.answered("file_read", &"ä\n".repeat(10_000));
         assert_eq!(long.chars().count(), "[file_read answered] ".len() + 120);
     }
 

@@ -4,6 +4,7 @@
 use super::completion::ChatCompleter;
 use super::request_history;
 use crate::base::redact::Redactor;
+use crate::cli::CliError;
 use crate::cli::output::Output;
 use reedline::{
     ColumnarMenu, Emacs, KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch,
@@ -14,6 +15,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// The text before every request.
 pub(in crate::cli) const INDICATOR: &str = "❯ ";
@@ -116,6 +118,52 @@ impl LineEditor {
             Signal::ExternalBreak(_) => PromptedLine::Stopped,
             _ => PromptedLine::Cleared,
         })
+    }
+}
+
+/// Asks a question that is answered with `y` or `n`. Any other answer, Ctrl-C and Ctrl-D mean no.
+pub(super) async fn confirm(question: String, ended: CancellationToken) -> Result<bool, CliError> {
+    let stopper = PromptStopper::default();
+    let mut editor = Reedline::create()
+        .with_ansi_colors(false)
+        .with_break_signal(Arc::clone(&stopper.0))
+        .with_poll_interval(STOP_POLL);
+    let asking = tokio::task::spawn_blocking(move || editor.read_line(&QuestionPrompt(question)));
+    let watcher = tokio::spawn(async move {
+        ended.cancelled().await;
+        stopper.stop();
+    });
+    let answer = asking.await.map_err(CliError::failed)?;
+    watcher.abort();
+    let answer = answer.map_err(CliError::failed)?;
+    Ok(match answer {
+        Signal::Success(text) => matches!(text.trim().to_lowercase().as_str(), "y" | "yes"),
+        _ => false,
+    })
+}
+
+/// A prompt that is a question.
+struct QuestionPrompt(String);
+
+impl Prompt for QuestionPrompt {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.0)
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_history_search_indicator(&self, _: PromptHistorySearch) -> Cow<'_, str> {
+        Cow::Borrowed("")
     }
 }
 

@@ -1,19 +1,31 @@
 //! A session of one user in a terminal, on the files in the working directory: the same engine and tools as the
 //! gateway, without a server.
 
+pub(super) mod banner;
 mod checking;
 mod completion;
+mod display;
+mod event_lines;
 mod line_editor;
-mod request_history;
+mod live_area;
+mod live_turn;
+mod markdown;
+mod markdown_table;
 mod recording;
+mod request_history;
 mod review;
 mod run_budget;
+mod status_line;
+mod termination;
+mod turn_watch;
 mod undo;
-mod display;
+mod wrapping;
 
 pub(super) use checking::ChangeCheck;
 pub(super) use completion::{CommandArgument, CompletedCommand};
+pub(super) use event_lines::EVENTS;
 pub(super) use line_editor::{INDICATOR, LineEditor, PromptedLine};
+pub(super) use recording::SessionStart;
 pub(super) use undo::UndoResult;
 
 use super::failure_format::FailureFormatter;
@@ -21,7 +33,9 @@ use super::output::Output;
 use super::{CliError, Global, sandbox_layers};
 use crate::base::config::{Config, KNOWN_PROVIDERS, usual_model};
 use crate::base::http_client;
-use crate::base::model::{CheckState, FileChange, History, OutputNumber, Usage, Verdict};
+use crate::base::model::{
+    CheckState, FileChange, History, ModelPrice, Money, OutputNumber, Turn, Usage, Verdict, pluralize,
+};
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextParts, FixedParts, check_room};
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
@@ -34,7 +48,7 @@ use crate::state::access::{Access, Identity, Role};
 use crate::state::workspace::{DeniedFiles, Directory, Repository, SecretGuard, Tree, Workspace, patch};
 use checking::ChangeChecker;
 use completion::ChatCompleter;
-use display::{Detail, TurnDisplay};
+use display::{CallFormat, Detail};
 use recording::{TerminalJournal, TerminalRecording};
 use run_budget::BudgetedJournal;
 use std::path::PathBuf;
@@ -42,6 +56,7 @@ use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use turn_watch::{CountingJournal, TurnWatch};
 use undo::UndoStack;
 
 /// The options the terminal was started with.
@@ -56,9 +71,15 @@ pub(super) struct TerminalOptions {
     /// Records the session below this directory
     #[arg(long, value_name = "DIRECTORY")]
     record: Option<PathBuf>,
+    /// Works on a repository with uncommitted changes without asking first
+    #[arg(short, long)]
+    yes: bool,
     /// Shows what tools answer
     #[arg(short, long)]
     verbose: bool,
+    /// The number of characters that are shown of the arguments and answers of tools
+    #[arg(long, value_name = "CHARACTERS", default_value_t = 120, value_parser = clap::value_parser!(u16).range(20..))]
+    tool_chars: u16,
 }
 
 impl TerminalOptions {
@@ -105,8 +126,26 @@ pub(super) struct Terminal {
     // A note before the next request, about changes that the model cannot see.
     note: Option<&'static str>,
     usage: Usage,
-    detail: Detail,
+    cost: Money,
+    calls: CallFormat,
+    // The options that `/model` reads again.
+    global: Global,
+    dirty: DirtyTree,
+    // True if the last turn ended without an answer.
+    may_retry: bool,
+    // True if the display of the last turn has printed its answer.
+    is_printed: bool,
+    ended: CancellationToken,
     output: Output,
+}
+
+/// The handling of a repository that had uncommitted changes when the session began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DirtyTree {
+    /// The user is asked before the first turn.
+    Ask,
+    /// The user agreed, or there were no changes.
+    Confirmed,
 }
 
 /// The note for the model after `/undo`.
@@ -115,7 +154,12 @@ const UNDO_NOTICE: &str =
 
 impl Terminal {
     /// Opens the repository of the working directory.
-    pub(super) fn open(options: &TerminalOptions, global: &Global, output: Output) -> Result<Self, CliError> {
+    pub(super) fn open(
+        options: &TerminalOptions,
+        start: &SessionStart,
+        global: &Global,
+        output: Output,
+    ) -> Result<Self, CliError> {
         #[allow(
             clippy::disallowed_methods,
             reason = "the shell is where the working directory is read"
@@ -123,6 +167,7 @@ impl Terminal {
         let here = std::env::current_dir().map_err(CliError::failed)?;
         let mut sources = global.personal_sources()?;
         sources.flags.extend(options.settings()?);
+        let global = global.clone();
         // A missing repository is reported before problems of the configuration.
         let config = Config::for_terminal(sources).map_err(CliError::config);
         if let Ok(config) = &config {
@@ -154,10 +199,18 @@ impl Terminal {
         let toolbox = Toolbox::new(tool::all(&services)).map_err(CliError::failed)?;
         check_room(&config, toolbox.specs()).map_err(CliError::config)?;
         let system = system(&repository, &directory, Role::Editor)?;
-        let detail = match options.verbose {
-            true => Detail::Verbose,
-            false => Detail::Usual,
+        let calls = CallFormat {
+            detail: match options.verbose {
+                true => Detail::Verbose,
+                false => Detail::Usual,
+            },
+            chars_max: usize::from(options.tool_chars),
         };
+        let (recording, history, resumed) =
+            TerminalRecording::open(options.record.as_deref(), start, &redactor)?;
+        if let Some(resumed) = resumed {
+            output.message(&resumed);
+        }
         let base = repository.head().map_err(CliError::failed)?;
         let tree = Arc::clone(&directory) as Arc<dyn Tree>;
         let workspace = Workspace {
@@ -184,17 +237,26 @@ impl Terminal {
             toolbox,
             verdict: VerdictRule::Computed,
             system,
-            history: History::default(),
             outputs: Arc::new(MemoryOutputs::in_directory(&config.sandbox.programs.scratch)),
-            last_output: OutputNumber(0),
+            last_output: last_output(&history),
             bytes_per_1000_tokens: None,
-            recording: TerminalRecording::open(options.record.as_deref(), &redactor)?,
+            history,
+            recording,
             redactor,
             undo: UndoStack::default(),
             effects_shown: String::new(),
             note: None,
             usage: Usage::default(),
-            detail,
+            cost: Money::default(),
+            calls,
+            global,
+            dirty: match options.yes {
+                true => DirtyTree::Confirmed,
+                false => DirtyTree::Ask,
+            },
+            may_retry: false,
+            is_printed: false,
+            ended: termination::watch(&output)?,
             output,
             config,
         })
@@ -208,9 +270,57 @@ impl Terminal {
         Ok(())
     }
 
-    /// Runs one turn; Ctrl-C stops it and keeps its edits.
+    /// Returns true if a turn may begin: a person at a terminal is asked once before the first turn edits files among
+    /// uncommitted changes. Scripts are not asked.
+    pub(super) async fn may_begin(&mut self) -> Result<bool, CliError> {
+        if self.dirty == DirtyTree::Confirmed || !self.output.is_interactive() {
+            return Ok(true);
+        }
+        let head = self.workspace.base.as_deref();
+        let uncommitted = self
+            .workspace
+            .repository
+            .changes_to(head, self.directory.as_ref());
+        let changed = uncommitted.map_err(CliError::failed)?.len();
+        let may_begin = changed == 0 || {
+            let files = pluralize(changed, "file", "files");
+            let question =
+                format!("{files} have uncommitted changes; edits are added to them. Continue? [y/N] ");
+            line_editor::confirm(question.replace("1 file have", "1 file has"), self.ended.clone()).await?
+        };
+        if may_begin {
+            self.dirty = DirtyTree::Confirmed;
+        }
+        Ok(may_begin)
+    }
+
+    /// Runs one turn; Ctrl-C stops it and keeps its edits. On a terminal, the answer is printed as it arrives.
     pub(super) async fn turn(&mut self, request: &str) -> Result<TurnOutcome, CliError> {
-        let cancel = CancellationToken::new();
+        let request = self.redactor.redact(request);
+        let request = format!("{}{request}", self.note.take().unwrap_or_default());
+        self.recording
+            .record_request(&request)
+            .map_err(CliError::failed)?;
+        if self.output.prints_events() {
+            self.output
+                .value(&serde_json::json!({ "event": "turn_started", "request": request }));
+        }
+        self.history.begin(request).map_err(CliError::failed)?;
+        self.run_turn().await
+    }
+
+    /// Continues the last turn, if it was stopped or failed. Its finished steps are part of the conversation and are
+    /// not paid again. `None` if there is no such turn.
+    pub(super) async fn retry(&mut self) -> Result<Option<TurnOutcome>, CliError> {
+        if !self.may_retry || !self.history.reopen() {
+            return Ok(None);
+        }
+        self.run_turn().await.map(Some)
+    }
+
+    /// Runs the open turn.
+    async fn run_turn(&mut self) -> Result<TurnOutcome, CliError> {
+        let cancel = self.ended.child_token();
         // The signal handler is installed here, not when the task first runs, so that no Ctrl-C is missed.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
         let stopper = tokio::spawn({
@@ -223,12 +333,6 @@ impl Terminal {
         });
         let before = self.changes()?;
         self.checking.forget();
-        let request = self.redactor.redact(request);
-        let request = format!("{}{request}", self.note.take().unwrap_or_default());
-        self.recording
-            .record_request(&request)
-            .map_err(CliError::failed)?;
-        self.history.begin(request).map_err(CliError::failed)?;
         let cx = TurnContext {
             identity: &self.identity,
             provider: self.provider.as_ref(),
@@ -248,20 +352,29 @@ impl Terminal {
             began: Instant::now(),
             cancel: &cancel,
         };
-        let mut watch = TurnDisplay::new(self.output, self.detail, Arc::clone(&self.redactor));
-        let mut events = move |event| watch.show(&event);
+        let mut watch = TurnWatch::start(self.output, self.calls, &self.redactor);
         let journal = TerminalJournal {
             recording: &self.recording,
             outputs: &self.outputs,
         };
-        let mut journal = BudgetedJournal::new(journal, &self.config, (self.provider.id(), &self.model));
+        let mut journal = CountingJournal {
+            journal: BudgetedJournal::new(journal, &self.config, (self.provider.id(), &self.model)),
+            counter: watch.counter(),
+            price: self.price(),
+            cost: Money::default(),
+        };
+        let mut events = |event| watch.show(&event);
         let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
+        let cost = journal.cost;
         stopper.abort();
+        self.is_printed = watch.finish(outcome.as_ref().ok());
         self.undo.record_turn(&before, &self.changes()?);
+        self.cost += cost;
         let outcome = outcome.map_err(CliError::failed)?;
         self.usage += outcome.usage;
         self.last_output = outcome.last_output;
         self.bytes_per_1000_tokens = outcome.context.bytes_per_1000_tokens;
+        self.may_retry = outcome.answer.is_empty();
         Ok(outcome)
     }
 
@@ -279,7 +392,7 @@ impl Terminal {
     /// Checks the session's changes and their effects on environments; the result is empty without changes. Ctrl-C
     /// cancels it.
     pub(super) async fn check_changes(&self) -> Result<ChangeCheck, CliError> {
-        let stop = CancellationToken::new();
+        let stop = self.ended.child_token();
         let mut nobody = |_| {};
         let checking = self.checking.check(&mut nobody, &stop);
         tokio::pin!(checking);
@@ -295,7 +408,7 @@ impl Terminal {
 
     /// Answers a question about environments; Ctrl-C cancels it.
     pub(super) async fn inspect(&self, question: &Question) -> Result<(), CliError> {
-        let cancel = CancellationToken::new();
+        let cancel = self.ended.child_token();
         let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
         let inspector = Inspector {
             workspace: &self.workspace,
@@ -305,6 +418,7 @@ impl Terminal {
         let answer = tokio::select! {
             answer = inspector.answer(question) => answer,
             _ = interrupts.recv() => Err(InspectError::Cancelled),
+            () = self.ended.cancelled() => Err(InspectError::Cancelled),
         };
         cancel.cancel();
         match answer {
@@ -349,16 +463,21 @@ impl Terminal {
     pub(super) fn undo(&mut self) -> Result<Option<UndoResult>, CliError> {
         let undone = self.undo.undo(&self.directory)?;
         if undone.is_some() {
+            // The model would continue with edits that are gone.
+            self.may_retry = false;
             self.note = Some(UNDO_NOTICE);
         }
         Ok(undone)
     }
 
     /// Clears the conversation; the files stay as they are.
-    pub(super) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) -> Result<(), CliError> {
+        self.recording.record_clear().map_err(CliError::failed)?;
         self.history = History::default();
         self.outputs.clear();
+        self.may_retry = false;
         self.note = None;
+        Ok(())
     }
 
     /// Returns the conversation so far.
@@ -384,6 +503,60 @@ impl Terminal {
         self.usage
     }
 
+    /// Returns the cost of all turns; `None` if the prices of the model are not known.
+    pub(super) fn cost(&self) -> Option<Money> {
+        self.price().map(|_| self.cost)
+    }
+
+    fn price(&self) -> Option<ModelPrice> {
+        let (provider, model) = self.config.model.default.split_once('/')?;
+        self.config.model_facts(provider, model).price
+    }
+
+    /// Uses another model for the rest of the session. The conversation goes on; an error changes nothing.
+    pub(super) fn switch_model(&mut self, name: &str) -> Result<(), CliError> {
+        let mut sources = self.global.personal_sources()?;
+        sources.flags.push(("model.default".to_owned(), name.to_owned()));
+        let config = Config::for_terminal(sources).map_err(CliError::config)?;
+        let client = http_client::api_client().map_err(CliError::failed)?;
+        let providers = provider::build(&config.providers, client, config.model.answer_mode);
+        let (provider, model) = providers
+            .resolve(&config.model.default)
+            .map_err(CliError::config)?;
+        (self.provider, self.model) = (provider, model);
+        self.config.model = config.model;
+        self.config.providers = config.providers;
+        Ok(())
+    }
+
+    /// Returns the result of a turn as an object for scripts.
+    pub(super) async fn result_value(&self, outcome: &TurnOutcome) -> Result<serde_json::Value, CliError> {
+        let patch = self.patch()?;
+        let ChangeCheck { checks, effects, .. } = self.check_changes().await?;
+        Ok(serde_json::json!({
+            "answer": outcome.answer,
+            "notice": outcome.notice,
+            "verdict": outcome.verdict,
+            "source": outcome.source,
+            "model": self.model(),
+            "steps": outcome.steps,
+            "tool_calls": outcome.tool_calls,
+            "usage": outcome.usage,
+            "files": patch.stats,
+            "checks": checks,
+            "environments": effects,
+            "patch": String::from_utf8_lossy(&patch.text),
+        }))
+    }
+
+    /// Prints the last event of a turn.
+    pub(super) async fn print_turn_ended(&self, outcome: &TurnOutcome) -> Result<(), CliError> {
+        let result = self.result_value(outcome).await?;
+        self.output
+            .value(&serde_json::json!({ "event": "turn_ended", "result": result }));
+        Ok(())
+    }
+
     /// Returns the model, as `provider/model`.
     pub(super) fn model(&self) -> &str {
         &self.config.model.default
@@ -395,15 +568,31 @@ impl Terminal {
         LineEditor::new(completer, Arc::clone(&self.redactor), &self.output)
     }
 
+    /// Returns a token that is cancelled when a signal ends the session.
+    pub(super) fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
     /// Returns the maximum number of characters of a request.
     pub(super) fn request_chars_max(&self) -> usize {
         self.config.limits.inbound_text_chars_max
     }
 
+    /// Prints an answer: as Markdown on a terminal, else as the model wrote it.
+    fn print_answer(&self, answer: &str) {
+        if !self.output.renders_data() {
+            return self.output.line(&self.output.answer(answer));
+        }
+        let (columns, _) = live_area::screen_size();
+        for row in markdown::render(answer, columns, &self.output) {
+            self.output.line(&row.text);
+        }
+    }
+
     /// Prints the result of a turn: its answer, or the reason why there is none, and failed checks.
     pub(super) async fn print(&mut self, outcome: &TurnOutcome) -> Result<(), CliError> {
-        if !outcome.answer.is_empty() {
-            self.output.line(&self.output.answer(&outcome.answer));
+        if !outcome.answer.is_empty() && !self.is_printed {
+            self.print_answer(&outcome.answer);
         }
         if let Some(notice) = &outcome.notice {
             self.output.message(notice);
@@ -437,6 +626,13 @@ fn system(repository: &Repository, directory: &Directory, role: Role) -> Result<
     };
     let files = directory.files().map_err(CliError::failed)?;
     Ok(prompt::system(RepositoryKind::of_files(&files), &facts))
+}
+
+/// Returns a number that no output of a conversation exceeds, so that new outputs get other numbers.
+fn last_output(history: &History) -> OutputNumber {
+    let steps = history.turns().iter().flat_map(Turn::steps);
+    let results: usize = steps.map(|step| step.results().len()).sum();
+    OutputNumber(i64::try_from(results).unwrap_or(i64::MAX))
 }
 
 /// Returns true if the turn's result means exit code 0.

@@ -137,14 +137,6 @@ pub(crate) fn run_to_end(command: Command) -> ProgramOutput {
     running.end()
 }
 
-/// Runs a command to its end, with this standard input.
-pub(crate) fn run_to_end_with_input(command: Command, input: &str) -> ProgramOutput {
-    let mut running = RunningProgram::start(command);
-    running.type_bytes(input.as_bytes());
-    running.close_input();
-    running.end()
-}
-
 /// A running program. It is killed when a test fails.
 pub(crate) struct RunningProgram {
     child: Child,

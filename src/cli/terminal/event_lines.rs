@@ -1,0 +1,131 @@
+//! The events of a turn for scripts: one JSON object a line on standard output. The names are stable; new fields and
+//! events may be added.
+
+use crate::base::redact::Redactor;
+use crate::cli::output::Output;
+use crate::engine::agent::TurnEvent;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The description of the events in the help.
+pub(in crate::cli) const EVENTS: &str = "\
+Events, one JSON object a line with the field `event`:
+  turn_started    request
+  step_started    step
+  text            text: more of the answer; the pieces since `step_started` follow each other
+  text_discarded  the pieces since `step_started` do not count, the step starts again
+  waiting         reason, seconds
+  tool_call       id, name, arguments, subject
+  tool_progress   id, name, text
+  tool_result     id, name, content, is_error
+  checks          done, total
+  sent_back       failing: the failed checks, which the model fixes
+  turn_ended      result: the object that `drydock ask --json` prints
+  output          text: the answer of a command, in `drydock chat --json`";
+
+/// The printer of the events of one turn.
+pub(super) struct EventLines {
+    output: Output,
+    redactor: Arc<Redactor>,
+    // The text since the step began, as the model wrote it, and the printed beginning of its redacted form.
+    text: String,
+    printed: String,
+}
+
+impl EventLines {
+    pub(super) fn new(output: Output, redactor: Arc<Redactor>) -> Self {
+        Self {
+            output,
+            redactor,
+            text: String::new(),
+            printed: String::new(),
+        }
+    }
+
+    /// Prints one event.
+    pub(super) fn show(&mut self, event: &TurnEvent) {
+        match event {
+            TurnEvent::Text(text) => {
+                self.text.push_str(text);
+                let stable = self.redactor.stable_bytes(&self.text);
+                self.print_text(stable);
+                return;
+            }
+            TurnEvent::StepStarted { .. } | TurnEvent::Waiting { .. } => self.discard(),
+            // The text of this step is complete.
+            _ => self.finish(),
+        }
+        if let Some(value) = event_value(event) {
+            self.output.value(&value);
+        }
+    }
+
+    /// Prints the rest of the text.
+    pub(super) fn finish(&mut self) {
+        self.print_text(self.text.len());
+        self.text.clear();
+        self.printed.clear();
+    }
+
+    fn discard(&mut self) {
+        self.text.clear();
+        if !std::mem::take(&mut self.printed).is_empty() {
+            self.output.value(&json!({ "event": "text_discarded" }));
+        }
+    }
+
+    fn print_text(&mut self, bytes: usize) {
+        let text = self.text.get(..bytes).unwrap_or_default();
+        let redacted = self.redactor.redact(text);
+        let Some(more) = redacted.strip_prefix(self.printed.as_str()) else {
+            return;
+        };
+        if !more.is_empty() {
+            self.output.value(&json!({ "event": "text", "text": more }));
+            self.printed = redacted.into_owned();
+        }
+    }
+}
+
+/// Returns the object of an event other than text.
+fn event_value(event: &TurnEvent) -> Option<Value> {
+    Some(match event {
+        TurnEvent::StepStarted { step } => json!({ "event": "step_started", "step": step }),
+        TurnEvent::Waiting { why, wait } => {
+            json!({ "event": "waiting", "reason": why, "seconds": wait.as_secs_f64() })
+        }
+        TurnEvent::ToolStarted {
+            call,
+            name,
+            arguments,
+            subject,
+        } => json!({
+            "event": "tool_call",
+            "id": call,
+            "name": name,
+            "arguments": arguments.text(),
+            "subject": subject,
+        }),
+        TurnEvent::ToolProgress { call, name, text } => {
+            json!({ "event": "tool_progress", "id": call, "name": name, "text": text })
+        }
+        TurnEvent::ToolFinished {
+            call,
+            name,
+            content,
+            is_error,
+        } => json!({
+            "event": "tool_result",
+            "id": call,
+            "name": name,
+            "content": content,
+            "is_error": is_error,
+        }),
+        TurnEvent::Checking(progress) => {
+            json!({ "event": "checks", "done": progress.done, "total": progress.total })
+        }
+        TurnEvent::SentBack { failing } => json!({ "event": "sent_back", "failing": failing }),
+        #[allow(unreachable_patterns, reason = "events that scripts do not need")]
+        _ => return None,
+    })
+}

@@ -1,0 +1,175 @@
+//! The watch of a running turn: a display that fits the terminal, the count of its tokens, and input that is not shown.
+
+use super::display::{CallFormat, TurnDisplay};
+use super::event_lines::EventLines;
+use super::live_turn::LiveTurn;
+use crate::base::model::{ModelPrice, Money, Usage};
+use crate::base::redact::Redactor;
+use crate::cli::output::Output;
+use crate::engine::agent::{CallPermission, CallSize, Journal, StepRecord, TurnEvent, TurnOutcome};
+use async_trait::async_trait;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// The time between two signs of the status row.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The display of a turn.
+pub(super) enum TurnWatch {
+    /// Lines on a pipe or a terminal that can only print.
+    Lines(Box<TurnDisplay>),
+    /// Rows that are drawn again.
+    Rows(LiveRows),
+    /// JSON objects for scripts.
+    Events(Box<EventLines>),
+}
+
+/// A display that a task draws again and again.
+pub(super) struct LiveRows {
+    // The lock is held only while rows are written.
+    turn: Arc<Mutex<LiveTurn>>,
+    ticker: JoinHandle<()>,
+    _input: Option<HiddenInput>,
+}
+
+impl TurnWatch {
+    /// Starts the display of a turn.
+    pub(super) fn start(output: Output, calls: CallFormat, redactor: &Arc<Redactor>) -> Self {
+        let redactor = Arc::clone(redactor);
+        if output.prints_events() {
+            return Self::Events(Box::new(EventLines::new(output, redactor)));
+        }
+        if !output.is_interactive() {
+            return Self::Lines(Box::new(TurnDisplay::new(output, calls, redactor)));
+        }
+        let input = HiddenInput::new();
+        let turn = Arc::new(Mutex::new(LiveTurn::new(output, calls, redactor)));
+        let ticker = tokio::spawn({
+            let turn = Arc::clone(&turn);
+            async move {
+                let mut ticks = tokio::time::interval(TICK);
+                ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+                loop {
+                    ticks.tick().await;
+                    locked(&turn).tick();
+                }
+            }
+        });
+        Self::Rows(LiveRows {
+            turn,
+            ticker,
+            _input: input,
+        })
+    }
+
+    /// Returns the handle that counts tokens, if the display shows them.
+    pub(super) fn counter(&self) -> Option<Arc<Mutex<LiveTurn>>> {
+        match self {
+            Self::Lines(_) | Self::Events(_) => None,
+            Self::Rows(rows) => Some(Arc::clone(&rows.turn)),
+        }
+    }
+
+    /// Shows one event.
+    pub(super) fn show(&mut self, event: &TurnEvent) {
+        match self {
+            Self::Lines(display) => display.show(event),
+            Self::Rows(rows) => locked(&rows.turn).show(event),
+            Self::Events(lines) => lines.show(event),
+        }
+    }
+
+    /// Ends the display. Returns true if it has printed the answer.
+    pub(super) fn finish(self, outcome: Option<&TurnOutcome>) -> bool {
+        let rows = match self {
+            Self::Lines(_) => return false,
+            Self::Events(mut lines) => {
+                lines.finish();
+                return true;
+            }
+            Self::Rows(rows) => rows,
+        };
+        rows.ticker.abort();
+        let mut turn = locked(&rows.turn);
+        match outcome {
+            Some(outcome) => turn.finish(outcome),
+            None => turn.abandon(),
+        }
+        true
+    }
+}
+
+fn locked(turn: &Mutex<LiveTurn>) -> MutexGuard<'_, LiveTurn> {
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Prevents the terminal from showing typed characters among the rows of a turn. They are kept for the next prompt.
+struct HiddenInput {
+    before: Termios,
+}
+
+impl HiddenInput {
+    fn new() -> Option<Self> {
+        let before = tcgetattr(std::io::stdin()).ok()?;
+        let mut hidden = before.clone();
+        hidden.local_modes.remove(LocalModes::ECHO);
+        // Ctrl-C keeps what was typed before it.
+        hidden.local_modes.insert(LocalModes::NOFLSH);
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden).ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for HiddenInput {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no settings.
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// A journal that counts the tokens of a turn for the display, and their cost.
+pub(super) struct CountingJournal<J> {
+    pub(super) journal: J,
+    pub(super) counter: Option<Arc<Mutex<LiveTurn>>>,
+    /// The prices of the model, if they are known.
+    pub(super) price: Option<ModelPrice>,
+    /// The cost so far.
+    pub(super) cost: Money,
+}
+
+impl<J> CountingJournal<J> {
+    fn count(&mut self, usage: Usage) {
+        let cost = self.price.map(|price| price.cost(usage));
+        self.cost += cost.unwrap_or_default();
+        if let Some(turn) = &self.counter {
+            locked(turn).add_usage(usage, cost);
+        }
+    }
+}
+
+#[async_trait]
+impl<J: Journal> Journal for CountingJournal<J> {
+    async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission> {
+        self.journal.reserve_call(call).await
+    }
+
+    async fn call_failed(&mut self) -> anyhow::Result<()> {
+        self.journal.call_failed().await
+    }
+
+    async fn answer_received(&mut self) -> anyhow::Result<()> {
+        self.journal.answer_received().await
+    }
+
+    async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()> {
+        self.count(usage);
+        self.journal.answer_discarded(usage, model).await
+    }
+
+    async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
+        self.count(record.step.assistant().usage);
+        self.journal.record_step(record).await
+    }
+}

@@ -1,0 +1,193 @@
+//! A conversation restored from its recording. A recording that is damaged or cut is refused as a whole: a history with
+//! a missing part would let the model believe something that did not happen.
+
+use super::{RecordedEvent, SessionError, SessionRecord};
+use crate::base::model::{
+    Assistant, ContentBlock, History, HistoryError, Step, StopReason, ToolCall, ToolResult, Usage,
+};
+use std::path::Path;
+use std::time::SystemTime;
+
+/// The answer of Drydock to a request that the recorded session did not finish.
+const UNFINISHED: &str = "The session ended before this request was finished.";
+
+/// The reason why a recording cannot be continued.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    /// A line cannot be read.
+    #[error("line {0} of the recording cannot be read: it is damaged, or was cut while it was written")]
+    Unreadable(u64),
+    /// A line does not follow from the lines before it.
+    #[error("line {0} of the recording does not fit to the lines before it, so a part of it is missing")]
+    Misplaced(u64),
+    /// The last calls have no results.
+    #[error("the recording ends in the middle of a step: {0}")]
+    Unpaired(HistoryError),
+    /// There is no request in the recording.
+    #[error("the recording has no request")]
+    Empty,
+}
+
+/// Returns the name of the recording in a data directory that was written last; `None` if there is none.
+pub fn newest(directory: &Path) -> Result<Option<String>, SessionError> {
+    let entries = match std::fs::read_dir(directory.join("sessions")) {
+        Ok(entries) => entries,
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(err) => return Err(err.into()),
+    };
+    let mut newest: Option<(SystemTime, String)> = None;
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(name) = name.strip_suffix(".jsonl") else {
+            continue;
+        };
+        let found = (entry.metadata()?.modified()?, name.to_owned());
+        if newest.as_ref().is_none_or(|known| known < &found) {
+            newest = Some(found);
+        }
+    }
+    Ok(newest.map(|(_, name)| name))
+}
+
+/// Returns the conversation of a recording.
+pub fn history_of(records: &[SessionRecord]) -> Result<History, ResumeError> {
+    let mut restored = RestoredHistory::default();
+    for (line, record) in (1..).zip(records) {
+        restored.add(line, &record.event)?;
+    }
+    restored.finish_step()?;
+    restored.history.close(UNFINISHED);
+    match restored.history.turns().is_empty() {
+        true => Err(ResumeError::Empty),
+        false => Ok(restored.history),
+    }
+}
+
+#[derive(Default)]
+struct RestoredHistory {
+    history: History,
+    /// The last answer with the results of its calls so far.
+    step: Option<(Assistant, Vec<ToolResult>)>,
+}
+
+impl RestoredHistory {
+    fn add(&mut self, line: u64, event: &RecordedEvent) -> Result<(), ResumeError> {
+        let misplaced = |_| ResumeError::Misplaced(line);
+        match event {
+            RecordedEvent::Began { user } => {
+                self.finish_step()?;
+                self.history.close(UNFINISHED);
+                self.history.begin(user.clone()).map_err(misplaced)
+            }
+            RecordedEvent::Assistant {
+                text, calls, usage, ..
+            } => {
+                self.finish_step()?;
+                self.step = Some((assistant(text, calls, *usage), Vec::new()));
+                match text.is_empty() && calls.is_empty() {
+                    true => Err(ResumeError::Misplaced(line)),
+                    false => Ok(()),
+                }
+            }
+            RecordedEvent::Result {
+                call,
+                content,
+                is_error,
+            } => {
+                let (_, results) = self.step.as_mut().ok_or(ResumeError::Misplaced(line))?;
+                results.push(ToolResult {
+                    call: call.clone(),
+                    content: content.clone(),
+                    is_error: *is_error,
+                });
+                Ok(())
+            }
+            RecordedEvent::SentBack { remark } => {
+                let (assistant, results) = self.step.take().ok_or(ResumeError::Misplaced(line))?;
+                let step = Step::new(assistant, results).map_err(ResumeError::Unpaired)?;
+                let step = step.with_remark(remark.clone()).map_err(misplaced)?;
+                self.history.push(step).map_err(misplaced)
+            }
+            RecordedEvent::Cleared {} => {
+                self.finish_step()?;
+                self.history = History::default();
+                Ok(())
+            }
+            RecordedEvent::Change { .. } | RecordedEvent::Verdict { .. } => Ok(()),
+            RecordedEvent::Recovered { .. } => Err(ResumeError::Misplaced(line)),
+            RecordedEvent::Unreadable { line } => Err(ResumeError::Unreadable(*line)),
+        }
+    }
+
+    fn finish_step(&mut self) -> Result<(), ResumeError> {
+        let Some((assistant, results)) = self.step.take() else {
+            return Ok(());
+        };
+        let step = Step::new(assistant, results).map_err(ResumeError::Unpaired)?;
+        self.history.push(step).map_err(ResumeError::Unpaired)
+    }
+}
+
+fn assistant(text: &str, calls: &[ToolCall], usage: Usage) -> Assistant {
+    let text = (!text.is_empty()).then(|| ContentBlock::Text {
+        text: text.to_owned(),
+    });
+    let calls_of = calls.iter().cloned().map(ContentBlock::Call);
+    Assistant {
+        blocks: text.into_iter().chain(calls_of).collect(),
+        raw: None,
+        stop: match calls.is_empty() {
+            true => StopReason::EndTurn,
+            false => StopReason::ToolUse,
+        },
+        usage,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{ResumeError, history_of};
+    use crate::state::recording::SessionRecord;
+
+    fn records(lines: &[&str]) -> Vec<SessionRecord> {
+        let lines = lines.iter().map(|line| {
+            let line = format!("{{\"at\":\"2026-01-01T00:00:00Z\",\"turn\":null,{line}}}");
+            serde_json::from_str(&line).unwrap()
+        });
+        lines.collect()
+    }
+
+    const BEGAN: &str = r#""event":"began","user":"one""#;
+    const CALL: &str = r#""event":"assistant","model":"m","text":"","calls":[{"id":"c1","name":"file_read","arguments":"{}"}],"usage":{"input":1,"output":1,"cache_read":0,"cache_write":0}"#;
+    const RESULT: &str = r#""event":"result","call":"c1","content":"text","is_error":false"#;
+    const ANSWER: &str = r#""event":"assistant","model":"m","text":"Done.","calls":[],"usage":{"input":1,"output":1,"cache_read":0,"cache_write":0}"#;
+    const SENT_BACK: &str = r#""event":"sent_back","remark":"it is not""#;
+    const CLEARED: &str = r#""event":"cleared""#;
+
+    #[test]
+    fn a_recording_gives_the_conversation_with_calls_and_results() {
+        let lines = [
+            BEGAN, CALL, RESULT, ANSWER, SENT_BACK, ANSWER, BEGAN, CALL, RESULT,
+        ];
+        let history = history_of(&records(&lines)).unwrap();
+        let steps: Vec<usize> = history.turns().iter().map(|turn| turn.steps().len()).collect();
+        assert_eq!(steps, [3, 2]);
+        let last = history.turns()[1].steps().last().unwrap();
+        assert_eq!(last.assistant().text(), super::UNFINISHED);
+        let cleared = [BEGAN, ANSWER, CLEARED, BEGAN, ANSWER];
+        assert_eq!(history_of(&records(&cleared)).unwrap().turns().len(), 1);
+    }
+
+    #[test]
+    fn a_recording_with_a_missing_part_is_refused() {
+        let error = |lines: &[&str]| history_of(&records(lines)).unwrap_err();
+        assert!(matches!(error(&[]), ResumeError::Empty));
+        assert!(matches!(error(&[BEGAN, CALL]), ResumeError::Unpaired(_)));
+        assert!(matches!(error(&[BEGAN, CALL, ANSWER]), ResumeError::Unpaired(_)));
+        assert!(matches!(error(&[BEGAN, RESULT]), ResumeError::Misplaced(2)));
+        assert!(matches!(error(&[BEGAN, SENT_BACK]), ResumeError::Misplaced(2)));
+        assert!(matches!(error(&[ANSWER]), ResumeError::Unpaired(_)));
+    }
+}
