@@ -21,9 +21,10 @@ The repository's files are edited in place; nothing is committed. The model is t
 DRYDOCK_MODEL__DEFAULT or the configuration file, or else the default model of the provider whose key is set:
 ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what was edited.
 
---review and --shorthand end with a verdict of the model. If it was only inferred from its words, the
-answer says so; with --json the fields are verdict and source. Exit codes: 0 for pass or a finished
-request, 1 for fail or an unfinished one, 2 for wrong arguments, 78 for a wrong configuration.";
+--review and --shorthand end with a verdict of the model. A verdict that was only inferred from its
+words is labelled so; with --json the fields are verdict and source. Exit codes: 0 for pass or a
+finished request, 1 for fail or an unfinished one, 2 for wrong arguments, 78 for a wrong
+configuration.";
 
 /// Returns the text after the help.
 pub(super) fn after_help() -> String {
