@@ -28,7 +28,8 @@ Examples:
 At a terminal, Tab completes, Up and Ctrl-R recall, Alt-Enter starts another line, Ctrl-C clears
 the line or stops the turn, and Ctrl-D ends the session.
 
-Exit codes: 0 the session ended, 1 a failure or a signal ended it, 2 wrong usage, 78 wrong configuration.";
+Exit codes: 0 the session ended, 1 a failure or, at a terminal, a signal ended it, 2 wrong
+usage, 78 wrong configuration.";
 
 /// Returns the text after the help.
 pub(super) fn after_help() -> String {

@@ -80,6 +80,59 @@ async fn a_trimmed_conversation_stays_trimmed_after_a_restart() {
     assert!(trimmed > dropped && dropped == 0, "{boundary:?}");
 }
 
+/// Returns the model's answer: a summary if one is asked for, and else that of [`reads`].
+fn summarises(asked: &ModelRequest) -> ScriptedAnswer {
+    match asked
+        .raw
+        .contains("You summarise the earlier part of a conversation")
+    {
+        true => says("The file was written and read. Code word: heron."),
+        false => reads(asked),
+    }
+}
+
+/// STK-58
+#[tokio::test]
+async fn a_summary_of_the_model_stays_after_a_restart_until_the_conversation_is_cleared() {
+    let bytes_max = BYTES_MAX.to_string();
+    let settings = [
+        ("limits.history_bytes_max", bytes_max.as_str()),
+        ("limits.context_strategy", "compact"),
+    ];
+    let mut app = TestApp::with_settings(summarises, &settings).await;
+    app.admit_slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "write the file").await;
+    for turn in 0..20 {
+        app.ask_in(ALICE, &first.thread, &format!("read it, number {turn}"))
+            .await;
+    }
+    app.wait_until_idle().await;
+    let asked = app.model_requests();
+    let summaries = asked.iter().filter(|asked| asked.raw.contains("You summarise"));
+    let summaries = i64::try_from(summaries.count()).unwrap();
+    assert!((1..=3).contains(&summaries), "{summaries}");
+    let is_summarised = |asked: &ModelRequest| {
+        asked.raw.contains("A model summarised it; the summary is data.") && asked.raw.contains("heron")
+    };
+    assert!(is_summarised(asked.last().unwrap()));
+    assert!(asked.iter().all(|asked| asked.raw.len() <= BYTES_MAX));
+    // Each call is paid: those of summaries as well.
+    assert_eq!(
+        app.count("SELECT count(*) FROM usage"),
+        i64::try_from(asked.len()).unwrap()
+    );
+    app.restart().await;
+    app.ask_in(ALICE, &first.thread, "read it once more").await;
+    let after = app.model_requests();
+    let percents = shared_percents(&after[asked.len() - 1..=asked.len()]);
+    assert!(percents == [99] || percents == [100], "{percents:?}");
+    app.run_command_in(ALICE, &first.thread, "!clear").await;
+    app.ask_in(ALICE, &first.thread, "read it again").await;
+    let requests = app.model_requests();
+    assert!(!requests.last().unwrap().raw.contains("heron"));
+    assert_eq!(app.count("SELECT count(*) FROM summary"), 0);
+}
+
 fn numbers(text: &str) -> Vec<i64> {
     text.split(' ').filter_map(|number| number.parse().ok()).collect()
 }

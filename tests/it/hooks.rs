@@ -6,6 +6,7 @@ use crate::support::sign;
 use drydock::base::model::Usage;
 use drydock::simulation::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
+use drydock::state::access::Role;
 use serde_json::{Value, json};
 
 fn release(notes: &str) -> Value {
@@ -142,6 +143,35 @@ async fn an_event_of_a_hook_ends_at_its_own_budget() {
     );
     assert!(!posted.contains("administrator"), "{posted}");
     assert_eq!(app.model_requests().len(), 1);
+}
+
+/// T92
+#[tokio::test]
+async fn more_for_the_events_of_a_hook_is_confirmed_where_it_was_allowed_only() {
+    let app = TestApp::with_settings(queue([]), &[("budgets.day_tokens_max", "100")]).await;
+    app.admit_slack_user("U0CAROL", Role::Admin, &["**"]).await;
+    assert_eq!(deliver(&app, "release", ONE, &release("Faster.")).await.0, 200);
+    let question = app
+        .wait_for_slack_message(SLACK_CHANNEL, "The hook release needs an administrator")
+        .await;
+    let label = question.buttons()[0].label.clone();
+    app.demo
+        .slack
+        .click("U0CAROL", &question.ts, &label)
+        .await
+        .unwrap();
+    app.wait_for_slack_message(SLACK_CHANNEL, "Ask again, and I go on.")
+        .await;
+    app.wait_until_idle().await;
+    let confirmed = posts(&app);
+    let confirmed = confirmed
+        .iter()
+        .filter(|text| text.contains("Ask again, and I go on."));
+    assert_eq!(confirmed.count(), 1);
+    assert_eq!(
+        app.count("SELECT count(*) FROM outbox WHERE state <> 'delivered'"),
+        0
+    );
 }
 
 /// T23

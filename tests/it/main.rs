@@ -19,6 +19,7 @@ mod admission;
 mod prerender;
 mod authority;
 mod batch;
+mod bots;
 mod budgets;
 mod cards;
 mod chart_dependencies;

@@ -4,7 +4,7 @@
 
 use crate::base::config::channels;
 use crate::base::config::models::WireFormat;
-use crate::base::model::edit_distance;
+use crate::base::model::{ContextStrategyName, edit_distance};
 use crate::base::webhook::HookScheme;
 use std::sync::LazyLock;
 
@@ -225,6 +225,7 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     int("limits.environments_changed_max", "0", 0, 10_000, "environments one change may edit; 0: all"),
     int("limits.history_turns_max", "1_000", 1, 1_000, "whole turns of history the model sees"),
     int("limits.history_bytes_max", "400_000", 100_000, 10_000_000, "bytes of one model request"),
+    key("limits.context_strategy", ValueKind::Choice(ContextStrategyName::WORDS), UnsetRule::Default("\"trim\""), "how a long conversation is shortened"),
     int("limits.turns_at_once_max", "64", 1, 4_096, "turns that run at the same time"),
     int("limits.waiting_events_max", "200", 1, 10_000, "events of one hook that wait for a turn"),
     int("limits.waiting_messages_max", "20", 1, 1_000, "messages of one conversation that wait behind a turn"),

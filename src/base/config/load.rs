@@ -9,7 +9,7 @@ use crate::base::config::settings::{
 };
 use crate::base::config::sources::ConfigSources;
 use crate::base::config::{budgets, channels, hooks, model_choice, model_facts, models, repositories};
-use crate::base::model::{Limits, Secret};
+use crate::base::model::{ContextStrategyName, Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -249,6 +249,12 @@ fn limits(reader: &mut SettingsReader<'_>) -> LimitSettings {
             environments_changed_max: reader.integer("limits.environments_changed_max"),
             history_turns_max: reader.integer("limits.history_turns_max"),
             history_bytes_max: reader.integer("limits.history_bytes_max"),
+            context_strategy: reader
+                .choice(
+                    "limits.context_strategy",
+                    &ContextStrategyName::ALL.map(|name| (name.word(), name)),
+                )
+                .unwrap_or_default(),
         },
         turns_at_once_max: reader.integer("limits.turns_at_once_max"),
         waiting_events_max: reader.integer("limits.waiting_events_max"),

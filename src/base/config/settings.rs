@@ -113,7 +113,7 @@ pub struct DataSettings {
 pub struct RetentionSettings {
     /// `message_days_kept`, default 90: answered messages with their turns and steps.
     pub message_days: Option<u32>,
-    /// `usage_days_kept`, default 730: the usage and cost of model calls.
+    /// `usage_days_kept`, default 730: the usage and cost of model calls, and what was allowed in addition to budgets.
     pub usage_days: Option<u32>,
     /// `change_days_kept`, default 180: changes, and edits of an inactive conversation.
     pub change_days: Option<u32>,

@@ -5,9 +5,9 @@ use super::{ModelPrice, Money, Usage, group_thousands};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The number of bytes of a request that count as one token. Texts have three to four bytes per token, so the estimate
-/// is never too small.
-const BYTES_PER_TOKEN: u64 = 2;
+/// The most bytes in a thousand tokens of a request that are assumed. Most texts have three to four thousand; a provider
+/// that counts more tokens lowers the number.
+const BYTES_PER_1000_TOKENS_MAX: u64 = 2_000;
 
 /// An amount of tokens, and what they cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,10 +31,17 @@ impl std::ops::Add for Spending {
 
 impl Spending {
     /// Returns the most that a call may cost: all of its request is new to the cache, and its answer has the full
-    /// length. Without known prices it costs no money.
-    pub fn of_call_max(request_bytes: usize, answer_tokens_max: u32, price: Option<&ModelPrice>) -> Self {
+    /// length. `bytes_per_1000_tokens` is what the provider last counted. Without known prices it costs no money.
+    pub fn of_call_max(
+        request_bytes: usize,
+        bytes_per_1000_tokens: Option<u32>,
+        answer_tokens_max: u32,
+        price: Option<&ModelPrice>,
+    ) -> Self {
+        let per_1000 = bytes_per_1000_tokens.map_or(BYTES_PER_1000_TOKENS_MAX, u64::from);
+        let per_1000 = per_1000.clamp(1, BYTES_PER_1000_TOKENS_MAX);
         let (request, output) = (
-            (request_bytes as u64).div_ceil(BYTES_PER_TOKEN),
+            (request_bytes as u64).saturating_mul(1_000).div_ceil(per_1000),
             u64::from(answer_tokens_max),
         );
         let input = Usage {
@@ -286,6 +293,16 @@ mod tests {
         // Half of a bound that is smaller than one call would not help.
         let small = check(bound(Some(10), None), spending(0, 0)).map(|(_, extra)| extra);
         assert_eq!(small, Some(spending(90, 0)));
+    }
+
+    #[test]
+    fn a_request_is_estimated_with_the_more_tokens_of_assumption_and_measurement() {
+        let tokens = |measured| Spending::of_call_max(3_000, measured, 100, None).tokens;
+        assert_eq!(tokens(None), 1_600);
+        // Texts with few bytes per token, such as numbers.
+        assert_eq!(tokens(Some(1_500)), 2_100);
+        assert_eq!(tokens(Some(4_000)), 1_600);
+        assert_eq!(tokens(Some(0)), 3_000_100);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::{CallArguments, TurnId};
 use request_size::{StepBytes, user_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// An answer of a model.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -315,6 +316,8 @@ pub struct History {
     /// The number of turns at the beginning whose results are placeholders.
     trimmed: usize,
     boundary: TrimBoundary,
+    /// The text of the first turn, if that stands for turns that are left out.
+    summary: Option<Arc<str>>,
 }
 
 impl History {
@@ -365,8 +368,9 @@ impl History {
     /// Opens the last turn again, without its final answer, so that the model continues after its last step. Returns
     /// false if there is no closed turn.
     pub fn reopen(&mut self) -> bool {
+        let is_summary = self.turns.len() == self.summary_turns();
         match self.turns.last_mut() {
-            Some(turn) if turn.is_closed() => turn.steps.pop().is_some(),
+            Some(turn) if turn.is_closed() && !is_summary => turn.steps.pop().is_some(),
             Some(_) | None => false,
         }
     }

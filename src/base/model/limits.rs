@@ -33,6 +33,36 @@ pub struct Limits {
     pub history_turns_max: usize,
     /// The number of bytes of one model request, with instructions and tools, whatever its tokens.
     pub history_bytes_max: usize,
+    /// The way in which a conversation is shortened when it has used four fifths of its room.
+    pub context_strategy: ContextStrategyName,
+}
+
+/// The name of a way to shorten a conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContextStrategyName {
+    /// Results of older turns become placeholders, then whole turns are left out.
+    #[default]
+    Trim,
+    /// The model summarises the oldest turns.
+    Compact,
+    /// The notes of the model stand for the oldest turns.
+    Notes,
+}
+
+impl ContextStrategyName {
+    /// The names.
+    pub const ALL: [Self; 3] = [Self::Trim, Self::Compact, Self::Notes];
+    /// The words of the names, as in the configuration.
+    pub const WORDS: &'static [&'static str] = &["trim", "compact", "notes"];
+
+    /// Returns the word of the name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Trim => "trim",
+            Self::Compact => "compact",
+            Self::Notes => "notes",
+        }
+    }
 }
 
 impl Default for Limits {
@@ -52,6 +82,7 @@ impl Default for Limits {
             environments_changed_max: 0,
             history_turns_max: 1_000,
             history_bytes_max: 400_000,
+            context_strategy: ContextStrategyName::Trim,
         }
     }
 }

@@ -44,7 +44,7 @@ pub use inbound::{
     Account, ChatPlace, ConversationKey, Inbound, InboundKind, Installation, MessageRef, Sender,
 };
 pub use invisible::{is_invisible, one_line, quoted, short_line};
-pub use limits::Limits;
+pub use limits::{ContextStrategyName, Limits};
 pub use money::Money;
 pub use name_folding::{compose_name, fold_name};
 pub use numbers::{by_number, group_thousands, is_hex, pluralize, totals};

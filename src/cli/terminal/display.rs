@@ -110,6 +110,9 @@ impl TurnDisplay {
                 let text = format!("{why}, retrying in {} s", wait.as_secs().max(1));
                 self.output.styled_message(OutputStyle::Dim, &text);
             }
+            TurnEvent::Summarising => self
+                .output
+                .styled_message(OutputStyle::Dim, "Summarising the earlier conversation"),
             TurnEvent::Checking(progress) if progress.total > PROGRESS_MIN => {
                 let text = format!("[checks] {} of {} renderings", progress.done, progress.total);
                 self.output.styled_message(OutputStyle::Dim, &text);

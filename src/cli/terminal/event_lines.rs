@@ -18,6 +18,7 @@ Events, one JSON object a line with the field `event`:
   tool_call       id, name, arguments, subject
   tool_progress   id, name, text
   tool_result     id, name, content, is_error
+  summarising     the model summarises the oldest turns of a long conversation
   checks          done, total
   sent_back       failing: the failed checks, which the model fixes
   turn_ended      result: the object that `drydock ask --json` prints
@@ -121,6 +122,7 @@ fn event_value(event: &TurnEvent) -> Option<Value> {
             "content": content,
             "is_error": is_error,
         }),
+        TurnEvent::Summarising => json!({ "event": "summarising" }),
         TurnEvent::Checking(progress) => {
             json!({ "event": "checks", "done": progress.done, "total": progress.total })
         }

@@ -123,6 +123,9 @@ impl LiveTurn {
                     &format!("{why}, retrying in {} s", wait.as_secs().max(1)),
                 );
             }
+            TurnEvent::Summarising => {
+                "summarising the earlier conversation".clone_into(&mut self.status.activity);
+            }
             TurnEvent::Checking(progress) => {
                 self.status.activity = format!("checks, {} of {} renderings", progress.done, progress.total);
             }

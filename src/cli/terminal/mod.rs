@@ -344,6 +344,7 @@ impl Terminal {
             postconditions: &self.checking,
             verdict: self.verdict,
             limits: &self.config.limits.turn,
+            strategy: agent::context::strategy(self.config.limits.turn.context_strategy),
             redactor: &self.redactor,
             outputs: &(Arc::clone(&self.outputs) as Arc<dyn Outputs>),
             last_output: self.last_output,

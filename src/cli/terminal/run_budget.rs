@@ -37,7 +37,12 @@ impl<J> BudgetedJournal<J> {
 #[async_trait]
 impl<J: Journal> Journal for BudgetedJournal<J> {
     async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission> {
-        let most = Spending::of_call_max(call.request_bytes, call.answer_tokens_max, self.price.as_ref());
+        let most = Spending::of_call_max(
+            call.request_bytes,
+            call.bytes_per_1000_tokens,
+            call.answer_tokens_max,
+            self.price.as_ref(),
+        );
         Ok(
             match BudgetRefusal::check(BudgetScope::Turn, self.bound, self.spent, most) {
                 Some(refusal) => CallPermission::Refused(refusal.to_string()),

@@ -3,6 +3,12 @@
 //! Nothing is trimmed before four fifths of the budget are used. Then so much is trimmed that many requests fit before
 //! the next trim, and all of them begin with the same bytes, which providers cache.
 
+mod compact;
+mod notes;
+mod strategy;
+
+pub use strategy::{ContextStrategy, SummaryWriter, TurnRoom, strategy};
+
 use super::prompt::{self, PromptFacts, RepositoryKind};
 pub use super::window::RequestTooLong;
 use super::window::{self, WindowBounds};
@@ -90,16 +96,21 @@ impl ContextBudget {
         window::fit(history, bounds, repeats)
     }
 
+    /// Returns the room of the turns, which are shortened if four fifths of the budget are used.
+    pub fn room(&self, bytes_per_1000_tokens: Option<u32>) -> TurnRoom {
+        let bytes_max = self.bytes_max(bytes_per_1000_tokens);
+        let part = |percent: usize| (bytes_max / 100 * percent).saturating_sub(self.fixed);
+        TurnRoom {
+            bytes_before: part(TRIM_ABOVE),
+            bytes_after: part(TRIM_TO),
+            turns_before: self.turns_max,
+            turns_after: (self.turns_max * TRIM_TO / 100).max(1),
+        }
+    }
+
     /// Trims older turns if four fifths of the budget are used. The same conversation is always trimmed equally.
     pub fn trim(&self, history: &mut History, bytes_per_1000_tokens: Option<u32>) {
-        if history.turns().len() > self.turns_max {
-            history.keep_newest((self.turns_max * TRIM_TO / 100).max(1));
-        }
-        let bytes_max = self.bytes_max(bytes_per_1000_tokens);
-        let part = |percent: usize| bytes_max / 100 * percent;
-        if self.fixed + history.bytes() > part(TRIM_ABOVE) {
-            history.trim(part(TRIM_TO).saturating_sub(self.fixed));
-        }
+        self.room(bytes_per_1000_tokens).trim(history);
     }
 }
 

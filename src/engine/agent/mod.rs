@@ -12,6 +12,7 @@ mod inference;
 mod postconditions;
 pub mod prompt;
 mod repetition;
+mod summary;
 pub mod shorthand;
 mod answer_record;
 mod verdicts;
@@ -39,7 +40,7 @@ use crate::state::workspace::Workspace;
 use answer_record::RecordedAnswer;
 use async_trait::async_trait;
 use calls::{Calls, StepResults};
-use context::ContextBudget;
+use context::{ContextBudget, ContextStrategy};
 use inference::inferred_verdict;
 use repetition::Repetition;
 use std::borrow::Cow;
@@ -85,6 +86,8 @@ pub struct TurnContext<'a> {
     pub verdict: VerdictRule,
     /// The limits of the turn.
     pub limits: &'a Limits,
+    /// The way in which the conversation is shortened.
+    pub strategy: &'a dyn ContextStrategy,
     /// The redactor that is applied to every tool result before the model or a user sees it.
     pub redactor: &'a Redactor,
     /// The whole texts of the conversation's shortened results.
@@ -149,6 +152,8 @@ pub enum TurnEvent {
         /// True if the tool failed.
         is_error: bool,
     },
+    /// The model summarises the oldest turns of a long conversation.
+    Summarising,
     /// The model is done, and Drydock checks the files.
     Checking(CompareProgress),
     /// A check failed, and the answer goes back to the model.
@@ -163,6 +168,8 @@ pub enum TurnEvent {
 pub struct CallSize {
     /// Bytes of the request.
     pub request_bytes: usize,
+    /// The bytes in a thousand tokens that the provider last counted in this conversation.
+    pub bytes_per_1000_tokens: Option<u32>,
     /// The maximum number of tokens of the answer.
     pub answer_tokens_max: u32,
 }
@@ -196,7 +203,7 @@ pub trait Journal: Send {
 }
 
 /// A step, with what becomes durable together with it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StepRecord<'a> {
     /// The step.
     pub step: &'a Step,
@@ -245,10 +252,13 @@ pub async fn run_turn(
     let offered = cx
         .toolbox
         .for_identity(cx.identity, cx.workspace.repository.name());
-    let offered = match cx.verdict {
+    let mut offered = match cx.verdict {
         VerdictRule::Computed => offered,
         VerdictRule::Asked => offered.with(tool::conclude())?,
     };
+    for tool in cx.strategy.tools() {
+        offered = offered.with(tool)?;
+    }
     let mut turn = TurnLoop {
         cx,
         deadline: cx.began + cx.limits.turn_time_max,
@@ -339,7 +349,7 @@ impl TurnLoop<'_> {
             if let Some(end) = self.limit_reached() {
                 return Ok(end);
             }
-            self.budget.trim(history, self.bytes_per_1000_tokens);
+            self.shorten(history, journal, events).await?;
             let turns = match self.window(history) {
                 Ok(turns) => turns,
                 Err(too_long) => return Ok(self.too_long(too_long)),
@@ -448,6 +458,7 @@ impl TurnLoop<'_> {
     fn call_size(&self, turns: &[Turn]) -> CallSize {
         CallSize {
             request_bytes: self.budget.fixed + turns.iter().map(Turn::bytes).sum::<usize>(),
+            bytes_per_1000_tokens: self.bytes_per_1000_tokens,
             answer_tokens_max: self.cx.limits.answer_tokens_max,
         }
     }
@@ -472,6 +483,7 @@ impl TurnLoop<'_> {
         ContextState {
             boundary: history.boundary(),
             bytes_per_1000_tokens: self.bytes_per_1000_tokens,
+            summary: history.summary().cloned(),
         }
     }
 

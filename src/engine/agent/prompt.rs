@@ -97,6 +97,14 @@ pub fn data_block(label: &str, source: &str, text: &str) -> String {
     block
 }
 
+/// Returns the content of the first block of data in a text.
+pub(super) fn data_text(text: &str) -> Option<String> {
+    let (_, block) = text.split_once(BEGIN)?;
+    let (json, _) = block.split_once(END)?;
+    let content: serde_json::Value = serde_json::from_str(json).ok()?;
+    Some(content.get("text")?.as_str()?.to_owned())
+}
+
 /// Returns the words that users wrote themselves: the text without its blocks of data.
 pub fn own_words(text: &str) -> String {
     let mut own = String::with_capacity(text.len());

@@ -4,6 +4,7 @@
 
 mod fixture;
 mod postconditions;
+mod strategies;
 mod verdicts;
 
 use super::{EarlierAttempts, TurnEvent};

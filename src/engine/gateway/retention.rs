@@ -420,7 +420,9 @@ impl Retention {
             ExpiringKind::Rows(DataKind::Messages | DataKind::Conversations) => {
                 (settings.message_days, "retention.message_days_kept")
             }
-            ExpiringKind::Rows(DataKind::Usage) => (settings.usage_days, "retention.usage_days_kept"),
+            ExpiringKind::Rows(
+                DataKind::Usage | DataKind::Reservations | DataKind::BudgetRequests | DataKind::Allowances,
+            ) => (settings.usage_days, "retention.usage_days_kept"),
             ExpiringKind::Rows(DataKind::Edits | DataKind::Changes) => {
                 (settings.change_days, "retention.change_days_kept")
             }

@@ -63,6 +63,9 @@ impl StatusCard {
             TurnEvent::Waiting { why, wait } => {
                 self.note = Some(format!("{why}, retrying in {} s", wait.as_secs().max(1)));
             }
+            TurnEvent::Summarising => {
+                self.note = Some("Summarising the earlier conversation".to_owned());
+            }
             TurnEvent::Checking(progress) => {
                 self.note = Some(match progress.total {
                     0 => "Checking the change".to_owned(),

@@ -10,10 +10,12 @@ mod file_list;
 mod file_read;
 mod file_search;
 mod file_write;
+mod function_tool;
 mod git_diff;
 mod git_log;
 mod git_show;
 mod git_status;
+mod keep_note;
 mod packages;
 mod read_output;
 mod tanka_diff;
@@ -43,7 +45,9 @@ mod toolbox;
 mod adapter;
 
 pub use conclude::{CONCLUDE, Conclusion, conclude};
+pub use function_tool::function_tool;
 pub use git_diff::diff_for_model;
+pub use keep_note::{keep_note, kept_note};
 pub use outputs::{MemoryOutputs, OUTPUTS_BYTES_MAX, Outputs};
 pub use toolbox::{PreparedCall, Toolbox, ToolboxError};
 

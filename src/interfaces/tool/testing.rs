@@ -43,6 +43,7 @@ pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
         helm: Some(no_helm()),
     });
     tools.push(super::conclude());
+    tools.push(super::keep_note());
     tools
 }
 

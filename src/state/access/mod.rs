@@ -202,16 +202,22 @@ impl Access {
         self.admit(&sender).ok_or(AccessError::Revoked(revoked))
     }
 
-    /// Returns the identity of the person who runs this program in a terminal. They could edit these files anyway, so
-    /// it may edit. It needs no store and has user id 0.
-    pub fn terminal_identity(name: &str) -> Identity {
-        let sender = Sender::of_terminal(name);
+    /// Returns the identity of a person whom a program that embeds Drydock has authorised. It needs no store and has user
+    /// id 0.
+    pub fn program_identity(name: &str, role: Role) -> Identity {
         let grant = Grant {
-            role: Role::Editor,
+            role,
             repositories: "*".to_owned(),
             environments: vec!["**".to_owned()],
         };
+        let sender = Sender::of_terminal(name);
         Identity::new(UserId(0), name.to_owned(), sender, CurrentGrants::new(&[grant]))
+    }
+
+    /// Returns the identity of the person who runs this program in a terminal. They could edit these files anyway, so
+    /// it may edit. It needs no store and has user id 0.
+    pub fn terminal_identity(name: &str) -> Identity {
+        Self::program_identity(name, Role::Editor)
     }
 }
 

@@ -4,7 +4,7 @@ use super::claim::TurnWorker;
 use super::column::{json, millis, parse, text};
 use super::edits::FileEdits;
 use super::inbox::QueueKind;
-use super::{Store, StoreError, edits, key};
+use super::{Store, StoreError, edits, key, summary};
 use crate::base::model::{
     Account, ContextState, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId,
     OutputNumber, Sender, Step, TrimBoundary, TurnId, json_bytes,
@@ -160,6 +160,7 @@ pub(super) fn clear_history(tx: &Transaction<'_>, id: ConversationId) -> Result<
              WHERE id = ?1",
         )?
         .execute([id.0])?;
+    summary::clear(tx, id)?;
     require_row(cleared, id)
 }
 
@@ -196,11 +197,12 @@ fn boundary_of(trimmed: i64, dropped: i64) -> TrimBoundary {
     }
 }
 
-/// Stores the state of the context. A boundary that was stored only moves forward.
+/// Stores the state of the context. A boundary that was stored only moves forward, with the summary of the turns before
+/// it.
 pub(super) fn set_context(
     tx: &Transaction<'_>,
     id: ConversationId,
-    context: ContextState,
+    context: &ContextState,
 ) -> Result<(), StoreError> {
     let turn = |turn: Option<TurnId>| turn.map_or(0, |turn| turn.0);
     let TrimBoundary { trimmed, dropped } = context.boundary;
@@ -216,6 +218,9 @@ pub(super) fn set_context(
             turn(dropped),
             context.bytes_per_1000_tokens
         ])?;
+    if let (Some(text), Some(turn)) = (&context.summary, dropped) {
+        summary::set(tx, id, turn, text)?;
+    }
     require_row(set, id)
 }
 
@@ -248,6 +253,10 @@ pub(super) fn history(
     let mut history = History::with_boundary(boundary);
     let mut rows = steps.query([id.0])?;
     let (mut turn, mut bytes) = (None, 0);
+    if let Some(summary) = summary::load(tx, id)? {
+        bytes += summary.len();
+        history.begin_summary(summary.into());
+    }
     while let Some(row) = rows.next()? {
         let of = TurnId(row.get(0)?);
         if turn != Some(of) {
@@ -274,18 +283,20 @@ pub(super) fn history(
 }
 
 /// Returns the newest turns of the context that fit both limits; no others are read, and the history says that they
-/// are left out.
+/// are left out. The results of the turn that would exceed the bytes, and of those before it, become placeholders first.
 pub(super) fn recent(
     tx: &Transaction<'_>,
     id: ConversationId,
     turns_max: usize,
     bytes_max: usize,
 ) -> Result<History, StoreError> {
-    let boundary = boundary(tx, id)?;
+    let mut boundary = boundary(tx, id)?;
+    let summary = summary::load(tx, id)?;
     let mut newest = tx.prepare_cached(NEWEST)?;
     let turns_read_max = turns_max.saturating_add(1);
     let mut rows = newest.query(params![id.0, i64::try_from(turns_read_max).unwrap_or(i64::MAX)])?;
-    let (mut turns, mut bytes, mut left_out) = (Vec::new(), 0, None);
+    let (mut turns, mut left_out) = (Vec::new(), None);
+    let mut bytes = summary.as_deref().map_or(0, json_bytes);
     while let Some(row) = rows.next()? {
         let (turn, said): (i64, String) = (row.get(0)?, row.get(1)?);
         let turn = TurnId(turn);
@@ -299,7 +310,12 @@ pub(super) fn recent(
         while let Some(row) = rows.next()? {
             steps.push(read_step(&text("step", row, 0)?, turn, boundary)?);
         }
-        bytes += json_bytes(&said) + steps.iter().map(Step::bytes).sum::<usize>();
+        let size = |steps: &[Step]| json_bytes(&said) + steps.iter().map(Step::bytes).sum::<usize>();
+        if bytes + size(&steps) > bytes_max && !boundary.is_trimmed(turn) {
+            boundary.trimmed = Some(turn);
+            steps = steps.into_iter().map(Step::trimmed).collect();
+        }
+        bytes += size(&steps);
         if bytes > bytes_max {
             left_out = Some(turn);
             break;
@@ -309,6 +325,9 @@ pub(super) fn recent(
     let mut history = History::with_boundary(boundary);
     if let Some(turn) = left_out {
         history.leave_out_up_to(turn);
+    }
+    if let Some(summary) = summary {
+        history.begin_summary(summary.into());
     }
     for (turn, said, steps) in turns.into_iter().rev() {
         history.begin_stored(turn, said).map_err(invalid)?;
@@ -353,6 +372,7 @@ pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversat
         context: ContextState {
             boundary: boundary_of(trimmed, dropped),
             bytes_per_1000_tokens,
+            summary: None,
         },
     })
 }
@@ -472,10 +492,10 @@ pub(super) fn remove_pending(tx: &Transaction<'_>, id: ConversationId) -> Result
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use crate::state::store::TurnStart;
-    use crate::state::store::fixture::{accept, answer, at, begin, cost, fresh, says};
+    use crate::state::store::fixture::{accept, answer, at, begin, cost, fresh, reads, says};
     use std::collections::HashSet;
 
     /// A turn reads only as much of a long conversation as the model sees. Earlier parts are not even parsed.
@@ -513,6 +533,39 @@ mod tests {
         assert_eq!(turns(40, 4_500).await, Ok(3));
         assert_eq!(turns(2, usize::MAX).await, Ok(2));
         assert!(turns(40, usize::MAX).await.is_err());
+    }
+
+    /// STK-54
+    #[tokio::test]
+    async fn a_turn_larger_than_the_window_keeps_its_words_and_loses_its_results() {
+        let (_directory, store) = fresh();
+        for second in 0..3 {
+            let (claim, inbox, turn) = begin(&store, "U1", second).await;
+            let steps = match second {
+                1 => vec![reads("x".repeat(8_000)), answer("Read.")],
+                _ => vec![answer(&"y".repeat(500))],
+            };
+            for step in steps {
+                store
+                    .record_step(&claim, turn, &step, &cost(1), None, at(second))
+                    .await
+                    .unwrap();
+            }
+            if second < 2 {
+                let dismissed = store.dismiss(&claim, inbox, Vec::new(), at(second));
+                dismissed.await.unwrap();
+                store.release(&claim).await.unwrap();
+                continue;
+            }
+            let work = store.work(&claim, 40, 4_500).await.unwrap().unwrap();
+            let [_, large, _] = work.history.turns() else {
+                panic!("{:?}", work.history.turns().len())
+            };
+            assert_eq!(large.steps()[0].results()[0].content, "[trimmed]");
+            assert_eq!(large.steps()[1].assistant().text(), "Read.");
+            let boundary = work.history.boundary();
+            assert_eq!((boundary.trimmed, boundary.dropped), (large.id(), None));
+        }
     }
 
     #[tokio::test]

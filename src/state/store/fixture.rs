@@ -7,9 +7,9 @@ use super::{
     TurnStart, TurnWorker,
 };
 use crate::base::model::{
-    Account, Action, Assistant, Change, ChatPlace, ContextState, ConversationId, FileMode, FileVersion,
-    Inbound, InboundKind, InboxId, Op, Platform, Reply, RepoPath, Sender, Step, TurnId, Usage, UserId,
-    Verdict, VerdictSource,
+    Account, Action, Assistant, Change, ChatPlace, ContentBlock, ContextState, ConversationId, FileMode,
+    FileVersion, Inbound, InboundKind, InboxId, Op, Platform, Reply, RepoPath, Sender, Step, StopReason,
+    ToolCall, ToolResult, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -127,6 +127,27 @@ pub(super) fn edits(files: &[(&str, Option<&[u8]>)]) -> FileEdits {
 
 pub(super) fn answer(text: &str) -> Step {
     Step::new(Assistant::synthetic(text), Vec::new()).unwrap()
+}
+
+/// Returns a step that read a file with this content.
+pub(super) fn reads(content: String) -> Step {
+    let call = ToolCall {
+        id: "c1".to_owned(),
+        name: "file_read".to_owned(),
+        arguments: "{}".into(),
+    };
+    let assistant = Assistant {
+        blocks: vec![ContentBlock::Call(call)],
+        raw: None,
+        stop: StopReason::ToolUse,
+        usage: Usage::default(),
+    };
+    let result = ToolResult {
+        call: "c1".to_owned(),
+        content,
+        is_error: false,
+    };
+    Step::new(assistant, vec![result]).unwrap()
 }
 
 pub(super) fn cost(input: u64) -> Cost {

@@ -20,6 +20,14 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V4__context",
         include_str!("../../../migrations/sqlite/V4__context.sql"),
     ),
+    (
+        "V5__budget_rows",
+        include_str!("../../../migrations/sqlite/V5__budget_rows.sql"),
+    ),
+    (
+        "V6__summaries",
+        include_str!("../../../migrations/sqlite/V6__summaries.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

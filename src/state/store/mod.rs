@@ -33,6 +33,7 @@ mod prospect;
 mod reader;
 mod recovery;
 mod retention;
+mod summary;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod fixture;

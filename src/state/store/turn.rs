@@ -271,7 +271,7 @@ impl Store {
             insert_step(tx, turn, &step, at)?;
             usage::record(tx, claim.conversation, turn, &cost, at)?;
             output::insert(tx, claim.conversation, turn, &outputs)?;
-            conversation::set_context(tx, claim.conversation, context)?;
+            conversation::set_context(tx, claim.conversation, &context)?;
             if let Some(edits) = edits {
                 let snapshot = edits::store(tx, &edits)?;
                 crash_point::before("B16");
@@ -489,7 +489,7 @@ fn finish_turn(
         && !is_answered(tx, turn)?
     {
         insert_step(tx, turn, answer, at)?;
-        conversation::set_context(tx, claim.conversation, finish.context)?;
+        conversation::set_context(tx, claim.conversation, &finish.context)?;
         if let Some(cost) = &finish.cost {
             usage::record(tx, claim.conversation, turn, cost, at)?;
         }

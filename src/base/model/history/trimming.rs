@@ -1,8 +1,10 @@
-//! Trimming of a conversation: results of older turns become placeholders, then whole turns are left out. The boundary
-//! is stored and only moves forward, so requests begin with the same bytes until the next trim.
+//! Trimming of a conversation: results of older turns become placeholders, then whole turns are left out. A summary may
+//! stand for them. The boundary is stored and only moves forward, so requests begin with the same bytes until the next
+//! trim.
 
-use super::{History, Step, Turn};
+use super::{Assistant, History, Step, Turn};
 use crate::base::model::{OutputNumber, TurnId};
+use std::sync::Arc;
 
 /// The beginning of the text that replaces a result.
 const PLACEHOLDER: &str = "[trimmed]";
@@ -24,13 +26,18 @@ impl TrimBoundary {
 }
 
 /// The state of a conversation's context that is stored with each step.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextState {
     /// The turns up to which it was trimmed.
     pub boundary: TrimBoundary,
     /// Bytes of its requests in a thousand tokens, as the provider counted them; `None` before its first answer.
     pub bytes_per_1000_tokens: Option<u32>,
+    /// The text that stands for the turns that are left out, if there is one.
+    pub summary: Option<Arc<str>>,
 }
+
+/// The answer to the text that stands for turns that are left out.
+const SUMMARY_READ: &str = "I have read it.";
 
 impl Step {
     /// Returns the step with placeholders instead of results. Calls keep their ids, and a result that was stored keeps
@@ -106,21 +113,66 @@ impl History {
             self.boundary.trimmed = self.boundary.trimmed.max(turn.id);
             self.trimmed += 1;
         }
+        self.drop_oldest(self.turns_over(bytes_max));
+    }
+
+    /// Returns the number of the oldest closed turns to leave out so that all turns have at most `bytes_max` bytes.
+    pub fn turns_over(&self, bytes_max: usize) -> usize {
         let (mut bytes, mut count) = (self.bytes, 0);
-        for turn in self.turns.iter().take(closed) {
+        for turn in self.earlier_turns() {
             if bytes <= bytes_max {
                 break;
             }
             bytes -= turn.bytes;
             count += 1;
         }
-        self.drop_oldest(count);
+        count
+    }
+
+    /// Returns the closed turns, oldest first, without the summary.
+    pub fn earlier_turns(&self) -> &[Turn] {
+        self.turns
+            .get(self.summary_turns()..self.closed_turns())
+            .unwrap_or_default()
+    }
+
+    /// Returns the text that stands for the turns that are left out.
+    pub fn summary(&self) -> Option<&Arc<str>> {
+        self.summary.as_ref()
+    }
+
+    /// Begins with a text that stands for the turns that are left out. Replaces such a text.
+    pub fn begin_summary(&mut self, text: Arc<str>) {
+        let Ok(read) = Step::new(Assistant::synthetic(SUMMARY_READ), Vec::new()) else {
+            return;
+        };
+        let mut turn = Turn::new(None, text.to_string());
+        turn.push(read);
+        self.bytes += turn.bytes;
+        if self.summary.replace(text).is_none() {
+            self.trimmed += 1;
+            self.turns.insert(0, turn);
+        } else if let Some(first) = self.turns.first_mut() {
+            self.bytes -= first.bytes;
+            *first = turn;
+        }
+    }
+
+    /// Replaces this number of the oldest closed turns, and an earlier summary, by a text that stands for them.
+    pub fn summarise(&mut self, turns: usize, text: Arc<str>) {
+        self.drop_oldest(turns.min(self.earlier_turns().len()));
+        self.begin_summary(text);
+    }
+
+    /// Returns the number of turns at the beginning that hold a summary.
+    pub(super) fn summary_turns(&self) -> usize {
+        usize::from(self.summary.is_some())
     }
 
     /// Leaves out the oldest closed turns until there are at most `turns_max` turns.
     pub fn keep_newest(&mut self, turns_max: usize) {
         let more = self.turns.len().saturating_sub(turns_max);
-        self.drop_oldest(more.min(self.closed_turns()));
+        self.drop_oldest(more.min(self.earlier_turns().len()));
     }
 
     fn closed_turns(&self) -> usize {
@@ -131,11 +183,12 @@ impl History {
     }
 
     fn drop_oldest(&mut self, count: usize) {
-        for turn in self.turns.drain(..count) {
+        let first = self.summary_turns();
+        for turn in self.turns.drain(first..first + count) {
             self.bytes -= turn.bytes;
             self.boundary.dropped = self.boundary.dropped.max(turn.id);
         }
-        self.trimmed = self.trimmed.saturating_sub(count);
+        self.trimmed = self.trimmed.saturating_sub(count).max(first);
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::base::model::{Effect, History, Limits, OutputNumber, Secret, Step, Usage};
 use crate::base::redact::Redactor;
+use crate::engine::agent::context::{ContextStrategy, strategy};
 use crate::engine::agent::{
     CallPermission, CallSize, EarlierAttempts, Journal, Postconditions, StepRecord, TurnContext, TurnEvent,
     TurnOutcome, VerdictRule, run_turn,
@@ -41,6 +42,8 @@ pub(super) struct TurnFixture {
     identity: Identity,
     toolbox: Toolbox,
     pub(super) limits: Limits,
+    /// A strategy instead of the named one.
+    pub(super) strategy: Option<&'static dyn ContextStrategy>,
     pub(super) context_tokens: Option<u32>,
     pub(super) verdict: VerdictRule,
     pub(super) earlier_attempts: EarlierAttempts,
@@ -126,6 +129,7 @@ impl TurnFixture {
             identity: identity(Role::Editor, &["**"]),
             toolbox: Toolbox::new(tools).unwrap(),
             limits: Limits::default(),
+            strategy: None,
             context_tokens: None,
             verdict: VerdictRule::Computed,
             earlier_attempts: EarlierAttempts::default(),
@@ -178,6 +182,9 @@ impl TurnFixture {
             postconditions: &self.postconditions,
             verdict: self.verdict,
             limits: &self.limits,
+            strategy: self
+                .strategy
+                .unwrap_or_else(|| strategy(self.limits.context_strategy)),
             redactor: &self.redactor,
             outputs: &(Arc::clone(&journal.outputs) as Arc<dyn Outputs>),
             last_output: OutputNumber(0),

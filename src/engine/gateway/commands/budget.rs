@@ -12,6 +12,10 @@ use crate::state::store::{AllowOutcome, BudgetState, BudgetSubject};
 const USAGE: &str = "Write `!budget` to see the budgets. An administrator allows more for today with \
                      `!budget allow NAME 5` in dollars, `!budget allow NAME 200000 tokens`, or for everybody with \
                      `!budget allow server 20`.";
+/// The most that one allowance adds, in tokens. Sums of allowances stay far below what a column holds.
+const TOKENS_ALLOWED_MAX: u64 = 1_000_000_000_000;
+/// The most that one allowance adds, in dollars.
+const DOLLARS_ALLOWED_MAX: u64 = 1_000_000;
 /// The word that stands for the whole server in the place of a name.
 const SERVER: &str = "server";
 
@@ -121,8 +125,10 @@ impl CommandRunner {
         );
         let mut ops = vec![address.post("answer", Reply::text(text.clone()))];
         let waiting = store.conversation(conversation).await?;
-        // The person reads it in their own conversation, if the administrator pressed the button elsewhere.
-        if (&waiting.channel, &waiting.key.place) != (&address.channel, &address.place) {
+        // The person reads it in their own conversation, if the administrator pressed the button elsewhere. The
+        // conversation of a hook has no channel.
+        let is_chat = self.parts.config.channels.contains_key(&waiting.channel);
+        if is_chat && (&waiting.channel, &waiting.key.place) != (&address.channel, &address.place) {
             let theirs = Address::for_conversation(&waiting, asked.inbox);
             ops.push(theirs.post("allowed", Reply::text(text)));
         }
@@ -223,6 +229,13 @@ fn parse(arguments: &str) -> Result<AllowCommand<'_>, String> {
             Money::parse_dollars(amount.trim_start_matches('$')).map(|money| Spending { tokens: 0, money })
         }
     };
+    let most = Money::from_cents(DOLLARS_ALLOWED_MAX * 100);
+    if extra.is_some_and(|extra| extra.tokens > TOKENS_ALLOWED_MAX || extra.money > most) {
+        return Err(format!(
+            "Nothing was allowed: the most at once is {most}, or {} tokens.",
+            group_thousands(TOKENS_ALLOWED_MAX)
+        ));
+    }
     match extra.filter(|extra| *extra != Spending::default()) {
         Some(extra) if !name.is_empty() => Ok(AllowCommand::More {
             name: name.join(" ").trim_matches('`').to_owned(),
@@ -263,6 +276,15 @@ mod tests {
             " tokens",
         ] {
             assert_eq!(parse(wrong), Err(USAGE.to_owned()), "{wrong}");
+        }
+        assert_eq!(parse(" a 1000000"), more("a", 0, 100_000_000));
+        for much in [
+            " a 1000000.01",
+            " a 1000000000001 tokens",
+            " a 18446744073709551615 tokens",
+        ] {
+            let why = "Nothing was allowed: the most at once is $1,000,000.00, or 1,000,000,000,000 tokens.";
+            assert_eq!(parse(much), Err(why.to_owned()), "{much}");
         }
     }
 }

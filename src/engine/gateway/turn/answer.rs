@@ -257,7 +257,7 @@ impl TurnEnding {
             edits_anew: draft.address.mention.is_none(),
             answer: self.answer_step.clone().or_else(closing),
             cost: self.cost.clone(),
-            context: outcome.context,
+            context: outcome.context.clone(),
         };
         let announcement = match (answer.stored(prospect), &self.masked) {
             (StoredChange::Change(numbered), Some(patch)) => {

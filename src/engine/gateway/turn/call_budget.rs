@@ -60,7 +60,12 @@ impl CallBudget {
         if self.bounds.is_empty() {
             return Ok(None);
         }
-        let most = Spending::of_call_max(call.request_bytes, call.answer_tokens_max, self.price.as_ref());
+        let most = Spending::of_call_max(
+            call.request_bytes,
+            call.bytes_per_1000_tokens,
+            call.answer_tokens_max,
+            self.price.as_ref(),
+        );
         let reserved = store
             .reserve_call(claim, self.subject, self.bounds.clone(), most, at)
             .await?;

@@ -377,6 +377,7 @@ impl TurnRunner {
             postconditions: preparing,
             verdict: VerdictRule::Computed,
             limits: &self.parts.config.limits.turn,
+            strategy: agent::context::strategy(self.parts.config.limits.turn.context_strategy),
             redactor: &opened.workspace.guard.redactor,
             outputs: &StoredOutputs::of_conversation(&self.parts.store, opened.conversation.id),
             last_output: opened.conversation.last_output,
@@ -425,7 +426,7 @@ impl TurnRunner {
             writes: WriteCounts::default(),
             usage: Usage::default(),
             last_output: opened.conversation.last_output,
-            context: opened.conversation.context,
+            context: opened.conversation.context.clone(),
         })
     }
 }

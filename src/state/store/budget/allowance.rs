@@ -147,8 +147,11 @@ fn allow_request(
         tokens: u64::try_from(tokens).unwrap_or(0),
         money: Money::from_nano_dollars(u64::try_from(money).unwrap_or(0)),
     };
-    tx.prepare_cached("UPDATE budget_request SET allowed_at = ?2 WHERE id = ?1")?
-        .execute(params![id, millis(at)])?;
+    // Several turns may have asked for more of this budget; one answer serves all of them.
+    tx.prepare_cached(
+        "UPDATE budget_request SET allowed_at = ?4 WHERE scope = ?1 AND subject = ?2 AND day IS ?3 AND allowed_at IS NULL",
+    )?
+    .execute(params![word(&scope)?, subject, asked_day, millis(at)])?;
     insert_allowance(tx, (scope, subject), extra, by, at)?;
     Ok(AllowOutcome::More { scope, extra })
 }

@@ -183,7 +183,7 @@ async fn an_outdated_claim_reserves_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_is_allowed_once_and_only_on_its_day() {
+async fn a_budget_is_raised_once_for_all_who_asked_and_only_on_its_day() {
     let (_directory, store) = fresh();
     let user = admit(&store, "U1").await;
     let running = running(&store, "U1", user, 1).await;
@@ -191,7 +191,7 @@ async fn a_request_is_allowed_once_and_only_on_its_day() {
     let refusal = reserve(&store, &running, budget, spending(1, 120))
         .await
         .unwrap_err();
-    for id in ["a", "b"] {
+    let ask = async |id: &str| {
         let request = BudgetRequest {
             id: id.to_owned(),
             subject: running.subject,
@@ -199,7 +199,9 @@ async fn a_request_is_allowed_once_and_only_on_its_day() {
         };
         let stored = store.write(move |tx| super::insert_request(tx, &request, at(6)));
         stored.await.unwrap();
-    }
+    };
+    ask("a").await;
+    ask("b").await;
     let (first, second) = (
         command(&store, "x", "c1", 6).await,
         command(&store, "y", "c2", 6).await,
@@ -216,8 +218,12 @@ async fn a_request_is_allowed_once_and_only_on_its_day() {
     // The command runs again after a crash: it finds its effect.
     assert_eq!(allow("a", first, 8).await, more);
     assert_eq!(allow("a", second, 8).await, AllowOutcome::Before);
+    // The other turn that asked for more of the same budget has it as well.
     let third = command(&store, "z", "c3", 9).await;
-    assert_eq!(allow("b", third, 24 * 60 * 60 + 9).await, AllowOutcome::Late);
+    assert_eq!(allow("b", third, 9).await, AllowOutcome::Before);
+    ask("c").await;
+    let fourth = command(&store, "z", "c4", 9).await;
+    assert_eq!(allow("c", fourth, 24 * 60 * 60 + 9).await, AllowOutcome::Late);
     let states = store
         .budget_states(running.subject, vec![budget], at(10))
         .await

@@ -195,6 +195,21 @@ fn counted(kind: DataKind) -> CountQueries {
             SizeQuery::Tables(&["usage"]),
             Some("SELECT at FROM usage ORDER BY id LIMIT 1"),
         ),
+        DataKind::Reservations => (
+            "SELECT COUNT(*) FROM reservation",
+            SizeQuery::Tables(&["reservation"]),
+            Some("SELECT MIN(at) FROM reservation"),
+        ),
+        DataKind::BudgetRequests => (
+            "SELECT COUNT(*) FROM budget_request",
+            SizeQuery::Tables(&["budget_request"]),
+            Some("SELECT MIN(asked_at) FROM budget_request"),
+        ),
+        DataKind::Allowances => (
+            "SELECT COUNT(*) FROM allowance",
+            SizeQuery::Tables(&["allowance"]),
+            Some("SELECT at FROM allowance ORDER BY id LIMIT 1"),
+        ),
         DataKind::Edits => (
             "SELECT COUNT(*) FROM conversation WHERE edits <> '{}' OR change_number IS NOT NULL",
             SizeQuery::Sum(

@@ -175,6 +175,12 @@ pub(super) fn removal_method(kind: DataKind) -> RemovalMethod {
             ..numbered("inbox", "accepted_at BETWEEN ?2 AND ?3", MESSAGE)
         },
         DataKind::Usage => numbered("usage", "at BETWEEN ?2 AND ?3", "at < ?2"),
+        DataKind::Reservations => numbered("reservation", "at BETWEEN ?2 AND ?3", "at < ?2"),
+        DataKind::BudgetRequests => Rows {
+            start: || Value::Text(String::new()),
+            ..numbered("budget_request", "FALSE", "asked_at < ?2")
+        },
+        DataKind::Allowances => numbered("allowance", "at BETWEEN ?2 AND ?3", "at < ?2"),
         DataKind::Edits => numbered("conversation", "FALSE", EDITS),
         DataKind::Changes => numbered("change", "created_at BETWEEN ?2 AND ?3", CHANGE),
         DataKind::Conversations => numbered("conversation", "FALSE", CONVERSATION),

@@ -48,6 +48,12 @@ pub enum DataKind {
     Messages,
     /// The costs of model calls.
     Usage,
+    /// Reserved model calls with an unknown cost.
+    Reservations,
+    /// Requests for more of a budget.
+    BudgetRequests,
+    /// Amounts that administrators allowed in addition to a budget.
+    Allowances,
     /// Open changes and edits of inactive conversations.
     Edits,
     /// Changes that are not open.
@@ -62,7 +68,7 @@ pub enum DataKind {
 
 impl DataKind {
     /// All kinds, in an order in which each releases data of later ones.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Deliveries,
         Self::Operations,
         Self::DeadLetters,
@@ -70,6 +76,9 @@ impl DataKind {
         Self::Invites,
         Self::Messages,
         Self::Usage,
+        Self::Reservations,
+        Self::BudgetRequests,
+        Self::Allowances,
         Self::Edits,
         Self::Changes,
         Self::Conversations,
@@ -87,6 +96,9 @@ impl DataKind {
             Self::Invites => "invites",
             Self::Messages => "messages",
             Self::Usage => "usage",
+            Self::Reservations => "reservations",
+            Self::BudgetRequests => "budget requests",
+            Self::Allowances => "allowances",
             Self::Edits => "edits",
             Self::Changes => "changes",
             Self::Conversations => "conversations",
@@ -258,9 +270,11 @@ fn remove(
     Ok(removed)
 }
 
-/// Removes a message with its complete turns, so that there is never a turn without its steps and outputs.
+/// Removes a message with its complete turns, so that there is never a turn without its steps and outputs. A summary is
+/// removed with the newest turn that it stands for.
 fn remove_message(tx: &Transaction<'_>, inbox: &Value) -> Result<(), StoreError> {
     for sql in [
+        "DELETE FROM summary WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM output WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM step WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM turn WHERE inbox = ?1",

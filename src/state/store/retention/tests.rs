@@ -25,7 +25,11 @@ fn days(kind: DataKind) -> i64 {
     match kind {
         DataKind::Deliveries | DataKind::Operations | DataKind::Buttons => 3,
         DataKind::Messages | DataKind::Conversations => 20,
-        DataKind::Usage | DataKind::Audit => 30,
+        DataKind::Usage
+        | DataKind::Reservations
+        | DataKind::BudgetRequests
+        | DataKind::Allowances
+        | DataKind::Audit => 30,
         DataKind::Edits | DataKind::Changes => 40,
         DataKind::DeadLetters | DataKind::Invites => 10,
         DataKind::Contents => 0,
@@ -551,6 +555,65 @@ async fn dead_letters_and_invites_have_their_own_retention_periods() {
 
 /// R29
 #[tokio::test]
+async fn a_summary_is_removed_with_its_newest_turn() {
+    let (_directory, store) = fresh();
+    let conversation = turn(&store, "Alice", None, on(1, 0)).await;
+    turn(&store, "Bob", None, on(30, 0)).await;
+    let summaries = async || number(&store, "SELECT COUNT(*) FROM summary").await;
+    let newest = number(&store, "SELECT MIN(id) FROM turn").await;
+    let set = async |turn| {
+        let set = move |tx: &rusqlite::Transaction<'_>| {
+            crate::state::store::summary::set(tx, conversation, crate::base::model::TurnId(turn), "short")
+        };
+        store.write(set).await.unwrap();
+    };
+    // A turn that is gone has no summary any more.
+    set(newest + 100).await;
+    assert_eq!(summaries().await, 0);
+    set(newest).await;
+    assert_eq!(prune(&store, 20).await.get("messages"), None);
+    assert_eq!(summaries().await, 1);
+    assert_eq!(prune(&store, 22).await.get("messages"), Some(&1));
+    assert_eq!(summaries().await, 0);
+}
+
+/// R29
+#[tokio::test]
+async fn rows_of_budgets_are_kept_as_long_as_usage() {
+    let (_directory, store) = fresh();
+    store
+        .write(|tx| {
+            for (id, day) in [(1, 1), (2, 12)] {
+                let at = on(day, 0).as_millisecond();
+                tx.execute("INSERT INTO reservation VALUES (?1, 1, 1, 1, 5, 5, ?2)", [id, at])?;
+                tx.execute(
+                    "INSERT INTO budget_request VALUES ('r' || ?1, 'day', 0, 1, 5, 5, 1, ?2, NULL)",
+                    [id, at],
+                )?;
+                tx.execute(
+                    "INSERT INTO allowance VALUES (?1, 'day', 0, 1, 5, 5, 'bob', ?2)",
+                    [id, at],
+                )?;
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(prune(&store, 30).await, BTreeMap::new());
+    let expected = [("allowances", 1), ("budget requests", 1), ("reservations", 1)];
+    assert_eq!(prune(&store, 31).await, BTreeMap::from(expected));
+    for kind in [
+        DataKind::Reservations,
+        DataKind::BudgetRequests,
+        DataKind::Allowances,
+    ] {
+        let stored = store.stored_amount(kind).await.unwrap();
+        assert_eq!((stored.rows, stored.oldest), (1, Some(on(12, 0))), "{kind:?}");
+    }
+}
+
+/// R29
+#[tokio::test]
 async fn what_is_stored_is_counted_with_its_bytes_and_its_age() {
     let (_directory, store) = fresh();
     turn(&store, "Alice", Some("x"), on(3, 0)).await;
@@ -558,7 +621,11 @@ async fn what_is_stored_is_counted_with_its_bytes_and_its_age() {
     for kind in DataKind::ALL {
         let stored = store.stored_amount(kind).await.unwrap();
         let expected = match kind {
-            DataKind::DeadLetters | DataKind::Invites => 0,
+            DataKind::DeadLetters
+            | DataKind::Invites
+            | DataKind::Reservations
+            | DataKind::BudgetRequests
+            | DataKind::Allowances => 0,
             DataKind::Edits | DataKind::Changes => 1,
             // The file, its draft and the patch.
             DataKind::Contents => 3,

@@ -1,0 +1,99 @@
+//! Summaries that the model of a turn writes of its conversation. A summary is a call of its own: it is reserved in the
+//! budgets, and its cost is recorded.
+
+use super::{CallPermission, CallSize, Journal, TurnEvent, TurnLoop};
+use crate::base::model::{History, Turn, plain_output};
+use crate::engine::agent::context::SummaryWriter;
+use crate::engine::agent::prompt::data_block;
+use crate::interfaces::provider::{ProviderError, StreamEvent, TurnRequest, fixed_bytes};
+use async_trait::async_trait;
+use tracing::warn;
+
+const INSTRUCTIONS: &str = include_str!("../../../config/prompts/compact.md");
+/// Tokens of a summary, with those of the thoughts before it.
+const ANSWER_TOKENS_MAX: u32 = 4_096;
+
+impl TurnLoop<'_> {
+    /// Shortens the conversation by the strategy of the turn. What is then still in excess of the room is trimmed.
+    pub(super) async fn shorten(
+        &mut self,
+        history: &mut History,
+        journal: &mut dyn Journal,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<()> {
+        let room = self.budget.room(self.bytes_per_1000_tokens);
+        let strategy = self.cx.strategy;
+        let mut writer = TurnSummaries {
+            turn: self,
+            journal,
+            events,
+        };
+        strategy.prepare(history, room, &mut writer).await?;
+        room.trim(history);
+        Ok(())
+    }
+}
+
+/// The model of a turn as a writer of summaries.
+struct TurnSummaries<'a, 'turn> {
+    turn: &'a mut TurnLoop<'turn>,
+    journal: &'a mut dyn Journal,
+    events: &'a mut (dyn FnMut(TurnEvent) + Send),
+}
+
+#[async_trait]
+impl SummaryWriter for TurnSummaries<'_, '_> {
+    async fn summarise(&mut self, text: String) -> anyhow::Result<Option<String>> {
+        let cx = self.turn.cx;
+        let mut asked = History::default();
+        asked.begin(data_block("conversation", "this conversation", &text))?;
+        let answer_tokens_max = cx.limits.answer_tokens_max.min(ANSWER_TOKENS_MAX);
+        let call = CallSize {
+            request_bytes: fixed_bytes(INSTRUCTIONS, &[])
+                + asked.turns().iter().map(Turn::bytes).sum::<usize>(),
+            bytes_per_1000_tokens: self.turn.bytes_per_1000_tokens,
+            answer_tokens_max,
+        };
+        if let CallPermission::Refused(_) = self.journal.reserve_call(call).await? {
+            return Ok(None);
+        }
+        (self.events)(TurnEvent::Summarising);
+        let request = TurnRequest {
+            identity: cx.identity,
+            model: cx.model,
+            system: INSTRUCTIONS,
+            tools: &[],
+            turns: asked.turns(),
+            answer_tokens_max,
+        };
+        let cancel = cx.cancel.child_token();
+        let events = &mut self.events;
+        let mut sink = |event| {
+            if let StreamEvent::Retrying { why, wait } = event {
+                events(TurnEvent::Waiting { why, wait });
+            }
+        };
+        let answer = cx.provider.turn(request, &mut sink, &cancel);
+        let answer = tokio::select! {
+            answer = answer => answer,
+            () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            () = tokio::time::sleep_until(self.turn.deadline) => Err(ProviderError::Cancelled),
+        };
+        let completion = match answer {
+            Ok(completion) => completion,
+            Err(ProviderError::Cancelled) => return Ok(None),
+            Err(ProviderError::Failed(failure)) => {
+                warn!("the conversation is trimmed, because it could not be summarised: {failure}");
+                self.journal.call_failed().await?;
+                return Ok(None);
+            }
+        };
+        let usage = completion.assistant.usage;
+        self.turn.usage += usage;
+        self.journal.answer_received().await?;
+        self.journal.answer_discarded(usage, &completion.model).await?;
+        let summary = completion.assistant.text();
+        let summary = cx.redactor.redact(&plain_output(&summary)).trim().to_owned();
+        Ok((!summary.is_empty()).then_some(summary))
+    }
+}
