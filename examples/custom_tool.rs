@@ -1,0 +1,194 @@
+//! A tool of one's own: `send_user_message` sends a message to another person, and places it into their conversation, where
+//! the model reads it as data. The other person must have written `/start` before, with which they agree.
+//!
+//! Two people, Alice and Bob, write to a bot with a scripted model:
+//!
+//! ```sh
+//! cargo run --example custom_tool
+//! ```
+
+#![allow(clippy::print_stdout, reason = "the example shows what the people read")]
+
+use async_trait::async_trait;
+use drydock::base::config::{Config, ConfigSources};
+use drydock::base::http_client::api_client;
+use drydock::base::model::Effect;
+use drydock::engine::bot::{
+    Bot, BotBehaviour, BotContext, BotConversation, BotMessage, BotOptions, Injector, Messenger,
+};
+use drydock::interfaces::provider;
+use drydock::interfaces::tool::{Tool, function_tool};
+use drydock::simulation::demo::repository;
+use drydock::simulation::emulator::model::{ModelEmulator, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::state::access::Role;
+use drydock::state::workspace::Repository;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The arguments of the tool, as the model writes them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SendUserMessage {
+    /// The person.
+    person: String,
+    /// The message.
+    text: String,
+}
+
+struct Team {
+    injector: Mutex<Option<Arc<Injector>>>,
+}
+
+fn direct_chat(person: &str) -> BotConversation {
+    BotConversation {
+        person: person.to_owned(),
+        chat: format!("dm-{person}"),
+    }
+}
+
+#[async_trait]
+impl BotBehaviour for Team {
+    async fn handle_start(&self, message: &BotMessage, _: &str) -> anyhow::Result<Option<String>> {
+        if let Some(injector) = self.injector.lock().ok().and_then(|injector| injector.clone()) {
+            injector.agree(&message.conversation);
+        }
+        Ok(Some("Others may now send you messages through me.".to_owned()))
+    }
+
+    async fn authorise(&self, message: &BotMessage) -> Result<Role, String> {
+        match message.conversation.person.as_str() {
+            "alice" | "bob" => Ok(Role::Viewer),
+            person => Err(format!("I do not know you, {person}.")),
+        }
+    }
+
+    async fn build_tools(&self, context: &BotContext) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
+        let context = context.clone();
+        let send = move |message: SendUserMessage| {
+            let context = context.clone();
+            async move {
+                let (to, from) = (direct_chat(&message.person), &context.conversation.person);
+                context
+                    .injector
+                    .inject(&to, from, &message.text)
+                    .map_err(|error| error.to_string())?;
+                let text = format!("{from} says: {}", message.text);
+                let sent = context.messenger.send(&to, &text).await;
+                sent.map(|()| "Sent.".to_owned())
+                    .map_err(|error| error.to_string())
+            }
+        };
+        Ok(vec![function_tool(
+            "send_user_message",
+            "Sends a message to another person of the team.",
+            Effect::WriteWorkspace,
+            send,
+        )])
+    }
+}
+
+/// The messages of the example, one at a time: each follows the answer to the one before.
+struct Script {
+    waiting: Mutex<Vec<BotMessage>>,
+    sent: tokio::sync::Notify,
+}
+
+#[async_trait]
+impl Messenger for Script {
+    async fn poll(&self, _: Duration) -> anyhow::Result<Option<Vec<BotMessage>>> {
+        self.sent.notified().await;
+        let next = self.waiting.lock().ok().and_then(|mut waiting| waiting.pop());
+        Ok(next.map(|message| {
+            println!("{}: {}", message.conversation.person, message.text);
+            vec![message]
+        }))
+    }
+
+    async fn send(&self, conversation: &BotConversation, text: &str) -> anyhow::Result<()> {
+        println!("to {}: {text}", conversation.person);
+        // The message of the tool is no answer yet.
+        if !text.contains(" says: ") {
+            self.sent.notify_one();
+        }
+        Ok(())
+    }
+}
+
+/// The model: it sends what Alice asks it to send, and tells Bob what it read.
+fn model(asked: &ModelRequest) -> ScriptedAnswer {
+    match (
+        asked.last_user_text().contains("tell bob"),
+        asked.last_results().is_empty(),
+    ) {
+        (true, true) => calls(
+            "send_user_message",
+            serde_json::json!({ "person": "bob", "text": "The freeze ends at noon." }),
+        ),
+        (true, false) if asked.last_results().iter().any(|result| result.is_error) => {
+            says("Bob has not agreed.")
+        }
+        (true, false) => says("I told Bob."),
+        (false, _) if asked.raw.contains("untrusted_data") => {
+            says("Alice wrote that the freeze ends at noon.")
+        }
+        (false, _) => says("Nobody wrote to you."),
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let emulator = ModelEmulator::start(model)?;
+    let key = "sent-to-nobody-0123456789".to_owned();
+    let config = Config::for_terminal(ConfigSources {
+        file: None,
+        environment: [("ANTHROPIC_API_KEY".to_owned(), key)].into(),
+        flags: vec![(
+            "providers.anthropic.base_url".to_owned(),
+            emulator.url().to_owned(),
+        )],
+    })?;
+    let providers = provider::build(&config.providers, api_client()?, config.model.answer_mode);
+    let (provider, model) = providers
+        .resolve(&config.model.default)
+        .map_err(anyhow::Error::msg)?;
+    let directory = tempfile::tempdir()?;
+    let git = directory.path().join("infra.git");
+    repository::create(&git)?;
+    let repository = Repository::open_local("infra", &git, Some("main"), &directory.path().join("bases"))?;
+    let message = |person: &str, text: &str| BotMessage {
+        conversation: direct_chat(person),
+        text: text.to_owned(),
+    };
+    let mut waiting = vec![
+        message("eve", "hello"),
+        message("alice", "tell bob when the freeze ends"),
+        message("bob", "/start"),
+        message("alice", "tell bob when the freeze ends"),
+        message("bob", "did anybody write to me?"),
+    ];
+    waiting.reverse();
+    let script = Script {
+        waiting: Mutex::new(waiting),
+        sent: tokio::sync::Notify::new(),
+    };
+    script.sent.notify_one();
+    let team = Arc::new(Team {
+        injector: Mutex::default(),
+    });
+    let behaviour = Arc::clone(&team) as Arc<dyn BotBehaviour>;
+    let bot = Bot::new(BotOptions::new(
+        (provider, &model),
+        Arc::new(script),
+        repository,
+        behaviour,
+        jiff::Timestamp::now,
+    ));
+    if let Ok(mut injector) = team.injector.lock() {
+        *injector = Some(bot.injector());
+    }
+    bot.run(&CancellationToken::new()).await?;
+    Ok(())
+}
