@@ -251,7 +251,7 @@ fn print_checks(checks: &[ProviderCheck], output: &Output) {
         .map(|check| {
             let (result, detail) = match &check.outcome {
                 Ok((model, completion)) => {
-                    let tokens = completion.assistant.usage.total();
+                    let tokens = completion.usage().total();
                     let tokens = format!("{} tokens", group_thousands(tokens));
                     ("ok", format!("{model} answered, {tokens}"))
                 }

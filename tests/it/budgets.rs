@@ -2,7 +2,7 @@
 
 use crate::support::app::{TestApp, visible_text};
 use drydock::base::model::Usage;
-use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, queue, says};
 use drydock::state::access::Role;
 
 const ALICE: &str = "U0ALICE";
@@ -129,4 +129,41 @@ async fn many_turns_at_once_stay_within_the_budget_of_the_day() {
     assert!(answered >= 2 && answered + refused == 30, "{said:?}");
     let tokens = app.count("SELECT SUM(input + output) FROM usage");
     assert!(tokens <= 100_000, "{tokens}");
+}
+
+/// T92
+#[tokio::test]
+async fn a_call_whose_answer_broke_off_counts_in_full_and_a_refused_one_counts_nothing() {
+    let status = |status: u16| AnswerFault::Status {
+        status,
+        headers: vec![("retry-after".to_owned(), "0".to_owned())],
+        body: String::new(),
+    };
+    let script = queue([
+        says("never").with_fault(status(401)),
+        says("Never whole.").with_fault(AnswerFault::EndAfter(400)),
+        says("Two replicas."),
+    ]);
+    let app = TestApp::with_settings(script, &[("budgets.person_day_tokens_max", "1_000_000")]).await;
+    app.admit_slack_editor(ALICE).await;
+    let refused = app.ask(ALICE, "how many replicas has web?").await;
+    assert!(
+        refused.text.contains("was not accepted (401)"),
+        "{}",
+        refused.text
+    );
+    assert_eq!(app.count("SELECT COUNT(*) FROM reservation"), 0);
+    let answered = app.ask(ALICE, "how many replicas has web?").await;
+    assert!(answered.text.contains("Two replicas."), "{}", answered.text);
+    app.wait_until_idle().await;
+    // The answer that arrived is paid, and for the lost one the most that it may have cost is counted.
+    assert_eq!(app.count("SELECT SUM(input + output) FROM usage"), 1_050);
+    let reserved = app.count("SELECT SUM(tokens) FROM reservation");
+    assert!(reserved > 8_192, "{reserved}");
+    let spent = app.run_command_in(ALICE, &answered.thread, "!budget").await;
+    let counted = drydock::base::model::group_thousands(u64::try_from(reserved + 1_050).unwrap());
+    assert!(
+        spent.contains(&format!("{counted} of 1,000,000 tokens")),
+        "{spent}"
+    );
 }

@@ -65,6 +65,12 @@ impl LiveArea {
         print(&bytes);
     }
 
+    /// Returns the number of drawn rows.
+    #[cfg(test)]
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
     fn erasure(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         // Writing to memory does not fail.

@@ -38,6 +38,8 @@ pub(super) struct LiveTurn {
     text: String,
     // The rows of the text that are above the area.
     final_rows: Vec<ScreenLine>,
+    // True once nothing more is drawn: what follows on the screen belongs to others.
+    is_finished: bool,
 }
 
 impl LiveTurn {
@@ -53,6 +55,7 @@ impl LiveTurn {
             drawn: now,
             text: String::new(),
             final_rows: Vec::new(),
+            is_finished: false,
         };
         turn.redraw();
         turn
@@ -144,6 +147,7 @@ impl LiveTurn {
 
     /// Removes the area, and prints the answer or the part of it that is not on the screen yet.
     pub(super) fn finish(&mut self, outcome: &TurnOutcome) {
+        self.is_finished = true;
         self.area.erase();
         if outcome.answer.is_empty() {
             let words = self.stable_text();
@@ -167,6 +171,7 @@ impl LiveTurn {
 
     /// Removes the area after an error.
     pub(super) fn abandon(&mut self) {
+        self.is_finished = true;
         self.area.erase();
     }
 
@@ -212,8 +217,11 @@ impl LiveTurn {
         self.redactor.redact(stable).into_owned()
     }
 
-    /// Draws the text and the status row again.
+    /// Draws the text and the status row again, unless the turn is over.
     fn redraw(&mut self) {
+        if self.is_finished {
+            return;
+        }
         self.drawn = Instant::now();
         let (columns, rows) = screen_size();
         let text = self.stable_text();
@@ -240,5 +248,55 @@ impl LiveTurn {
             line.text = visible(&line.text).into_owned();
         }
         self.area.draw(&shown, columns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::LiveTurn;
+    use crate::base::model::{ContextState, OutputNumber, Usage, Verdict, VerdictSource};
+    use crate::base::redact::Redactor;
+    use crate::cli::output::Output;
+    use crate::cli::terminal::display::{CallFormat, Detail};
+    use crate::engine::agent::{TurnEvent, TurnOutcome, WriteCounts};
+    use std::sync::Arc;
+
+    fn turn() -> LiveTurn {
+        let calls = CallFormat {
+            detail: Detail::Usual,
+            chars_max: 120,
+        };
+        LiveTurn::new(Output::plain(), calls, Arc::new(Redactor::new([])))
+    }
+
+    #[test]
+    fn nothing_is_drawn_below_a_turn_that_is_over() {
+        let outcome = TurnOutcome {
+            verdict: Verdict::Cancelled,
+            source: VerdictSource::Harness,
+            answer: String::new(),
+            notice: None,
+            steps: 1,
+            tool_calls: 0,
+            writes: WriteCounts::default(),
+            usage: Usage::default(),
+            last_output: OutputNumber(0),
+            context: ContextState::default(),
+        };
+        let ends: [fn(&mut LiveTurn, &TurnOutcome); 2] =
+            [|turn, outcome| turn.finish(outcome), |turn, _| turn.abandon()];
+        for end in ends {
+            let mut turn = turn();
+            turn.tick();
+            assert!(turn.area.rows() > 0);
+            end(&mut turn, &outcome);
+            assert_eq!(turn.area.rows(), 0);
+            // The task that draws may have been about to do so.
+            turn.tick();
+            turn.show(&TurnEvent::StepStarted { step: 2 });
+            assert_eq!(turn.area.rows(), 0);
+        }
     }
 }

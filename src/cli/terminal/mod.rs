@@ -361,7 +361,7 @@ impl Terminal {
         let mut journal = CountingJournal {
             journal: BudgetedJournal::new(journal, &self.config, (self.provider.id(), &self.model)),
             counter: watch.counter(),
-            price: self.price(),
+            config: &self.config,
             cost: Money::default(),
         };
         let mut events = |event| watch.show(&event);

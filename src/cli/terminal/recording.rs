@@ -1,10 +1,10 @@
 //! The optional recording of a terminal conversation.
 
-use crate::base::model::{History, Step, Usage, pluralize, short_line};
+use crate::base::model::{History, Step, pluralize, short_line};
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::serve::host;
-use crate::engine::agent::{CallPermission, CallSize, Journal, StepRecord};
+use crate::engine::agent::{CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord};
 use crate::interfaces::tool::MemoryOutputs;
 use crate::state::recording::{self, RecordedEvent, Recorder, SessionRecord};
 use async_trait::async_trait;
@@ -96,22 +96,22 @@ impl Journal for TerminalJournal<'_> {
         Ok(CallPermission::Granted)
     }
 
-    async fn call_failed(&mut self) -> anyhow::Result<()> {
+    async fn call_failed(&mut self, _losses: &CallLosses<'_>) -> anyhow::Result<()> {
         Ok(())
     }
 
-    async fn answer_received(&mut self) -> anyhow::Result<()> {
+    async fn answer_received(&mut self, _losses: &CallLosses<'_>) -> anyhow::Result<()> {
         Ok(())
     }
 
-    async fn answer_discarded(&mut self, _usage: Usage, _model: &str) -> anyhow::Result<()> {
+    async fn answer_discarded(&mut self, _answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
         // A discarded answer is not part of the conversation; its tokens are counted at the end of the turn.
         Ok(())
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
         self.outputs.keep(record.outputs);
-        self.recording.record_step(record.step, record.model)
+        self.recording.record_step(record.step, record.model.reported)
     }
 }
 

@@ -2,40 +2,58 @@
 
 use crate::base::config::Config;
 use crate::base::model::{BudgetBound, BudgetRefusal, BudgetScope, ModelPrice, Money, Spending, Usage};
-use crate::engine::agent::{CallPermission, CallSize, Journal, StepRecord};
+use crate::engine::agent::{
+    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord,
+};
+use crate::interfaces::provider::LostCharge;
 use async_trait::async_trait;
 
 /// A journal of a request whose model calls stay within the budget of one request.
-pub(super) struct BudgetedJournal<J> {
+pub(super) struct BudgetedJournal<'a, J> {
     journal: J,
+    config: &'a Config,
     bound: BudgetBound,
     price: Option<ModelPrice>,
     spent: Spending,
+    /// The most that the running call may cost.
+    reserved: Spending,
 }
 
-impl<J> BudgetedJournal<J> {
+impl<'a, J> BudgetedJournal<'a, J> {
     /// Creates the journal of a request to a model, which is named without its provider.
-    pub(super) fn new(journal: J, config: &Config, (provider, model): (&str, &str)) -> Self {
+    pub(super) fn new(journal: J, config: &'a Config, (provider, model): (&str, &str)) -> Self {
         Self {
             journal,
+            config,
             bound: config.budgets.bounds.turn,
             price: config.model_facts(provider, model).price,
             spent: Spending::default(),
+            reserved: Spending::default(),
         }
     }
 
-    fn pay(&mut self, usage: Usage) {
-        let money = self.price.map_or(Money::ZERO, |price| price.cost(usage));
+    fn pay(&mut self, usage: Usage, model: AnsweringModel<'_>) {
+        let price = self.config.model_facts(model.provider, model.name).price;
         self.spent = self.spent
             + Spending {
                 tokens: usage.total(),
-                money,
+                money: price.map_or(Money::ZERO, |price| price.cost(usage)),
             };
+    }
+
+    /// Counts what a call did cost beside its answer. An answer that was lost may have cost all that was reserved.
+    fn pay_losses(&mut self, losses: &CallLosses<'_>) {
+        for answer in &losses.discarded {
+            self.pay(answer.usage, answer.model);
+        }
+        if losses.lost == LostCharge::Possible {
+            self.spent = self.spent + self.reserved;
+        }
     }
 }
 
 #[async_trait]
-impl<J: Journal> Journal for BudgetedJournal<J> {
+impl<J: Journal> Journal for BudgetedJournal<'_, J> {
     async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission> {
         let most = Spending::of_call_max(
             call.request_bytes,
@@ -43,6 +61,7 @@ impl<J: Journal> Journal for BudgetedJournal<J> {
             call.answer_tokens_max,
             self.price.as_ref(),
         );
+        self.reserved = most;
         Ok(
             match BudgetRefusal::check(BudgetScope::Turn, self.bound, self.spent, most) {
                 Some(refusal) => CallPermission::Refused(refusal.to_string()),
@@ -51,21 +70,23 @@ impl<J: Journal> Journal for BudgetedJournal<J> {
         )
     }
 
-    async fn call_failed(&mut self) -> anyhow::Result<()> {
-        self.journal.call_failed().await
+    async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.pay_losses(losses);
+        self.journal.call_failed(losses).await
     }
 
-    async fn answer_received(&mut self) -> anyhow::Result<()> {
-        self.journal.answer_received().await
+    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.pay_losses(losses);
+        self.journal.answer_received(losses).await
     }
 
-    async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()> {
-        self.pay(usage);
-        self.journal.answer_discarded(usage, model).await
+    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+        self.pay(answer.usage, answer.model);
+        self.journal.answer_discarded(answer).await
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
-        self.pay(record.step.assistant().usage);
+        self.pay(record.step.assistant().usage, record.model);
         self.journal.record_step(record).await
     }
 }

@@ -3,10 +3,14 @@
 use super::display::{CallFormat, TurnDisplay};
 use super::event_lines::EventLines;
 use super::live_turn::LiveTurn;
-use crate::base::model::{ModelPrice, Money, Usage};
+use crate::base::config::Config;
+use crate::base::model::{Money, Usage};
 use crate::base::redact::Redactor;
 use crate::cli::output::Output;
-use crate::engine::agent::{CallPermission, CallSize, Journal, StepRecord, TurnEvent, TurnOutcome};
+use crate::engine::agent::{
+    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord, TurnEvent,
+    TurnOutcome,
+};
 use async_trait::async_trait;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -130,18 +134,25 @@ impl Drop for HiddenInput {
 }
 
 /// A journal that counts the tokens of a turn for the display, and their cost.
-pub(super) struct CountingJournal<J> {
+pub(super) struct CountingJournal<'a, J> {
     pub(super) journal: J,
     pub(super) counter: Option<Arc<Mutex<LiveTurn>>>,
-    /// The prices of the model, if they are known.
-    pub(super) price: Option<ModelPrice>,
+    /// The configuration, which has the prices.
+    pub(super) config: &'a Config,
     /// The cost so far.
     pub(super) cost: Money,
 }
 
-impl<J> CountingJournal<J> {
-    fn count(&mut self, usage: Usage) {
-        let cost = self.price.map(|price| price.cost(usage));
+impl<J> CountingJournal<'_, J> {
+    fn count_losses(&mut self, losses: &CallLosses<'_>) {
+        for answer in &losses.discarded {
+            self.count(answer.usage, answer.model);
+        }
+    }
+
+    fn count(&mut self, usage: Usage, model: AnsweringModel<'_>) {
+        let price = self.config.model_facts(model.provider, model.name).price;
+        let cost = price.map(|price| price.cost(usage));
         self.cost += cost.unwrap_or_default();
         if let Some(turn) = &self.counter {
             locked(turn).add_usage(usage, cost);
@@ -150,26 +161,28 @@ impl<J> CountingJournal<J> {
 }
 
 #[async_trait]
-impl<J: Journal> Journal for CountingJournal<J> {
+impl<J: Journal> Journal for CountingJournal<'_, J> {
     async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission> {
         self.journal.reserve_call(call).await
     }
 
-    async fn call_failed(&mut self) -> anyhow::Result<()> {
-        self.journal.call_failed().await
+    async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.count_losses(losses);
+        self.journal.call_failed(losses).await
     }
 
-    async fn answer_received(&mut self) -> anyhow::Result<()> {
-        self.journal.answer_received().await
+    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.count_losses(losses);
+        self.journal.answer_received(losses).await
     }
 
-    async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()> {
-        self.count(usage);
-        self.journal.answer_discarded(usage, model).await
+    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+        self.count(answer.usage, answer.model);
+        self.journal.answer_discarded(answer).await
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
-        self.count(record.step.assistant().usage);
+        self.count(record.step.assistant().usage, record.model);
         self.journal.record_step(record).await
     }
 }

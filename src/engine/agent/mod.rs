@@ -5,6 +5,7 @@
 //! no clock except its own deadline. Durable data goes through [`Journal`], and progress for users through
 //! [`TurnEvent`].
 
+mod call_costs;
 mod calls;
 pub mod context;
 mod excerpt;
@@ -19,6 +20,7 @@ mod verdicts;
 mod window;
 mod writes;
 
+pub use call_costs::{AnsweringModel, CallLosses, DiscardedAnswer};
 pub use postconditions::{Postconditions, REMARK_PREFIX};
 pub use verdicts::VerdictRule;
 pub use writes::WriteCounts;
@@ -189,14 +191,16 @@ pub trait Journal: Send {
     /// Reserves the next model call in the budgets of the turn.
     async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission>;
 
-    /// Records that the reserved call failed without an answer, so that it costs nothing.
-    async fn call_failed(&mut self) -> anyhow::Result<()>;
+    /// Records that the reserved call failed, and what it did cost. Without a possible charge for lost answers, its
+    /// reservation ends; with one, the reservation stays and counts in full.
+    async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()>;
 
-    /// Records that an answer of the model has arrived, before it is processed.
-    async fn answer_received(&mut self) -> anyhow::Result<()>;
+    /// Records that an answer of the model has arrived, before it is processed, and what its call did cost beside it.
+    /// If answers were lost, the reservation stays and counts in full for them.
+    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()>;
 
     /// Records the usage of an answer that is discarded: it costs tokens as well.
-    async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()>;
+    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()>;
 
     /// Records a step after it ends and before the next model call. Its edits are already in the workspace.
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()>;
@@ -208,7 +212,7 @@ pub struct StepRecord<'a> {
     /// The step.
     pub step: &'a Step,
     /// The model that answered.
-    pub model: &'a str,
+    pub model: AnsweringModel<'a>,
     /// The whole texts of its results that were shortened.
     pub outputs: &'a [StoredOutput],
     /// The state of the context that the model was called with.
@@ -337,6 +341,36 @@ impl LoopEnd {
     }
 }
 
+impl<'a> TurnLoop<'a> {
+    /// Returns the provider and the name of the model that is asked.
+    fn asked_model(&self) -> (&'a str, &'a str) {
+        (self.cx.provider.id(), self.cx.model)
+    }
+
+    /// Returns the model that answered, which the provider calls `reported`.
+    fn answering<'m>(&self, reported: &'m str) -> AnsweringModel<'m>
+    where
+        'a: 'm,
+    {
+        let (provider, name) = self.asked_model();
+        AnsweringModel {
+            provider,
+            name,
+            reported,
+        }
+    }
+
+    fn discarded<'m>(&self, usage: Usage, reported: &'m str) -> DiscardedAnswer<'m>
+    where
+        'a: 'm,
+    {
+        DiscardedAnswer {
+            model: self.answering(reported),
+            usage,
+        }
+    }
+}
+
 impl TurnLoop<'_> {
     async fn run(
         &mut self,
@@ -360,18 +394,24 @@ impl TurnLoop<'_> {
             }
             self.steps += 1;
             events(TurnEvent::StepStarted { step: self.steps });
-            let completion = match self.ask(&turns, history, events).await {
+            let mut losses = CallLosses::default();
+            let mut completion = match self.ask(&turns, history, events).await {
                 Ok(completion) => completion,
                 Err(error) => {
                     // The cost of a cancelled call is not known, so it stays reserved.
-                    if matches!(error, ProviderError::Failed(_)) {
-                        journal.call_failed().await?;
+                    if let ProviderError::Failed(failure) = &error {
+                        losses.add(self.asked_model(), &failure.side);
+                        self.usage += losses.usage();
+                        journal.call_failed(&losses).await?;
                     }
                     return Ok(self.provider_failed(&error));
                 }
             };
             crash_point::after("B12");
-            journal.answer_received().await?;
+            let side = std::mem::take(&mut completion.side);
+            losses.add(self.asked_model(), &side);
+            journal.answer_received(&losses).await?;
+            self.usage += losses.usage();
             self.usage += completion.assistant.usage;
             self.bytes_per_1000_tokens = context::measured(call.request_bytes, completion.assistant.usage)
                 .or(self.bytes_per_1000_tokens);
@@ -379,8 +419,9 @@ impl TurnLoop<'_> {
             if completion.assistant.calls().next().is_none() {
                 if completion.assistant.text().is_empty() && empty_answers == 0 {
                     empty_answers += 1;
+                    let usage = completion.assistant.usage;
                     journal
-                        .answer_discarded(completion.assistant.usage, &completion.model)
+                        .answer_discarded(self.discarded(usage, &completion.model))
                         .await?;
                     continue;
                 }
@@ -538,14 +579,16 @@ impl TurnLoop<'_> {
         journal: &mut dyn Journal,
         events: &mut (dyn FnMut(TurnEvent) + Send),
     ) -> anyhow::Result<Option<LoopEnd>> {
-        let Completion { assistant, model } = completion;
+        let Completion { assistant, model, .. } = completion;
         let stop = assistant.stop;
         let RecordedAnswer {
             redacted: assistant, ..
         } = RecordedAnswer::new(assistant, self.cx.redactor);
         let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
         if answer.is_empty() {
-            journal.answer_discarded(assistant.usage, &model).await?;
+            journal
+                .answer_discarded(self.discarded(assistant.usage, &model))
+                .await?;
             let mut end = LoopEnd::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
             if self.cx.verdict == VerdictRule::Asked {
                 (end.verdict, end.source) = (inferred_verdict(&answer), VerdictSource::Inferred);
@@ -631,7 +674,7 @@ impl TurnLoop<'_> {
         journal: &mut dyn Journal,
         events: &mut (dyn FnMut(TurnEvent) + Send),
     ) -> anyhow::Result<Option<LoopEnd>> {
-        let Completion { assistant, model } = completion;
+        let Completion { assistant, model, .. } = completion;
         let RecordedAnswer {
             assistant,
             redacted: kept,
@@ -667,7 +710,7 @@ impl TurnLoop<'_> {
     ) -> anyhow::Result<()> {
         let record = StepRecord {
             step: &step,
-            model,
+            model: self.answering(model),
             outputs,
             context: self.context_state(history),
         };

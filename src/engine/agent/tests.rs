@@ -12,7 +12,9 @@ use crate::base::model::{
     Assistant, ContentBlock, History, RepoPath, StopReason, ToolCall, Turn, Usage, Verdict,
 };
 use crate::interfaces::provider::scripted::{ScriptStep, ScriptedProvider, calls, says};
-use crate::interfaces::provider::{Completion, ProviderFailureKind};
+use crate::interfaces::provider::{
+    Completion, LostCharge, ProviderError, ProviderFailureKind, SideCosts, UnusedAnswer,
+};
 use crate::interfaces::tool::testing::{LateAdmission, late_write};
 use crate::rendering::compare::CompareProgress;
 use crate::state::workspace::Tree;
@@ -407,6 +409,56 @@ async fn calls_of_an_answer_that_was_cut_are_not_run() {
     );
 }
 
+/// T92
+#[tokio::test]
+async fn a_call_whose_answer_was_lost_stays_reserved_and_an_unused_answer_is_paid() {
+    let fixture = TurnFixture::new();
+    for (kind, lost_calls) in [
+        (ProviderFailureKind::RateLimiting, 0),
+        (ProviderFailureKind::Overloaded, 0),
+        (ProviderFailureKind::Faulty, 0),
+        (ProviderFailureKind::Unreached, 0),
+        (ProviderFailureKind::Refused, 0),
+        (ProviderFailureKind::Rejected, 0),
+        (ProviderFailureKind::Silent, 1),
+        (ProviderFailureKind::Broken, 1),
+        (ProviderFailureKind::Malformed, 1),
+    ] {
+        let script = ScriptedProvider::new([ScriptStep::fails(kind, "")]);
+        let ran = fixture.run(&script).await;
+        assert_eq!((ran.failed_calls, ran.lost_calls), (1, lost_calls), "{kind:?}");
+    }
+    let side = SideCosts {
+        unused: Some(UnusedAnswer {
+            model: "scripted-1".to_owned(),
+            usage: Usage {
+                output: 7,
+                ..Usage::default()
+            },
+        }),
+        lost: LostCharge::Possible,
+    };
+    let with_side = |mut step: ScriptStep| {
+        match &mut step {
+            ScriptStep::Answer(completion) => completion.side = side.clone(),
+            ScriptStep::Fail(ProviderError::Failed(failure)) => failure.side = side.clone(),
+            ScriptStep::Fail(ProviderError::Cancelled) | ScriptStep::Stall => {}
+        }
+        step
+    };
+    for (step, output) in [
+        (says("Here."), 17),
+        (ScriptStep::fails(ProviderFailureKind::Overloaded, ""), 7),
+    ] {
+        let ran = fixture.run(&ScriptedProvider::new([with_side(step)])).await;
+        assert_eq!(
+            (ran.lost_calls, ran.discarded_tokens.as_slice()),
+            (1, [7].as_slice())
+        );
+        assert_eq!(ran.outcome().usage.output, output);
+    }
+}
+
 /// R12
 #[tokio::test]
 async fn an_empty_model_answer_is_retried_once_and_then_reported() {
@@ -787,6 +839,7 @@ fn line(does: &ModelAction) -> ScriptStep {
                     usage: Usage::default(),
                 },
                 model: "scripted-1".to_owned(),
+                side: SideCosts::default(),
             })
         }
         ModelAction::Fails(0) => ScriptStep::fails(ProviderFailureKind::RateLimiting, ""),

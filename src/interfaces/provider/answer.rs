@@ -1,9 +1,9 @@
 //! Converts a decoded answer to a [`Completion`] that is safe to act on. Both codecs and both answer modes end here.
 //! A call that may be truncated never keeps arguments that parse.
 
-use super::Completion;
 use super::codec::DecodeError;
 use super::wording::callable_name;
+use super::{Completion, SideCosts};
 use crate::base::model::{Assistant, CallArguments, ContentBlock, RawBlocks, StopReason, ToolCall, Usage};
 use serde_json::value::RawValue;
 use std::collections::HashSet;
@@ -63,6 +63,7 @@ impl Draft {
                 usage: self.usage,
             },
             model: self.model,
+            side: SideCosts::default(),
         })
     }
 

@@ -4,6 +4,7 @@
 use super::codec::DecodeError;
 use super::error_report::ErrorReport;
 use super::failure_kind::ProviderFailureKind;
+use super::side_costs::{LostCharge, SideCosts};
 use super::wording;
 use http::{HeaderMap, StatusCode};
 use std::fmt;
@@ -20,6 +21,8 @@ pub struct ProviderFailure {
     pub retry_after: Option<Duration>,
     /// Details or advice in addition to the text of the kind; may be empty.
     pub detail: String,
+    /// The costs of the attempts.
+    pub side: SideCosts,
 }
 
 impl ProviderFailure {
@@ -30,6 +33,10 @@ impl ProviderFailure {
             status: None,
             retry_after: None,
             detail: detail.into(),
+            side: SideCosts {
+                unused: None,
+                lost: kind.lost_charge(),
+            },
         }
     }
 }
@@ -89,7 +96,12 @@ pub(super) fn from_decoding(subject: FailureSubject<'_>, error: DecodeError) -> 
             ),
         ),
         DecodeError::TooLong => ProviderFailure::new(ProviderFailureKind::Broken, "it is longer than 16 MiB"),
-        DecodeError::Reported { status, kind } => classify(subject, status, &ErrorReport::of_kind(kind)),
+        DecodeError::Reported { status, kind } => {
+            let mut failure = classify(subject, status, &ErrorReport::of_kind(kind));
+            // The provider had begun to answer.
+            failure.side.lost = LostCharge::Possible;
+            failure
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The kinds of provider failures and their texts. Every text about a failure, in a chat, a terminal, a log or a
 //! status card, comes from this table.
 
+use super::side_costs::LostCharge;
 use std::fmt;
 
 /// A kind of failure.
@@ -40,6 +41,19 @@ impl ProviderFailureKind {
     /// Returns true if all callers of this provider should wait.
     pub(super) fn is_shared(self) -> bool {
         matches!(self, Self::RateLimiting | Self::Overloaded)
+    }
+
+    /// Returns the possible charge for a request that failed so. A request that was refused costs nothing.
+    pub(super) fn lost_charge(self) -> LostCharge {
+        match self {
+            Self::Silent | Self::Broken | Self::Malformed => LostCharge::Possible,
+            Self::RateLimiting
+            | Self::Overloaded
+            | Self::Faulty
+            | Self::Unreached
+            | Self::Refused
+            | Self::Rejected => LostCharge::None,
+        }
     }
 
     /// Returns true if an answer had begun.

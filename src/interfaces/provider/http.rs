@@ -5,6 +5,7 @@ use super::codec::{AnswerMode, Codec, DecodeError};
 use super::failure::{FailureSubject, ProviderFailure, from_decoding, from_status};
 use super::failure_kind::ProviderFailureKind;
 use super::gate::ProviderGate;
+use super::own_blocks;
 use super::retry::{RetryableCall, call_with_retries};
 use super::sse::STREAM_BYTES_MAX;
 use super::{Completion, EventSink, Provider, ProviderError, StreamEvent, TurnRequest};
@@ -91,7 +92,10 @@ impl Provider for HttpProvider {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ProviderError::Cancelled),
-            answer = answer => answer,
+            answer = answer => answer.map(|mut completion| {
+                own_blocks::mark(&mut completion.assistant, request.model);
+                completion
+            }),
         }
     }
 }

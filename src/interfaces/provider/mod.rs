@@ -13,12 +13,14 @@ mod error_report;
 mod failure;
 mod gate;
 mod http;
+mod own_blocks;
 mod providers;
 mod raw_fields;
 mod retry;
 mod schema;
 #[cfg(test)]
 pub(crate) mod scripted;
+mod side_costs;
 mod sse;
 mod failure_kind;
 mod wording;
@@ -27,11 +29,12 @@ pub use failure::ProviderFailure;
 pub use failure_kind::ProviderFailureKind;
 pub use providers::{Providers, build};
 pub use schema::ToolSchema;
+pub use side_costs::{LostCharge, SideCosts, UnusedAnswer};
 
 #[cfg(test)]
 use crate::base::config::KnownProvider;
 use crate::base::config::{ProviderId, WireFormat};
-use crate::base::model::{Assistant, Turn, json_bytes};
+use crate::base::model::{Assistant, Turn, Usage, json_bytes};
 use crate::state::access::Identity;
 use anthropic::AnthropicMessages;
 use async_trait::async_trait;
@@ -166,6 +169,22 @@ pub struct Completion {
     pub assistant: Assistant,
     /// The model that wrote the answer, as named by the provider.
     pub model: String,
+    /// The costs of the call beside those of the answer.
+    pub side: SideCosts,
+}
+
+impl Completion {
+    /// Returns the tokens of the answer and of the answer that was not used.
+    pub fn usage(&self) -> Usage {
+        let mut usage = self.assistant.usage;
+        usage += self
+            .side
+            .unused
+            .as_ref()
+            .map(|unused| unused.usage)
+            .unwrap_or_default();
+        usage
+    }
 }
 
 /// An event of an answer that is being written.

@@ -4,8 +4,9 @@
 use super::failure::ProviderFailure;
 use super::failure_kind::ProviderFailureKind;
 use super::gate::{GatePass, PROBE_INTERVAL, ProviderGate, SHARED_WAIT_MAX};
+use super::side_costs::{SideCosts, UnusedAnswer};
 use super::{Completion, EventSink, ProviderError, StreamEvent};
-use crate::base::model::{StopReason, Usage};
+use crate::base::model::StopReason;
 use async_trait::async_trait;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -100,15 +101,21 @@ pub(super) async fn call_with_retries(
         broken: 0,
         elapsed: Duration::ZERO,
     };
-    let mut wasted: Option<Usage> = None;
+    let mut side = SideCosts::default();
     let mut was_limited = false;
     loop {
-        let pass = wait_for_gate(gate, begun, sink).await?;
+        let pass = match wait_for_gate(gate, begun, sink).await {
+            Ok(pass) => pass,
+            Err(failure) => return Err(ProviderError::Failed(ProviderFailure { side, ..failure })),
+        };
         attempts.made += 1;
-        let failure = match ask.attempt(sink).await {
-            Ok(completion) if is_empty(&completion) && wasted.is_none() => {
+        let mut failure = match ask.attempt(sink).await {
+            Ok(completion) if is_empty(&completion) && side.unused.is_none() => {
                 gate.record_answer(pass);
-                wasted = Some(completion.assistant.usage);
+                side.unused = Some(UnusedAnswer {
+                    model: completion.model,
+                    usage: completion.assistant.usage,
+                });
                 sink(StreamEvent::Retrying {
                     why: "the answer was empty".to_owned(),
                     wait: Duration::ZERO,
@@ -117,11 +124,12 @@ pub(super) async fn call_with_retries(
             }
             Ok(mut completion) => {
                 gate.record_answer(pass);
-                completion.assistant.usage += wasted.unwrap_or_default();
+                completion.side = side;
                 return Ok(completion);
             }
             Err(failure) => failure,
         };
+        side.lost = side.lost.or(failure.side.lost);
         attempts.broken += u32::from(failure.kind.is_mid_answer());
         attempts.elapsed = begun.elapsed();
         let decision = decide(&failure, attempts, attempts_max, jitter(seed, attempts.made));
@@ -136,6 +144,7 @@ pub(super) async fn call_with_retries(
             was_limited = true;
         }
         let RetryDecision::Wait(wait) = decision else {
+            failure.side = side;
             return Err(ProviderError::Failed(failure));
         };
         sink(StreamEvent::Retrying {
@@ -151,7 +160,7 @@ async fn wait_for_gate(
     gate: &ProviderGate,
     begun: Instant,
     sink: EventSink<'_>,
-) -> Result<GatePass, ProviderError> {
+) -> Result<GatePass, ProviderFailure> {
     let give_up = begun + RETRY_TIME_MAX;
     let closed = gate.closed_until();
     if let Some((kind, opens)) = closed
@@ -166,10 +175,7 @@ async fn wait_for_gate(
     let waited = tokio::time::timeout_at(give_up, gate.acquire()).await;
     waited.map_err(|_| {
         let kind = gate.closed_until().or(closed).map(|(kind, _)| kind);
-        ProviderError::Failed(ProviderFailure::new(
-            kind.unwrap_or(ProviderFailureKind::RateLimiting),
-            "",
-        ))
+        ProviderFailure::new(kind.unwrap_or(ProviderFailureKind::RateLimiting), "")
     })
 }
 

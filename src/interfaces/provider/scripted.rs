@@ -1,8 +1,8 @@
 //! A provider with scripted answers, for tests of its callers.
 
 use super::{
-    Completion, EventSink, Provider, ProviderError, ProviderFailure, ProviderFailureKind, StreamEvent,
-    TurnRequest,
+    Completion, EventSink, Provider, ProviderError, ProviderFailure, ProviderFailureKind, SideCosts,
+    StreamEvent, TurnRequest,
 };
 use crate::base::model::{Assistant, ContentBlock, StopReason, ToolCall, Turn, Usage};
 use async_trait::async_trait;
@@ -79,6 +79,7 @@ fn completion(blocks: Vec<ContentBlock>, stop: StopReason) -> Completion {
             usage,
         },
         model: "scripted-1".to_owned(),
+        side: SideCosts::default(),
     }
 }
 

@@ -1,15 +1,15 @@
 //! Fixtures of the loop's tests: a workspace on a real repository of two files, slow tools, and a journal that can
 //! fail.
 
-use crate::base::model::{Effect, History, Limits, OutputNumber, Secret, Step, Usage};
+use crate::base::model::{Effect, History, Limits, OutputNumber, Secret, Step};
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextStrategy, strategy};
 use crate::engine::agent::{
-    CallPermission, CallSize, EarlierAttempts, Journal, Postconditions, StepRecord, TurnContext, TurnEvent,
-    TurnOutcome, VerdictRule, run_turn,
+    CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
+    StepRecord, TurnContext, TurnEvent, TurnOutcome, VerdictRule, run_turn,
 };
-use crate::interfaces::provider::ToolSpec;
 use crate::interfaces::provider::scripted::ScriptedProvider;
+use crate::interfaces::provider::{LostCharge, ToolSpec};
 use crate::interfaces::tool::{self, Context, MemoryOutputs, Outputs, Tool, ToolError, Toolbox};
 use crate::rendering::change_checks::CheckOutcome;
 use crate::rendering::compare::CompareProgress;
@@ -64,6 +64,8 @@ pub(super) struct TurnRun {
     pub(super) reserved: Vec<CallSize>,
     /// The number of reserved calls that failed.
     pub(super) failed_calls: usize,
+    /// The number of calls that may have cost more than what was recorded.
+    pub(super) lost_calls: usize,
     /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
 }
@@ -201,6 +203,7 @@ impl TurnFixture {
             steps: journal.steps,
             reserved: journal.reserved,
             failed_calls: journal.failed_calls,
+            lost_calls: journal.lost_calls,
             discarded_tokens: journal.discarded_tokens,
         }
     }
@@ -250,6 +253,8 @@ pub(super) struct MemoryJournal {
     /// The number of calls that the budget covers; `None` without a budget.
     pub(super) calls_allowed: Option<usize>,
     pub(super) failed_calls: usize,
+    /// The number of calls that may have cost more than what was recorded.
+    pub(super) lost_calls: usize,
     /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
     /// The index, from 0, of the step that cannot be written.
@@ -258,6 +263,15 @@ pub(super) struct MemoryJournal {
     pub(super) never_begins: bool,
     /// The whole texts of shortened results.
     pub(super) outputs: Arc<MemoryOutputs>,
+}
+
+impl MemoryJournal {
+    fn note(&mut self, losses: &CallLosses<'_>) {
+        let discarded = losses.discarded.iter();
+        self.discarded_tokens
+            .extend(discarded.map(|answer| answer.usage.output));
+        self.lost_calls += usize::from(losses.lost == LostCharge::Possible);
+    }
 }
 
 #[async_trait]
@@ -272,18 +286,20 @@ impl Journal for MemoryJournal {
         })
     }
 
-    async fn call_failed(&mut self) -> anyhow::Result<()> {
+    async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
         self.failed_calls += 1;
+        self.note(losses);
         Ok(())
     }
 
-    async fn answer_received(&mut self) -> anyhow::Result<()> {
+    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.note(losses);
         anyhow::ensure!(!self.never_begins, "there is no such turn");
         Ok(())
     }
 
-    async fn answer_discarded(&mut self, usage: Usage, _model: &str) -> anyhow::Result<()> {
-        self.discarded_tokens.push(usage.output);
+    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+        self.discarded_tokens.push(answer.usage.output);
         Ok(())
     }
 

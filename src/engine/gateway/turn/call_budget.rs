@@ -1,18 +1,21 @@
 //! The budgets of one turn: the bounds that its model calls must keep, and the reservation of the running call.
 
 use super::{ClaimedMessage, OpenedTurn};
+use crate::base::config::Config;
 use crate::base::model::{
     Attendance, BudgetBound, BudgetRefusal, BudgetScope, ModelPrice, Money, Spending, Usage,
 };
-use crate::engine::agent::CallSize;
+use crate::engine::agent::{AnsweringModel, CallSize};
 use crate::engine::gateway::parts::Parts;
 use crate::state::store::{BudgetSubject, Claim, ReservationId, Store, StoreError};
 use jiff::Timestamp;
+use std::sync::Arc;
 
 pub(super) struct CallBudget {
     bounds: Vec<(BudgetScope, BudgetBound)>,
     subject: BudgetSubject,
     price: Option<ModelPrice>,
+    config: Arc<Config>,
     /// The reservation of the running call.
     pub(super) reservation: Option<ReservationId>,
     /// The budget that did not cover the last call.
@@ -39,14 +42,16 @@ impl CallBudget {
                 user: (!is_hook).then(|| opened.identity.user()),
             },
             price: parts.config.model_facts(provider, model).price,
+            config: Arc::clone(&parts.config),
             reservation: None,
             refusal: None,
         }
     }
 
     /// Returns what a call did cost; `None` if the prices of the model are not known.
-    pub(super) fn money(&self, usage: Usage) -> Option<Money> {
-        self.price.map(|price| price.cost(usage))
+    pub(super) fn money(&self, model: AnsweringModel<'_>, usage: Usage) -> Option<Money> {
+        let price = self.config.model_facts(model.provider, model.name).price;
+        price.map(|price| price.cost(usage))
     }
 
     /// Reserves a call, or returns the budget that does not cover it. Without budgets nothing is stored.

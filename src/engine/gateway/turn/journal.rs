@@ -5,8 +5,11 @@ use super::recording::TurnRecording;
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::model::{BudgetRefusal, Step, TurnId, Usage};
 use crate::crash_point;
-use crate::engine::agent::{CallPermission, CallSize, Journal, StepRecord};
+use crate::engine::agent::{
+    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord,
+};
 use crate::engine::gateway::parts::Parts;
+use crate::interfaces::provider::LostCharge;
 use crate::state::recording;
 use crate::state::store::{BudgetSubject, Claim, Cost, StepEffects, Store};
 use crate::state::workspace::Overlay;
@@ -41,7 +44,6 @@ pub(super) struct TurnJournal {
     start: Option<TurnStartReceiver>,
     recorded: Option<RecordedTurn>,
     overlay: Arc<Overlay>,
-    provider: String,
     budget: CallBudget,
     now: fn() -> Timestamp,
 }
@@ -61,26 +63,58 @@ impl TurnJournal {
             start: Some(beginning),
             recorded: None,
             overlay: Arc::clone(&opened.overlay),
-            provider: provider.to_owned(),
             budget: CallBudget::new(parts, assigned, opened, (provider, model)),
             now: parts.now,
         }
     }
 
     /// Returns the cost of an answer. It replaces the reservation of its call.
-    fn cost(&mut self, usage: Usage, model: &str) -> Cost {
+    fn cost(&mut self, usage: Usage, model: AnsweringModel<'_>) -> Cost {
         Cost {
-            provider: self.provider.clone(),
-            model: model.to_owned(),
-            usage,
-            money: self.budget.money(usage),
             reservation: self.budget.reservation.take(),
+            ..self.side_cost(usage, model)
+        }
+    }
+
+    /// Returns the cost of an answer, beside which the reservation of its call stays.
+    fn side_cost(&self, usage: Usage, model: AnsweringModel<'_>) -> Cost {
+        Cost {
+            provider: model.provider.to_owned(),
+            model: model.reported.to_owned(),
+            usage,
+            money: self.budget.money(model, usage),
+            reservation: None,
+        }
+    }
+
+    /// Leaves the reservation of the call if answers were lost: nobody knows what they did cost. Nothing ends it then,
+    /// so it counts in full, like that of a call whose process ended.
+    fn keep_lost(&mut self, lost: LostCharge) {
+        if lost == LostCharge::Possible {
+            self.budget.reservation = None;
         }
     }
 
     /// Returns the budget that ended the turn, and whose it is.
     pub(super) fn budget_refusal(&self) -> Option<(BudgetSubject, BudgetRefusal)> {
         Some((self.budget.subject(), self.budget.refusal?))
+    }
+
+    async fn record_cost(&mut self, cost: Cost) -> anyhow::Result<()> {
+        let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
+        let RecordedTurn { turn, .. } = self.wait_recorded().await?;
+        store.record_cost(&claim, *turn, &cost, at).await?;
+        Ok(())
+    }
+
+    /// Records what a call did cost beside its answer. The reservation stays until the call itself is recorded.
+    async fn record_losses(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        for answer in &losses.discarded {
+            let cost = self.side_cost(answer.usage, answer.model);
+            self.record_cost(cost).await?;
+        }
+        self.keep_lost(losses.lost);
+        Ok(())
     }
 
     /// Waits until the turn is stored, and returns it.
@@ -104,24 +138,22 @@ impl Journal for TurnJournal {
         )
     }
 
-    async fn call_failed(&mut self) -> anyhow::Result<()> {
+    async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.record_losses(losses).await?;
         if let Some(reservation) = self.budget.reservation.take() {
             self.store.release_call(&self.claim, reservation).await?;
         }
         Ok(())
     }
 
-    async fn answer_received(&mut self) -> anyhow::Result<()> {
+    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
         self.wait_recorded().await?;
-        Ok(())
+        self.record_losses(losses).await
     }
 
-    async fn answer_discarded(&mut self, usage: Usage, model: &str) -> anyhow::Result<()> {
-        let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
-        let cost = self.cost(usage, model);
-        let RecordedTurn { turn, .. } = self.wait_recorded().await?;
-        store.record_cost(&claim, *turn, &cost, at).await?;
-        Ok(())
+    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+        let cost = self.cost(answer.usage, answer.model);
+        self.record_cost(cost).await
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
@@ -149,7 +181,7 @@ impl Journal for TurnJournal {
         store.record_step(&claim, *turn, step, &cost, effects, at).await?;
         crash_point::after("B17");
         recording
-            .append(recording::RecordedEvent::from_step(step, model))
+            .append(recording::RecordedEvent::from_step(step, model.reported))
             .await;
         Ok(())
     }

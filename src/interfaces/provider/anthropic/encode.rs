@@ -5,6 +5,7 @@ use crate::base::model::{Assistant, ContentBlock, Step, ToolCall, ToolResult};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
 use crate::interfaces::provider::codec::AnswerMode;
+use crate::interfaces::provider::own_blocks::own_blocks;
 use crate::interfaces::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -126,7 +127,7 @@ fn messages<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
         let said = text(or_if_blank(turn.user(), NO_MESSAGE));
         add(&mut messages, Role::User, vec![said]);
         for step in turn.steps() {
-            add_step(&mut messages, &mut ids, label, step);
+            add_step(&mut messages, &mut ids, (label, request.model), step);
         }
     }
     if let Some(Message {
@@ -143,12 +144,14 @@ fn messages<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
     messages
 }
 
-fn add_step<'a>(messages: &mut Vec<Message<'a>>, ids: &mut RequestIds, label: &str, step: &'a Step) {
+fn add_step<'a>(
+    messages: &mut Vec<Message<'a>>,
+    ids: &mut RequestIds,
+    (label, model): (&str, &str),
+    step: &'a Step,
+) {
     let assistant = step.assistant();
-    let raw = assistant
-        .raw
-        .as_ref()
-        .filter(|raw| raw.provider == label && !raw.blocks.is_empty());
+    let raw = own_blocks(assistant, label, model);
     let sent: Vec<String> = match raw {
         Some(_) => assistant.calls().map(|call| ids.keep(call)).collect(),
         None => assistant.calls().map(|call| ids.assign(call)).collect(),

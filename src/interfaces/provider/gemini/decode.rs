@@ -165,14 +165,23 @@ impl GeminiAnswer {
             }
         }
         assign_ids(&mut blocks);
-        Draft {
+        let is_unexplained = matches!(
+            self.reason.as_deref(),
+            Some("OTHER" | "FINISH_REASON_UNSPECIFIED")
+        );
+        let completion = Draft {
             blocks,
             raw,
             stop,
             usage: self.usage,
             model: self.model,
         }
-        .finish(label)
+        .finish(label)?;
+        // The service stopped for a reason that it does not tell, and there is nothing to use.
+        match is_unexplained && !self.is_blocked && completion.assistant.blocks.is_empty() {
+            true => Err(DecodeError::Incomplete),
+            false => Ok(completion),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::base::model::{Assistant, ContentBlock, Step, ToolResult};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
+use crate::interfaces::provider::own_blocks::own_blocks;
 use crate::interfaces::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -116,6 +117,7 @@ enum Outcome<'a> {
 #[serde(rename_all = "camelCase")]
 struct OwnPart {
     function_call: Option<OwnCall>,
+    thought_signature: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -159,6 +161,7 @@ fn contents<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Content<'a>> {
     let is_unsigned = UNSIGNED_MODELS.iter().any(|name| request.model.starts_with(name));
     let mut writer = Writer {
         label,
+        model: request.model,
         signature: (!is_unsigned).then_some(FOREIGN_SIGNATURE),
         ids: RequestIds::new(|char| char.is_ascii_alphanumeric() || char == '_' || char == '-'),
         contents: Vec::new(),
@@ -175,6 +178,8 @@ fn contents<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Content<'a>> {
 /// The contents of a request, as far as they are written.
 struct Writer<'a, 'l> {
     label: &'l str,
+    model: &'a str,
+    /// The signature of calls that the service did not write; none for a model that does not check signatures.
     signature: Option<&'static str>,
     ids: RequestIds,
     contents: Vec<Content<'a>>,
@@ -187,8 +192,8 @@ impl<'a> Writer<'a, '_> {
 
     fn add_step(&mut self, step: &'a Step) {
         let assistant = step.assistant();
-        let raw = assistant.raw.as_ref();
-        let raw = raw.filter(|raw| raw.provider == self.label && !raw.blocks.is_empty());
+        let raw = own_blocks(assistant, self.label, self.model);
+        let raw = raw.filter(|raw| self.signature.is_none() || is_signed(&raw.blocks));
         let sent = match raw {
             Some(raw) => {
                 assistant.calls().for_each(|call| drop(self.ids.keep(call)));
@@ -244,6 +249,18 @@ impl<'a> Writer<'a, '_> {
 fn own_id(part: &RawValue) -> Option<Option<String>> {
     let part: OwnPart = serde_json::from_str(part.get()).ok()?;
     Some(part.function_call?.id)
+}
+
+/// Returns true if the first call of an answer is signed, or there is none. Newer models refuse an answer otherwise.
+fn is_signed(parts: &[Box<RawValue>]) -> bool {
+    let own = parts
+        .iter()
+        .filter_map(|part| serde_json::from_str::<OwnPart>(part.get()).ok());
+    let first = own.into_iter().find(|part| part.function_call.is_some());
+    first.is_none_or(|part| {
+        part.thought_signature
+            .is_some_and(|signature| !signature.is_empty())
+    })
 }
 
 fn text(text: &str) -> Part<'_> {

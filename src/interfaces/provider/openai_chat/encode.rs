@@ -6,6 +6,7 @@ use crate::base::model::{Assistant, Step, ToolCall, ToolResult};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
 use crate::interfaces::provider::codec::AnswerMode;
+use crate::interfaces::provider::own_blocks::own_blocks;
 use crate::interfaces::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -138,15 +139,20 @@ fn messages<'a>(provider: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
             content,
         }));
         for step in turn.steps() {
-            add_step(&mut messages, &mut ids, provider, step);
+            add_step(&mut messages, &mut ids, (provider, request.model), step);
         }
     }
     messages
 }
 
-fn add_step<'a>(messages: &mut Vec<Message<'a>>, ids: &mut RequestIds, provider: &str, step: &'a Step) {
+fn add_step<'a>(
+    messages: &mut Vec<Message<'a>>,
+    ids: &mut RequestIds,
+    (provider, model): (&str, &str),
+    step: &'a Step,
+) {
     let assistant = step.assistant();
-    let raw = assistant.raw.as_ref().filter(|raw| raw.provider == provider);
+    let raw = own_blocks(assistant, provider, model);
     let raw = raw.and_then(|raw| raw.blocks.first());
     let sent: Vec<String> = match raw {
         Some(_) => assistant.calls().map(|call| ids.keep(call)).collect(),

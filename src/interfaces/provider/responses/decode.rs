@@ -117,7 +117,7 @@ fn finish(label: &str, body: ResponseBody, done: Vec<Box<RawValue>>) -> Result<C
     for item in output {
         let read = read(&item)?;
         blocks.extend(read.blocks);
-        if read.is_refusal && stop != StopReason::MaxTokens {
+        if read.is_refusal {
             stop = StopReason::Refusal;
         }
         match (read.replay, &mut raw) {

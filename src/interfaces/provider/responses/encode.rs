@@ -5,6 +5,7 @@ use crate::base::model::{Assistant, ContentBlock, Step, ToolResult};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
 use crate::interfaces::provider::codec::AnswerMode;
+use crate::interfaces::provider::own_blocks::{is_unmarked, own_blocks};
 use crate::interfaces::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -111,36 +112,27 @@ fn reasons(model: &str) -> bool {
     model.strip_prefix('o').is_some_and(|rest| number(rest) >= 1)
 }
 
-/// Returns true for models that refuse the reasoning of another model.
-fn refuses_reasoning(model: &str) -> bool {
-    ["gpt-3", "gpt-4", "chatgpt"]
-        .iter()
-        .any(|name| model.starts_with(name))
-        || model.contains("-chat")
-}
-
 fn input<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Item<'a>> {
-    // No items have an empty label.
-    let label = if refuses_reasoning(request.model) {
-        ""
-    } else {
-        label
-    };
     let mut items = Vec::new();
     let mut ids = RequestIds::new(|char| char.is_ascii_alphanumeric() || char == '_' || char == '-');
     for turn in request.turns {
         items.push(message("user", or_if_blank(turn.user(), NO_MESSAGE)));
         for step in turn.steps() {
-            add_step(&mut items, &mut ids, label, step);
+            add_step(&mut items, &mut ids, (label, request.model), step);
         }
     }
     items
 }
 
-fn add_step<'a>(items: &mut Vec<Item<'a>>, ids: &mut RequestIds, label: &str, step: &'a Step) {
+fn add_step<'a>(
+    items: &mut Vec<Item<'a>>,
+    ids: &mut RequestIds,
+    (label, model): (&str, &str),
+    step: &'a Step,
+) {
     let assistant = step.assistant();
-    let raw = assistant.raw.as_ref();
-    let raw = raw.filter(|raw| raw.provider == label && !raw.blocks.is_empty());
+    // Items of an unknown model may contain reasoning, which a model that does not reason refuses.
+    let raw = own_blocks(assistant, label, model).filter(|raw| !is_unmarked(raw) || reasons(model));
     let sent: Vec<String> = match raw {
         Some(_) => assistant.calls().map(|call| ids.keep(call)).collect(),
         None => assistant.calls().map(|call| ids.assign(call)).collect(),

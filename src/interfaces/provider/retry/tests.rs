@@ -7,6 +7,7 @@ use crate::base::model::{Assistant, StopReason, Usage};
 use crate::interfaces::provider::failure::ProviderFailure;
 use crate::interfaces::provider::failure_kind::ProviderFailureKind;
 use crate::interfaces::provider::gate::ProviderGate;
+use crate::interfaces::provider::side_costs::{LostCharge, SideCosts, UnusedAnswer};
 use crate::interfaces::provider::{Completion, EventSink, ProviderError, StreamEvent};
 use async_trait::async_trait;
 use proptest::prelude::*;
@@ -60,6 +61,7 @@ fn answer(text: &str) -> Completion {
     Completion {
         assistant,
         model: "m".into(),
+        side: SideCosts::default(),
     }
 }
 
@@ -256,7 +258,57 @@ async fn an_empty_answer_is_asked_for_once_more_and_paid_for_twice() {
             cache_read: 0,
             cache_write: 0,
         };
-        assert_eq!((completion.assistant.usage, scripted.asked().len()), (usage, 2));
+        assert_eq!((completion.usage(), scripted.asked().len()), (usage, 2));
+        // The two are counted apart, because the size of a request is measured by the usage of one answer.
+        assert_eq!(
+            (completion.assistant.usage, completion.side),
+            (one(), paid(LostCharge::None))
+        );
+    }
+}
+
+/// Returns the usage of [`answer`].
+fn one() -> Usage {
+    Usage {
+        input: 10,
+        output: 1,
+        cache_read: 0,
+        cache_write: 0,
+    }
+}
+
+/// Returns the costs beside an answer after an empty one.
+fn paid(lost: LostCharge) -> SideCosts {
+    let unused = UnusedAnswer {
+        model: "m".to_owned(),
+        usage: one(),
+    };
+    SideCosts {
+        unused: Some(unused),
+        lost,
+    }
+}
+
+/// R12, T92
+#[tokio::test(start_paused = true)]
+async fn what_an_unused_answer_and_lost_ones_cost_is_never_forgotten() {
+    let fails = |kind| Err(failed(kind, None));
+    let refused = || fails(ProviderFailureKind::Refused);
+    for (second, lost) in [
+        (ProviderFailureKind::Silent, LostCharge::Possible),
+        (ProviderFailureKind::Broken, LostCharge::Possible),
+        (ProviderFailureKind::Overloaded, LostCharge::None),
+        (ProviderFailureKind::Unreached, LostCharge::None),
+    ] {
+        let scripted = Scripted::new([Ok(answer("")), fails(second), Ok(answer("hi"))]);
+        let outcome = call_with_retries(&scripted, &ProviderGate::default(), 5, 1, &mut |_| ()).await;
+        assert_eq!(outcome.expect("answer").side, paid(lost), "{second:?}");
+        let scripted = Scripted::new([Ok(answer("")), fails(second), refused()]);
+        let outcome = call_with_retries(&scripted, &ProviderGate::default(), 5, 1, &mut |_| ()).await;
+        let Err(ProviderError::Failed(failure)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(failure.side, paid(lost), "{second:?}");
     }
 }
 

@@ -111,6 +111,24 @@ async fn the_real_cost_replaces_the_reservation_in_one_transaction() {
     assert!(reserve(&store, &running, budget, spending(1, 90)).await.is_ok());
 }
 
+/// T92
+#[tokio::test]
+async fn a_lost_answer_counts_in_full_beside_the_answer_that_followed() {
+    let (_directory, store) = fresh();
+    let user = admit(&store, "U1").await;
+    let running = running(&store, "U1", user, 1).await;
+    let budget = (PERSON_DAY, cents(200));
+    // The first attempt was lost, and the second one answered: the cost leaves the reservation.
+    reserve(&store, &running, budget, spending(1, 90)).await.unwrap();
+    let (step, cost) = (answer("a"), paid(10, None));
+    let recorded = store.record_step(&running.claim, running.turn, &step, &cost, None, at(6));
+    recorded.await.unwrap();
+    let state = store.budget_states(running.subject, vec![budget], at(7));
+    assert_eq!(state.await.unwrap()[0].spent, spending(12, 100));
+    assert!(reserve(&store, &running, budget, spending(1, 101)).await.is_err());
+    assert!(reserve(&store, &running, budget, spending(1, 100)).await.is_ok());
+}
+
 #[tokio::test]
 async fn a_call_whose_process_ended_counts_in_full() {
     let (directory, store) = fresh();

@@ -118,6 +118,20 @@ fn each_reason_for_the_end_of_a_gemini_answer_has_its_meaning() {
         outcome("MISSING_THOUGHT_SIGNATURE"),
         Err(DecodeError::Reported { status: 400, .. })
     ));
+    // The service tells no reason, and there is nothing to use.
+    for reason in ["OTHER", "FINISH_REASON_UNSPECIFIED"] {
+        for parts in [&[][..], &[json!({"text": " \n"})]] {
+            for answer in both(&of_parts("model", parts, reason)) {
+                assert_eq!(answer.err(), Some(DecodeError::Incomplete), "{reason}");
+            }
+        }
+    }
+    for answer in both(&of_parts("model", &[], "STOP")) {
+        assert_eq!(
+            answer.expect("an empty answer").assistant.stop,
+            StopReason::EndTurn
+        );
+    }
     let blocked =
         json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 7}});
     for answer in both(&[blocked.to_string(), format!("data: {blocked}\n\n")]) {

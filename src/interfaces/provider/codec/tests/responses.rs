@@ -116,10 +116,15 @@ fn each_end_of_a_responses_answer_has_its_meaning() {
     let refused = Ok((StopReason::Refusal, vec![text("hi")]));
     assert_eq!(outcome("incomplete", "content_filter".into(), &items), refused);
     let refusal = [said("refusal", "I cannot."), called("a", "{}")];
-    assert_eq!(
-        outcome("completed", Value::Null, &refusal),
-        Ok((StopReason::Refusal, vec![text("I cannot.")]))
-    );
+    for (status, reason) in [
+        ("completed", Value::Null),
+        ("incomplete", "max_output_tokens".into()),
+    ] {
+        assert_eq!(
+            outcome(status, reason, &refusal),
+            Ok((StopReason::Refusal, vec![text("I cannot.")]))
+        );
+    }
     assert_eq!(
         outcome("completed", Value::Null, &[]),
         Ok((StopReason::EndTurn, vec![]))
