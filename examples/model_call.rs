@@ -12,7 +12,7 @@
 use drydock::base::config::{AnswerMode, Config, ConfigSources};
 use drydock::base::http_client::api_client;
 use drydock::base::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage};
-use drydock::interfaces::provider::{self, Completion, ToolSpec, TurnRequest};
+use drydock::interfaces::provider::{self, Completion, Patience, ToolSpec, TurnRequest};
 use drydock::state::access::Access;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -118,6 +118,7 @@ async fn answer(call: &ModelCall) -> anyhow::Result<Result<Completion, String>> 
         tools: &tools,
         turns: history.turns(),
         answer_tokens_max: call.answer_tokens_max,
+        patience: Patience::Full,
     };
     let answer = provider
         .turn(request, &mut |_| (), &CancellationToken::new())
@@ -178,6 +179,6 @@ fn printed(completion: &Completion) -> Value {
         calls.map(|call| json!({"id": call.id, "name": call.name, "arguments": call.arguments.text()}));
     json!({
         "text": assistant.text(), "calls": calls.collect::<Vec<_>>(), "stop": format!("{:?}", assistant.stop),
-        "usage": assistant.usage, "model": completion.model,
+        "usage": completion.usage(), "model": completion.model,
     })
 }

@@ -414,8 +414,12 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
             let cost = terminal
                 .cost()
                 .map_or_else(String::new, |cost| format!("; {cost}"));
+            let by = match terminal.answered_by() {
+                by if by == terminal.model() => String::new(),
+                by => format!("; {by} answered last"),
+            };
             output.line(&format!(
-                "{} tokens: {} in, {} out, {} read from and {} written to the cache{cost}",
+                "{} tokens: {} in, {} out, {} read from and {} written to the cache{cost}{by}",
                 usage.total(),
                 usage.input,
                 usage.output,

@@ -6,7 +6,7 @@ use super::{CliError, Global};
 use crate::base::config::{Config, ModelFacts, ProviderSettings, usual_model};
 use crate::base::http_client;
 use crate::base::model::{History, ModelPrice, TokenPrice, group_thousands, pluralize};
-use crate::interfaces::provider::{self, Completion, Providers, TurnRequest};
+use crate::interfaces::provider::{self, Completion, Patience, Providers, TurnRequest};
 use crate::state::access::Access;
 use clap::Args;
 use serde_json::{Value, json};
@@ -20,8 +20,9 @@ Examples:
   drydock models --config drydock.toml --json
 
 It lists every provider with a section or a key. Prices are US dollars for a million tokens; `*`
-marks the default model. [models] in the configuration file adds models and replaces their facts.
---check asks each provider once, with a request of a few tokens and a wait of at most 30 s.
+marks the default model, and a number its fallbacks in order. [models] in the configuration file
+adds models and replaces their facts. --check asks each provider once, and each model that may
+answer, with a request of a few tokens and a wait of at most 30 s.
 
 Exit codes: 0 all providers answered, or none was asked; 1 a provider did not answer; 78 wrong
 configuration.";
@@ -80,7 +81,8 @@ struct ListedModel {
     /// The name without the provider; none if no model of the provider is known.
     model: Option<String>,
     wire: &'static str,
-    is_default: bool,
+    /// The place among the models that may answer: 0 for the default model, then its fallbacks.
+    place: Option<usize>,
     facts: ModelFacts,
 }
 
@@ -94,10 +96,11 @@ impl ListedModel {
 fn listed(config: &Config) -> Vec<ListedModel> {
     let mut listed = Vec::new();
     for (provider, settings) in &config.providers {
-        let default = default_of(config, provider);
+        let chosen = chosen_of(config, provider);
         let mut models = config.models.models_of(provider);
-        models.extend(default.filter(|default| !models.contains(default)));
+        models.extend(&chosen);
         models.sort_unstable();
+        models.dedup();
         let models: Vec<Option<&str>> = match models.as_slice() {
             [] => vec![None],
             models => models.iter().copied().map(Some).collect(),
@@ -106,17 +109,24 @@ fn listed(config: &Config) -> Vec<ListedModel> {
             provider: provider.clone(),
             model: model.map(str::to_owned),
             wire: settings.wire.word(),
-            is_default: model.is_some() && model == default,
+            place: model.and_then(|model| place(config, provider, model)),
             facts: config.model_facts(provider, model.unwrap_or_default()),
         }));
     }
     listed
 }
 
-/// Returns the default model, if it is of this provider.
-fn default_of<'a>(config: &'a Config, provider: &str) -> Option<&'a str> {
-    let (of, model) = config.model.default.split_once('/')?;
-    (of == provider).then_some(model)
+/// Returns the place of a model among those that may answer.
+fn place(config: &Config, provider: &str, model: &str) -> Option<usize> {
+    let is_it = |name: &str| name.split_once('/') == Some((provider, model));
+    config.model.in_order().position(is_it)
+}
+
+/// Returns the models of a provider that may answer, in order.
+fn chosen_of<'a>(config: &'a Config, provider: &str) -> Vec<&'a str> {
+    let models = config.model.in_order().filter_map(|name| name.split_once('/'));
+    let own = models.filter(|(of, _)| *of == provider);
+    own.map(|(_, model)| model).collect()
 }
 
 fn print_models(listed: &[ListedModel], output: &Output) {
@@ -127,7 +137,11 @@ fn print_models(listed: &[ListedModel], output: &Output) {
                 |tokens: Option<u32>| tokens.map_or("-".to_owned(), |tokens| group_thousands(tokens.into()));
             let price = listed.facts.price.as_ref();
             let mut row = vec![
-                format!("{}{}", listed.name(), if listed.is_default { " *" } else { "" }),
+                match listed.place {
+                    None => listed.name(),
+                    Some(0) => format!("{} *", listed.name()),
+                    Some(place) => format!("{} {place}", listed.name()),
+                },
                 listed.wire.to_owned(),
                 tokens(listed.facts.context_tokens),
                 tokens(listed.facts.answer_tokens_max),
@@ -197,18 +211,26 @@ async fn check_all(config: &Config) -> Result<Vec<ProviderCheck>, CliError> {
     let settings = config.providers.iter();
     let settings = settings.map(|(name, settings)| (name.clone(), bounded(settings)));
     let providers = provider::build(&settings.collect(), client, config.model.answer_mode);
-    let checks = config
-        .providers
-        .keys()
-        .map(|provider| check(config, &providers, provider));
+    let providers = &providers;
+    let checks = config.providers.keys().flat_map(|provider| {
+        let models = checked_models(config, provider).into_iter();
+        models.map(move |model| check(providers, provider, model))
+    });
     Ok(futures_util::future::join_all(checks).await)
 }
 
-async fn check(config: &Config, providers: &Providers, provider: &str) -> ProviderCheck {
+/// Returns the models of a provider that are asked: those that may answer, or else one that is known; `None` if no model
+/// is known.
+fn checked_models<'a>(config: &'a Config, provider: &str) -> Vec<Option<&'a str>> {
+    let chosen = chosen_of(config, provider);
     let known = || config.models.models_of(provider).first().copied();
-    let model = default_of(config, provider)
-        .or_else(|| usual_model(provider))
-        .or_else(known);
+    match chosen.is_empty() {
+        true => vec![usual_model(provider).or_else(known)],
+        false => chosen.into_iter().map(Some).collect(),
+    }
+}
+
+async fn check(providers: &Providers, provider: &str, model: Option<&str>) -> ProviderCheck {
     let outcome = match model {
         Some(model) => ask(providers, provider, model).await,
         None => Err(format!(
@@ -234,6 +256,7 @@ async fn ask(providers: &Providers, provider: &str, model: &str) -> Result<(Stri
         tools: &[],
         turns: history.turns(),
         answer_tokens_max: CHECK_TOKENS_MAX,
+        patience: Patience::Full,
     };
     let cancel = CancellationToken::new();
     let mut sink = |_| ();
@@ -269,7 +292,7 @@ fn as_json(config: &Config, listed: &[ListedModel], checks: Option<&[ProviderChe
         let [input, output, cache_read, cache_write] =
             prices(price).map(|price| price.map(|price| price.of_a_million().nano_dollars()));
         json!({
-            "model": listed.name(), "wire": listed.wire, "default": listed.is_default,
+            "model": listed.name(), "wire": listed.wire, "default": listed.place == Some(0),
             "context_tokens": listed.facts.context_tokens, "answer_tokens_max": listed.facts.answer_tokens_max,
             "price_nano_dollars_per_million_tokens": price.map(|_| json!({
                 "input": input, "output": output, "cache_read": cache_read, "cache_write": cache_write,
@@ -277,7 +300,7 @@ fn as_json(config: &Config, listed: &[ListedModel], checks: Option<&[ProviderChe
             "price_as_of": price.and_then(|price| price.as_of).map(|date| date.to_string()),
         })
     });
-    let mut value = json!({"default": config.model.default, "models": models.collect::<Vec<_>>()});
+    let mut value = json!({"default": config.model.default, "fallbacks": config.model.fallbacks, "models": models.collect::<Vec<_>>()});
     if let Some(checks) = checks {
         let checks = checks.iter().map(|check| {
             json!({

@@ -58,6 +58,23 @@ fn a_session_can_use_another_model() {
     assert_eq!(asked[2].messages.len(), 5);
 }
 
+/// The key of a model that is chosen later is fetched then.
+#[test]
+fn the_key_of_a_model_that_is_chosen_later_is_redacted_as_well() {
+    let key = ("HOUSE_API_KEY", "kept-to-ourselves-4711");
+    let model = BlockingModel::start(queue([says(format!("The key is {}.", key.1))]));
+    let house = format!("providers.house.base_url={}/v1", model.url());
+    let ended = shell()
+        .set(key.0, key.1)
+        .run_with_input(&["chat", "--set", &house], "/model house/qwen3\nwhich key?\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!format!("{ended:?}").contains(key.1), "{ended:?}");
+    assert!(
+        ended.out.starts_with("house/qwen3\nThe key is ⟦secret:"),
+        "{ended:?}"
+    );
+}
+
 /// A failed request is continued after its finished steps, which are not paid again.
 #[test]
 fn a_failed_request_is_continued_after_its_finished_steps() {

@@ -57,6 +57,7 @@ mod docs;
 mod environments;
 mod evaluation;
 mod failures;
+mod fallbacks;
 mod fairness;
 mod release_build;
 mod hooks;

@@ -2,6 +2,7 @@
 
 use crate::base::config::model_facts::ModelTable;
 use crate::base::config::reader::SettingsReader;
+use crate::base::config::settings::ModelSettings;
 use crate::base::model::{BudgetBound, Budgets, Money};
 use crate::base::webhook::PostTo;
 
@@ -23,9 +24,15 @@ const MONEY_KEYS: [&str; 5] = [
     "budgets.day_cents_max",
 ];
 
-/// Reads the budgets. `model` is the default model, as `provider/model`.
-pub(super) fn budgets(reader: &mut SettingsReader<'_>, models: &ModelTable, model: &str) -> BudgetSettings {
-    check_prices(reader, models, model);
+/// Reads the budgets of the chosen models.
+pub(super) fn budgets(
+    reader: &mut SettingsReader<'_>,
+    models: &ModelTable,
+    chosen: &ModelSettings,
+) -> BudgetSettings {
+    for model in chosen.in_order() {
+        check_prices(reader, models, model);
+    }
     let [turn, unattended, conversation, person_day, day] = MONEY_KEYS.map(|key| money(reader, key));
     BudgetSettings {
         bounds: Budgets {

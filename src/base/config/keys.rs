@@ -151,6 +151,8 @@ const SERVER_AND_DATA: &[ConfigKey] = &[
                                                                                                   as provider/model"),
     key("model.provider", ValueKind::Text, UnsetRule::Absent, "the provider; without model.default, its default \
                                                                model is used"),
+    key("model.fallbacks", ValueKind::List, UnsetRule::Default("[]"), "the models that answer if the default model does \
+                                                                      not, in order"),
     key("model.stream", ValueKind::Boolean, UnsetRule::Default("true"), "requests streamed answers, to detect a \
                                                                          stalled answer early"),
 

@@ -20,14 +20,19 @@ impl Config {
         let mut reader = SettingsReader::new(&sources);
         let model = model_choice::for_server(&mut reader);
         let mut used = reader.names("providers");
-        used.extend(model_choice::provider_of(&model.default).map(str::to_owned));
+        used.extend(
+            model
+                .in_order()
+                .filter_map(model_choice::provider_of)
+                .map(str::to_owned),
+        );
         let models = model_facts::model_table(&mut reader);
         let mut config = Self {
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),
             providers: models::providers(&mut reader, &used),
-            budgets: budgets::budgets(&mut reader, &models, &model.default),
+            budgets: budgets::budgets(&mut reader, &models, &model),
             models,
             model,
             repositories: repositories::repositories(&mut reader),
@@ -67,14 +72,19 @@ impl Config {
         let mut reader = SettingsReader::new(sources);
         let model = model_choice::for_terminal(&mut reader);
         let mut used = others(&reader);
-        used.extend(model_choice::provider_of(&model.default).map(str::to_owned));
+        used.extend(
+            model
+                .in_order()
+                .filter_map(model_choice::provider_of)
+                .map(str::to_owned),
+        );
         let models = model_facts::model_table(&mut reader);
         let mut config = Self {
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),
             providers: models::providers(&mut reader, &used),
-            budgets: budgets::budgets(&mut reader, &models, &model.default),
+            budgets: budgets::budgets(&mut reader, &models, &model),
             models,
             model,
             repositories: BTreeMap::new(),

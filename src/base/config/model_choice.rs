@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 
 const DEFAULT: &str = "model.default";
 const PROVIDER: &str = "model.provider";
+pub(super) const FALLBACKS: &str = "model.fallbacks";
+/// The maximum number of fallback models.
+const FALLBACKS_MAX: usize = 4;
 
 /// Returns the provider of `provider/model`.
 pub(super) fn provider_of(model: &str) -> Option<&str> {
@@ -21,7 +24,7 @@ pub(super) fn for_server(reader: &mut SettingsReader<'_>) -> ModelSettings {
         true => chosen(reader),
         false => reader.text(DEFAULT),
     };
-    settings(reader, default)
+    settings(reader, default, ListedDefault::Problem)
 }
 
 /// Returns the model of a terminal session: the configured one, or that of the provider whose key is present.
@@ -30,17 +33,69 @@ pub(super) fn for_terminal(reader: &mut SettingsReader<'_>) -> ModelSettings {
         true => chosen(reader),
         false => usual(reader),
     };
-    settings(reader, default)
+    settings(reader, default, ListedDefault::LeftOut)
 }
 
-fn settings(reader: &mut SettingsReader<'_>, default: Option<String>) -> ModelSettings {
+/// The handling of a fallback that the same layer makes the default model.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ListedDefault {
+    /// It is a mistake.
+    Problem,
+    /// It is left out: a person has chosen it for a session.
+    LeftOut,
+}
+
+fn settings(
+    reader: &mut SettingsReader<'_>,
+    default: Option<String>,
+    listed_default: ListedDefault,
+) -> ModelSettings {
+    let default = default.unwrap_or_default();
     ModelSettings {
-        default: default.unwrap_or_default(),
+        fallbacks: fallbacks(reader, &default, listed_default),
+        default,
         answer_mode: match reader.boolean("model.stream") {
             true => AnswerMode::Streamed,
             false => AnswerMode::Whole,
         },
     }
+}
+
+/// Returns the fallback models as `provider/model`, in order. If another layer makes one of them the default model, the
+/// rest remains.
+fn fallbacks(reader: &mut SettingsReader<'_>, default: &str, listed_default: ListedDefault) -> Vec<String> {
+    let listed = reader.list(FALLBACKS);
+    if listed.len() > FALLBACKS_MAX {
+        reader.problem(FALLBACKS, format!("has more than {FALLBACKS_MAX} models"));
+    }
+    let of_default = reader.layer(DEFAULT).max(reader.layer(PROVIDER));
+    let is_mistake = listed_default == ListedDefault::Problem && reader.layer(FALLBACKS) == of_default;
+    let configured = reader.names("providers");
+    let choice = Choice {
+        model: None,
+        provider: None,
+        configured: &configured,
+    };
+    let mut models: Vec<String> = Vec::new();
+    for name in listed {
+        let model = choice
+            .check_shape(&name)
+            .and_then(|()| choice.without_provider(&name));
+        let problem = match model {
+            Ok(model) if models.contains(&model) => format!("lists {model} twice"),
+            Ok(model) if model == default && is_mistake => {
+                format!("lists {model}, which is the default model; remove it here")
+            }
+            Ok(model) if model == default => continue,
+            Ok(model) => {
+                models.push(model);
+                continue;
+            }
+            Err(why) => format!("{name}: {why}"),
+        };
+        reader.problem(FALLBACKS, problem);
+    }
+    models
 }
 
 /// Returns the operator's choice as `provider/model`, with the name of a known or configured provider.

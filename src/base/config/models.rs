@@ -1,5 +1,6 @@
 //! Accounts with model providers: the built-in facts about each provider, and the operator's settings.
 
+use crate::base::config::model_choice::{FALLBACKS, provider_of};
 use crate::base::config::reader::{ConventionalSecret, SettingsReader};
 use crate::base::config::settings::ProviderSettings;
 use crate::base::model::Secret;
@@ -277,10 +278,19 @@ fn api_key(reader: &mut SettingsReader<'_>, name: &str, key_need: KeyNeed) -> Op
             let cause = ["model.provider", "model.default"]
                 .into_iter()
                 .max_by_key(|key| reader.layer(key));
-            reader.problem_because_of(cause.unwrap_or_default(), &path, why);
+            let cause = cause.filter(|_| !is_fallback(reader, name)).unwrap_or(FALLBACKS);
+            reader.problem_because_of(cause, &path, why);
             None
         }
     }
+}
+
+/// Returns true if one of the fallback models is of this provider.
+fn is_fallback(reader: &mut SettingsReader<'_>, name: &str) -> bool {
+    let fallbacks = reader.list(FALLBACKS);
+    let mut providers = fallbacks.iter().filter_map(|model| provider_of(model));
+    providers
+        .any(|provider| provider == name || known_provider(provider).is_some_and(|known| known.name == name))
 }
 
 /// Returns the variables that may hold the key of a provider: `GROQ_API_KEY` for `groq`.

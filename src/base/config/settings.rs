@@ -145,8 +145,18 @@ pub enum AnswerMode {
 pub struct ModelSettings {
     /// `default` and `provider` together, as `provider/model`; `anthropic/claude-sonnet-4-5` if neither is set.
     pub default: String,
+    /// `fallbacks`, default empty: the models that answer if the default model does not, in order, as `provider/model`.
+    pub fallbacks: Vec<String>,
     /// `stream`, by default answers are streamed.
     pub answer_mode: AnswerMode,
+}
+
+impl ModelSettings {
+    /// Returns the default model and its fallbacks, in order.
+    pub fn in_order(&self) -> impl Iterator<Item = &str> {
+        let fallbacks = self.fallbacks.iter().map(String::as_str);
+        std::iter::once(self.default.as_str()).chain(fallbacks)
+    }
 }
 
 /// `[providers.<name>]`: an account with one of the known providers, or with a service of any other name.

@@ -30,6 +30,15 @@ impl std::ops::Add for Spending {
 }
 
 impl Spending {
+    /// Returns the larger amount of tokens and of money.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.max(other.tokens),
+            money: self.money.max(other.money),
+        }
+    }
+
     /// Returns the most that a call may cost: all of its request is new to the cache, and its answer has the full
     /// length. `bytes_per_1000_tokens` is what the provider last counted. Without known prices it costs no money.
     pub fn of_call_max(

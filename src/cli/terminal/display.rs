@@ -105,6 +105,11 @@ impl TurnDisplay {
                     self.output.bordered(&self.calls.answered(name, content));
                 }
             }
+            TurnEvent::FallingBack { from, to, why } => {
+                self.words.clear();
+                self.output
+                    .styled_message(OutputStyle::Dim, &format_fallback(from, to, why));
+            }
             TurnEvent::Waiting { why, wait } => {
                 self.words.clear();
                 let text = format!("{why}, retrying in {} s", wait.as_secs().max(1));
@@ -141,6 +146,11 @@ impl TurnDisplay {
         let (style, call) = self.calls.started(name, arguments);
         self.output.styled_message(style, &call);
     }
+}
+
+/// Returns a line about a model that does not answer and the one that is asked instead.
+pub(super) fn format_fallback(from: &str, to: &str, why: &str) -> String {
+    format!("{from} does not answer: {why}; {to} goes on")
 }
 
 /// Returns a line such as `[jb_install] archive 12 of 40 MiB`.

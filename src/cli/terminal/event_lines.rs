@@ -15,6 +15,7 @@ Events, one JSON object a line with the field `event`:
   text            text: more of the answer; the pieces since `step_started` follow each other
   text_discarded  the pieces since `step_started` do not count, the step starts again
   waiting         reason, seconds
+  falling_back    from, to, reason: a model does not answer, and the next one gets the request
   tool_call       id, name, arguments, subject
   tool_progress   id, name, text
   tool_result     id, name, content, is_error
@@ -52,7 +53,9 @@ impl EventLines {
                 self.print_text(stable);
                 return;
             }
-            TurnEvent::StepStarted { .. } | TurnEvent::Waiting { .. } => self.discard(),
+            TurnEvent::StepStarted { .. } | TurnEvent::Waiting { .. } | TurnEvent::FallingBack { .. } => {
+                self.discard();
+            }
             // The text of this step is complete.
             _ => self.finish(),
         }
@@ -92,6 +95,9 @@ impl EventLines {
 fn event_value(event: &TurnEvent) -> Option<Value> {
     Some(match event {
         TurnEvent::StepStarted { step } => json!({ "event": "step_started", "step": step }),
+        TurnEvent::FallingBack { from, to, why } => {
+            json!({ "event": "falling_back", "from": from, "to": to, "reason": why })
+        }
         TurnEvent::Waiting { why, wait } => {
             json!({ "event": "waiting", "reason": why, "seconds": wait.as_secs_f64() })
         }

@@ -6,7 +6,7 @@
 //! says so. Every redraw redacts the whole text and shows its stable beginning, so no part of a secret is shown while
 //! the rest of it is on its way.
 
-use super::display::{CallFormat, Detail, format_progress};
+use super::display::{CallFormat, Detail, format_fallback, format_progress};
 use super::live_area::{LiveArea, ScreenLine, last_that_fit, screen_size};
 use super::markdown;
 use super::status_line::TurnStatus;
@@ -118,6 +118,10 @@ impl LiveTurn {
                     self.area.erase();
                     self.output.bordered(&self.calls.answered(name, content));
                 }
+            }
+            TurnEvent::FallingBack { from, to, why } => {
+                self.discard();
+                self.print(OutputStyle::Dim, &format_fallback(from, to, why));
             }
             TurnEvent::Waiting { why, wait } => {
                 self.discard();
@@ -278,6 +282,8 @@ mod tests {
             source: VerdictSource::Harness,
             answer: String::new(),
             notice: None,
+            model: "anthropic/demo".to_owned(),
+            fallback: None,
             steps: 1,
             tool_calls: 0,
             writes: WriteCounts::default(),

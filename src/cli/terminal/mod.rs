@@ -39,8 +39,8 @@ use crate::base::model::{
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextParts, FixedParts, check_room};
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
-use crate::engine::agent::{self, TurnContext, TurnOutcome, VerdictRule};
-use crate::interfaces::provider::{self, Provider};
+use crate::engine::agent::{self, ModelChain, TurnContext, TurnOutcome, VerdictRule};
+use crate::interfaces::provider;
 use crate::interfaces::tool::{self, MemoryOutputs, Outputs, ToolServices, Toolbox};
 use crate::rendering::compare::BrokenEnvironment;
 use crate::rendering::inspect::{InspectAnswer, InspectError, Inspector, Question};
@@ -105,8 +105,9 @@ impl TerminalOptions {
 /// A conversation in a terminal.
 pub(super) struct Terminal {
     config: Config,
-    provider: Arc<dyn Provider>,
-    model: String,
+    models: ModelChain,
+    // The model that answered last, as `provider/model`.
+    answered_by: Option<String>,
     identity: Identity,
     workspace: Workspace,
     directory: Arc<Directory>,
@@ -193,9 +194,7 @@ impl Terminal {
         };
         let comparer = Arc::clone(&services.comparer);
         let providers = provider::build(&config.providers, client, config.model.answer_mode);
-        let (provider, model) = providers
-            .resolve(&config.model.default)
-            .map_err(CliError::config)?;
+        let models = ModelChain::resolve(&config, &providers).map_err(CliError::config)?;
         let toolbox = Toolbox::new(tool::all(&services)).map_err(CliError::failed)?;
         check_room(&config, toolbox.specs()).map_err(CliError::config)?;
         let system = system(&repository, &directory, Role::Editor)?;
@@ -223,8 +222,8 @@ impl Terminal {
             },
         };
         Ok(Self {
-            provider,
-            model,
+            models,
+            answered_by: None,
             identity: Access::terminal_identity("you"),
             checking: ChangeChecker {
                 workspace: workspace.clone(),
@@ -333,11 +332,10 @@ impl Terminal {
         });
         let before = self.changes()?;
         self.checking.forget();
+        let models = self.models.models();
         let cx = TurnContext {
             identity: &self.identity,
-            provider: self.provider.as_ref(),
-            model: &self.model,
-            context_tokens: self.context_tokens(),
+            models: &models,
             system: &self.system,
             toolbox: &self.toolbox,
             workspace: &self.workspace,
@@ -359,7 +357,7 @@ impl Terminal {
             outputs: &self.outputs,
         };
         let mut journal = CountingJournal {
-            journal: BudgetedJournal::new(journal, &self.config, (self.provider.id(), &self.model)),
+            journal: BudgetedJournal::new(journal, &self.config, &models),
             counter: watch.counter(),
             config: &self.config,
             cost: Money::default(),
@@ -372,6 +370,7 @@ impl Terminal {
         self.undo.record_turn(&before, &self.changes()?);
         self.cost += cost;
         let outcome = outcome.map_err(CliError::failed)?;
+        self.answered_by = Some(outcome.model.clone());
         self.usage += outcome.usage;
         self.last_output = outcome.last_output;
         self.bytes_per_1000_tokens = outcome.context.bytes_per_1000_tokens;
@@ -494,9 +493,12 @@ impl Terminal {
     }
 
     fn context_tokens(&self) -> Option<u32> {
-        self.config
-            .model_facts(self.provider.id(), &self.model)
-            .context_tokens
+        self.models.default_facts().context_tokens
+    }
+
+    /// Returns the model that answered last, as `provider/model`; else the default model.
+    pub(super) fn answered_by(&self) -> &str {
+        self.answered_by.as_deref().unwrap_or(self.model())
     }
 
     /// Returns the tokens of all turns.
@@ -510,8 +512,7 @@ impl Terminal {
     }
 
     fn price(&self) -> Option<ModelPrice> {
-        let (provider, model) = self.config.model.default.split_once('/')?;
-        self.config.model_facts(provider, model).price
+        self.models.default_facts().price
     }
 
     /// Uses another model for the rest of the session. The conversation goes on; an error changes nothing.
@@ -521,10 +522,13 @@ impl Terminal {
         let config = Config::for_terminal(sources).map_err(CliError::config)?;
         let client = http_client::api_client().map_err(CliError::failed)?;
         let providers = provider::build(&config.providers, client, config.model.answer_mode);
-        let (provider, model) = providers
-            .resolve(&config.model.default)
-            .map_err(CliError::config)?;
-        (self.provider, self.model) = (provider, model);
+        check_room(&config, self.toolbox.specs()).map_err(CliError::config)?;
+        self.models = ModelChain::resolve(&config, &providers).map_err(CliError::config)?;
+        self.answered_by = None;
+        for secret in config.secrets() {
+            let found = self.redactor.secrets_in_entry("api_key", secret.expose());
+            self.redactor.learn(&found);
+        }
         self.config.model = config.model;
         self.config.providers = config.providers;
         Ok(())
@@ -539,7 +543,8 @@ impl Terminal {
             "notice": outcome.notice,
             "verdict": outcome.verdict,
             "source": outcome.source,
-            "model": self.model(),
+            "model": outcome.model,
+            "fallback": outcome.fallback,
             "steps": outcome.steps,
             "tool_calls": outcome.tool_calls,
             "usage": outcome.usage,
@@ -595,8 +600,8 @@ impl Terminal {
         if !outcome.answer.is_empty() && !self.is_printed {
             self.print_answer(&outcome.answer);
         }
-        if let Some(notice) = &outcome.notice {
-            self.output.message(notice);
+        for line in outcome.notice.iter().chain(&outcome.fallback) {
+            self.output.message(line);
         }
         let ChangeCheck {
             checks,

@@ -1,9 +1,10 @@
 //! The budget of one request in a terminal, `budgets.turn_cents_max`, around the journal that records its steps.
 
-use crate::base::config::Config;
-use crate::base::model::{BudgetBound, BudgetRefusal, BudgetScope, ModelPrice, Money, Spending, Usage};
+use crate::base::config::{Config, ModelFacts};
+use crate::base::model::{BudgetBound, BudgetRefusal, BudgetScope, Money, Spending, Usage};
 use crate::engine::agent::{
-    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord,
+    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord, TurnModel,
+    call_cost_max,
 };
 use crate::interfaces::provider::LostCharge;
 use async_trait::async_trait;
@@ -13,20 +14,21 @@ pub(super) struct BudgetedJournal<'a, J> {
     journal: J,
     config: &'a Config,
     bound: BudgetBound,
-    price: Option<ModelPrice>,
+    /// The models that may answer a call. The most expensive one is reserved for.
+    models: Vec<ModelFacts>,
     spent: Spending,
     /// The most that the running call may cost.
     reserved: Spending,
 }
 
 impl<'a, J> BudgetedJournal<'a, J> {
-    /// Creates the journal of a request to a model, which is named without its provider.
-    pub(super) fn new(journal: J, config: &'a Config, (provider, model): (&str, &str)) -> Self {
+    /// Creates the journal of a request to these models.
+    pub(super) fn new(journal: J, config: &'a Config, models: &[TurnModel<'_>]) -> Self {
         Self {
             journal,
             config,
             bound: config.budgets.bounds.turn,
-            price: config.model_facts(provider, model).price,
+            models: models.iter().map(|model| model.facts).collect(),
             spent: Spending::default(),
             reserved: Spending::default(),
         }
@@ -55,12 +57,7 @@ impl<'a, J> BudgetedJournal<'a, J> {
 #[async_trait]
 impl<J: Journal> Journal for BudgetedJournal<'_, J> {
     async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission> {
-        let most = Spending::of_call_max(
-            call.request_bytes,
-            call.bytes_per_1000_tokens,
-            call.answer_tokens_max,
-            self.price.as_ref(),
-        );
+        let most = call_cost_max(&self.models, call);
         self.reserved = most;
         Ok(
             match BudgetRefusal::check(BudgetScope::Turn, self.bound, self.spent, most) {

@@ -118,21 +118,18 @@ impl ContextBudget {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the instructions and tools have about {tokens} tokens, and the context window of `{model}` has {window}, of which \
-     they may use half; set `model.default` to a model with a larger one, or `context_tokens` of \
+     they may use half; set `{key}` to a model with a larger one, or `context_tokens` of \
      `[models.\"{model}\"]` if that is wrong"
 )]
 pub struct NoRoomForConversation {
+    key: &'static str,
     model: String,
     tokens: u64,
     window: u32,
 }
 
-/// Returns an error if instructions and tools use more than half of the default model's context window.
+/// Returns an error if instructions and tools use more than half of the context window of a model that may answer.
 pub fn check_room(config: &Config, tools: &[ToolSpec]) -> Result<(), NoRoomForConversation> {
-    let name = &config.model.default;
-    let (provider, model) = name.split_once('/').unwrap_or(("", name));
-    let window = config.model_facts(provider, model).context_tokens;
-    let window = window.unwrap_or(CONTEXT_TOKENS_ASSUMED);
     let facts = PromptFacts {
         repository: "",
         branch: "",
@@ -141,14 +138,23 @@ pub fn check_room(config: &Config, tools: &[ToolSpec]) -> Result<(), NoRoomForCo
     };
     let fixed = fixed_bytes(&prompt::system(RepositoryKind::Tanka, &facts), tools);
     let tokens = fixed as u64 * 1_000 / u64::from(BYTES_ASSUMED);
-    match tokens > u64::from(window / 2) {
-        true => Err(NoRoomForConversation {
-            model: name.clone(),
-            tokens,
-            window,
-        }),
-        false => Ok(()),
+    for (index, name) in config.model.in_order().enumerate() {
+        let (provider, model) = name.split_once('/').unwrap_or(("", name));
+        let window = config.model_facts(provider, model).context_tokens;
+        let window = window.unwrap_or(CONTEXT_TOKENS_ASSUMED);
+        if tokens > u64::from(window / 2) {
+            return Err(NoRoomForConversation {
+                key: match index {
+                    0 => "model.default",
+                    _ => "model.fallbacks",
+                },
+                model: name.to_owned(),
+                tokens,
+                window,
+            });
+        }
     }
+    Ok(())
 }
 
 /// Returns the bytes in a thousand tokens of a request that a provider has counted; `None` if it counted too few.

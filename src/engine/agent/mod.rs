@@ -10,6 +10,8 @@ mod calls;
 pub mod context;
 mod excerpt;
 mod inference;
+mod model_calls;
+mod models;
 mod postconditions;
 pub mod prompt;
 mod repetition;
@@ -21,6 +23,7 @@ mod window;
 mod writes;
 
 pub use call_costs::{AnsweringModel, CallLosses, DiscardedAnswer};
+pub use models::{ModelChain, TurnModel, call_cost_max};
 pub use postconditions::{Postconditions, REMARK_PREFIX};
 pub use verdicts::VerdictRule;
 pub use writes::WriteCounts;
@@ -31,19 +34,19 @@ use crate::base::model::{
 };
 use crate::base::redact::Redactor;
 use crate::crash_point;
-use crate::interfaces::provider::{
-    Completion, Provider, ProviderError, StreamEvent, TurnRequest, fixed_bytes,
-};
+use crate::interfaces::provider::{Completion, fixed_bytes};
 use crate::interfaces::tool::{self, Outputs, Toolbox};
 use crate::rendering::change_checks::CheckOutcome;
 use crate::rendering::compare::CompareProgress;
 use crate::state::access::Identity;
 use crate::state::workspace::Workspace;
 use answer_record::RecordedAnswer;
+use anyhow::Context;
 use async_trait::async_trait;
 use calls::{Calls, StepResults};
 use context::{ContextBudget, ContextStrategy};
 use inference::inferred_verdict;
+use model_calls::{CallEnd, CallError, FailedModel};
 use repetition::Repetition;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -70,12 +73,8 @@ pub struct EarlierAttempts {
 pub struct TurnContext<'a> {
     /// The user on whose behalf the turn runs.
     pub identity: &'a Identity,
-    /// The provider that answers.
-    pub provider: &'a dyn Provider,
-    /// The model's name without its provider.
-    pub model: &'a str,
-    /// The number of tokens of the model's context window, if it is known.
-    pub context_tokens: Option<u32>,
+    /// The models that may answer, in order. At least one.
+    pub models: &'a [TurnModel<'a>],
     /// The system prompt.
     pub system: &'a str,
     /// The tools.
@@ -116,6 +115,16 @@ pub enum TurnEvent {
     },
     /// The model writes text.
     Text(String),
+    /// A model does not answer, and the next one gets the request. The text received so far belongs to a discarded
+    /// answer.
+    FallingBack {
+        /// The model that does not answer, as `provider/model`.
+        from: String,
+        /// The model that is asked next, as `provider/model`.
+        to: String,
+        /// The reason, as a short text for users.
+        why: String,
+    },
     /// The provider requires a wait.
     Waiting {
         /// The reason, as a text for users.
@@ -230,6 +239,10 @@ pub struct TurnOutcome {
     pub answer: String,
     /// The message for the user if there is no proper answer.
     pub notice: Option<String>,
+    /// The model that was asked last, as `provider/model`.
+    pub model: String,
+    /// A line about the models that did not answer, if a fallback answered for them.
+    pub fallback: Option<String>,
     /// The number of model calls.
     pub steps: u32,
     /// The number of tool calls, including failed ones.
@@ -263,17 +276,17 @@ pub async fn run_turn(
     for tool in cx.strategy.tools() {
         offered = offered.with(tool)?;
     }
+    let default = cx.models.first().context("there is no model")?;
     let mut turn = TurnLoop {
+        default,
         cx,
         deadline: cx.began + cx.limits.turn_time_max,
         last_step_tools: Toolbox::new(vec![tool::conclude()])?,
         notes: Notes::default(),
-        budget: ContextBudget::new(
-            cx.limits,
-            cx.context_tokens,
-            fixed_bytes(cx.system, offered.specs()),
-        ),
+        budget: default.budget(cx.limits, fixed_bytes(cx.system, offered.specs())),
         offered,
+        current: 0,
+        absent: Vec::new(),
         repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
         repairs: 0,
         has_written: false,
@@ -294,6 +307,8 @@ pub async fn run_turn(
         source: end.source,
         answer: end.answer,
         notice: end.notice,
+        model: turn.model().full_name(),
+        fallback: turn.fallback_line(),
         steps: turn.steps,
         tool_calls: turn.tool_calls,
         writes: turn.writes,
@@ -310,7 +325,13 @@ struct TurnLoop<'a> {
     /// The only tool of the last step.
     last_step_tools: Toolbox,
     notes: Notes,
+    /// The bounds of requests to the default model, to which the conversation is trimmed.
     budget: ContextBudget,
+    default: &'a TurnModel<'a>,
+    /// The index of the model that is asked.
+    current: usize,
+    /// The models that did not answer.
+    absent: Vec<FailedModel>,
     repetition: Repetition,
     repairs: u32,
     /// True if the model has edited files since its answer was last sent back.
@@ -341,36 +362,6 @@ impl LoopEnd {
     }
 }
 
-impl<'a> TurnLoop<'a> {
-    /// Returns the provider and the name of the model that is asked.
-    fn asked_model(&self) -> (&'a str, &'a str) {
-        (self.cx.provider.id(), self.cx.model)
-    }
-
-    /// Returns the model that answered, which the provider calls `reported`.
-    fn answering<'m>(&self, reported: &'m str) -> AnsweringModel<'m>
-    where
-        'a: 'm,
-    {
-        let (provider, name) = self.asked_model();
-        AnsweringModel {
-            provider,
-            name,
-            reported,
-        }
-    }
-
-    fn discarded<'m>(&self, usage: Usage, reported: &'m str) -> DiscardedAnswer<'m>
-    where
-        'a: 'm,
-    {
-        DiscardedAnswer {
-            model: self.answering(reported),
-            usage,
-        }
-    }
-}
-
 impl TurnLoop<'_> {
     async fn run(
         &mut self,
@@ -384,7 +375,7 @@ impl TurnLoop<'_> {
                 return Ok(end);
             }
             self.shorten(history, journal, events).await?;
-            let turns = match self.window(history) {
+            let turns = match self.request_turns(history) {
                 Ok(turns) => turns,
                 Err(too_long) => return Ok(self.too_long(too_long)),
             };
@@ -394,26 +385,28 @@ impl TurnLoop<'_> {
             }
             self.steps += 1;
             events(TurnEvent::StepStarted { step: self.steps });
-            let mut losses = CallLosses::default();
-            let mut completion = match self.ask(&turns, history, events).await {
+            let CallEnd { outcome, sides } = self.call(turns, history, events).await;
+            let losses = self.losses(&sides);
+            let unused = losses.usage();
+            let completion = match outcome {
                 Ok(completion) => completion,
                 Err(error) => {
                     // The cost of a cancelled call is not known, so it stays reserved.
-                    if let ProviderError::Failed(failure) = &error {
-                        losses.add(self.asked_model(), &failure.side);
-                        self.usage += losses.usage();
+                    if matches!(error, CallError::Failed(_)) {
                         journal.call_failed(&losses).await?;
+                        self.usage += unused;
                     }
-                    return Ok(self.provider_failed(&error));
+                    return Ok(self.call_failed(&error));
                 }
             };
             crash_point::after("B12");
-            let side = std::mem::take(&mut completion.side);
-            losses.add(self.asked_model(), &side);
             journal.answer_received(&losses).await?;
-            self.usage += losses.usage();
+            self.usage += unused;
             self.usage += completion.assistant.usage;
+            // Another model has other tokens.
+            let is_measured = self.current == 0;
             self.bytes_per_1000_tokens = context::measured(call.request_bytes, completion.assistant.usage)
+                .filter(|_| is_measured)
                 .or(self.bytes_per_1000_tokens);
             let (completion, concluded) = self.take_conclusion(completion);
             if completion.assistant.calls().next().is_none() {
@@ -487,26 +480,31 @@ impl TurnLoop<'_> {
         LoopEnd::notice(Verdict::Cancelled, why)
     }
 
-    /// Returns the part of the conversation that fits into a request.
-    fn window<'h>(&self, history: &'h History) -> Result<Cow<'h, [Turn]>, RequestTooLong> {
+    /// Returns the part of the conversation that fits into a request within a budget.
+    fn window_of<'h>(
+        &self,
+        budget: &ContextBudget,
+        history: &'h History,
+    ) -> Result<Cow<'h, [Turn]>, RequestTooLong> {
         let repeats = |name: &str| {
             let tool = self.offered.find(name);
             tool.is_some_and(|tool| tool.effect() == Effect::Read)
         };
-        self.budget.turns(history, self.bytes_per_1000_tokens, &repeats)
+        budget.turns(history, self.bytes_per_1000_tokens, &repeats)
     }
 
     fn call_size(&self, turns: &[Turn]) -> CallSize {
         CallSize {
             request_bytes: self.budget.fixed + turns.iter().map(Turn::bytes).sum::<usize>(),
             bytes_per_1000_tokens: self.bytes_per_1000_tokens,
-            answer_tokens_max: self.cx.limits.answer_tokens_max,
+            answer_tokens_max: self.later_answer_tokens_max(),
         }
     }
 
     fn too_long(&self, too_long: RequestTooLong) -> LoopEnd {
         let bytes = too_long.bytes;
-        let bound = self.budget.bound_text(self.bytes_per_1000_tokens);
+        let budget = self.model().budget(self.cx.limits, self.budget.fixed);
+        let bound = budget.bound_text(self.bytes_per_1000_tokens);
         let why = match self.steps {
             0 => format!(
                 "I did not ask the model: your message has {bytes} bytes with my instructions and tools, and {bound}. \
@@ -525,47 +523,6 @@ impl TurnLoop<'_> {
             boundary: history.boundary(),
             bytes_per_1000_tokens: self.bytes_per_1000_tokens,
             summary: history.summary().cloned(),
-        }
-    }
-
-    async fn ask(
-        &self,
-        turns: &[Turn],
-        history: &History,
-        events: &mut (dyn FnMut(TurnEvent) + Send),
-    ) -> Result<Completion, ProviderError> {
-        let limits = self.cx.limits;
-        let request = TurnRequest {
-            identity: self.cx.identity,
-            model: self.cx.model,
-            system: self.cx.system,
-            tools: self.tools().specs(),
-            turns,
-            answer_tokens_max: limits.answer_tokens_max,
-        };
-        let cancel = self.cx.cancel.child_token();
-        let mut sink = |event| match event {
-            StreamEvent::Text(text) => {
-                crash_point::before("B12");
-                events(TurnEvent::Text(text));
-            }
-            StreamEvent::CallStarted { .. } => crash_point::before("B12"),
-            StreamEvent::Retrying { why, wait } => events(TurnEvent::Waiting { why, wait }),
-        };
-        let answer = self.cx.provider.turn(request, &mut sink, &cancel);
-        tokio::select! {
-            completion = answer => completion.map(|completion| unique_ids(completion, history)),
-            () = self.cx.cancel.cancelled() => Err(ProviderError::Cancelled),
-            () = tokio::time::sleep_until(self.deadline) => Err(ProviderError::Cancelled),
-        }
-    }
-
-    fn provider_failed(&self, error: &ProviderError) -> LoopEnd {
-        match error {
-            ProviderError::Cancelled => self.limit_reached().unwrap_or_else(|| self.stopped()),
-            ProviderError::Failed(failure) => {
-                LoopEnd::notice(Verdict::Error, format!("No answer: {failure}."))
-            }
         }
     }
 

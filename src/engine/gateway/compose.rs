@@ -241,18 +241,22 @@ fn result_name(index: usize) -> String {
 }
 
 /// The counted facts about a turn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) steps: u32,
     pub(super) usage: Usage,
     pub(super) elapsed: Duration,
+    /// The model that answered, if it is not the default one.
+    pub(super) model: Option<String>,
 }
 
 impl Facts {
     pub(super) fn line(&self) -> String {
         let steps = pluralize(self.steps as usize, "step", "steps");
+        let model = self.model.as_ref();
+        let model = model.map_or_else(String::new, |model| format!(" · {model}"));
         format!(
-            "{steps} · {} tokens · {}",
+            "{steps} · {} tokens · {}{model}",
             group_thousands(self.usage.total()),
             seconds(self.elapsed)
         )

@@ -6,6 +6,7 @@ use crate::base::config::{Config, HookSettings};
 use crate::base::health::Health;
 use crate::base::model::{ConversationId, Inbound, InboundKind, InboxId};
 use crate::base::redact::Redactor;
+use crate::engine::agent::ModelChain;
 use crate::interfaces::provider::Providers;
 use crate::interfaces::tool::Toolbox;
 use crate::rendering::compare::Comparer;
@@ -46,8 +47,8 @@ pub struct Parts {
 impl Parts {
     /// Returns the number of tokens of the default model's context window, if it is known.
     pub(super) fn context_tokens(&self) -> Option<u32> {
-        let (provider, model) = self.providers.resolve(&self.config.model.default).ok()?;
-        self.config.model_facts(provider.id(), &model).context_tokens
+        let models = ModelChain::resolve(&self.config, &self.providers).ok()?;
+        models.default_facts().context_tokens
     }
 
     /// Returns the identity of the sender if admitted. It is looked up again before each action for the person.

@@ -60,6 +60,9 @@ impl StatusCard {
                 self.step = *step;
                 self.note = None;
             }
+            TurnEvent::FallingBack { from, to, why } => {
+                self.note = Some(format!("{from} does not answer ({why}); {to} goes on"));
+            }
             TurnEvent::Waiting { why, wait } => {
                 self.note = Some(format!("{why}, retrying in {} s", wait.as_secs().max(1)));
             }
@@ -247,6 +250,21 @@ mod tests {
             "x".repeat(105)
         );
         assert_eq!(text(&card), expected);
+    }
+
+    #[test]
+    fn a_card_names_the_model_that_does_not_answer_and_the_one_that_goes_on() {
+        let mut card = StatusCard::default();
+        card.observe(&TurnEvent::StepStarted { step: 1 });
+        card.observe(&TurnEvent::FallingBack {
+            from: "anthropic/a".to_owned(),
+            to: "openai/b".to_owned(),
+            why: "the model provider is overloaded".to_owned(),
+        });
+        let expected = "Working, step 1\nanthropic/a does not answer (the model provider is overloaded); openai/b goes on";
+        assert_eq!(text(&card), expected);
+        card.observe(&TurnEvent::StepStarted { step: 2 });
+        assert_eq!(text(&card), "Working, step 2");
     }
 
     #[test]

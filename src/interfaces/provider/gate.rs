@@ -40,6 +40,13 @@ pub(super) struct GatePass {
     is_probe: bool,
 }
 
+impl GatePass {
+    /// Returns true if the attempt tests whether the provider answers again.
+    pub(super) fn is_probe(&self) -> bool {
+        self.is_probe
+    }
+}
+
 impl ProviderGate {
     /// Returns the reason why the gate is closed, and the time of the next attempt; `None` if it is open.
     pub(super) fn closed_until(&self) -> Option<(ProviderFailureKind, Instant)> {

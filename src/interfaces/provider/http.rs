@@ -6,9 +6,10 @@ use super::failure::{FailureSubject, ProviderFailure, from_decoding, from_status
 use super::failure_kind::ProviderFailureKind;
 use super::gate::ProviderGate;
 use super::own_blocks;
-use super::retry::{RetryableCall, call_with_retries};
+use super::refusals::Refusals;
+use super::retry::{RetryPolicy, RetryableCall, call_with_retries};
 use super::sse::STREAM_BYTES_MAX;
-use super::{Completion, EventSink, Provider, ProviderError, StreamEvent, TurnRequest};
+use super::{Completion, EventSink, Patience, Provider, ProviderError, StreamEvent, TurnRequest};
 use crate::base::http_client::causes_without_url;
 use crate::base::model::{ContentBlock, Secret};
 use async_trait::async_trait;
@@ -47,6 +48,8 @@ pub(super) struct HttpProvider {
     pub(super) attempts_max: u32,
     /// The gate, shared by all callers of this provider.
     pub(super) gate: ProviderGate,
+    /// The recent refusals, for callers with another model.
+    pub(super) refusals: Refusals,
     /// The HTTP client, shared by all providers.
     pub(super) client: reqwest::Client,
 }
@@ -75,6 +78,11 @@ impl Provider for HttpProvider {
         sink: EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
+        if request.patience == Patience::Short
+            && let Some(refusal) = self.refusals.recent(request.model)
+        {
+            return Err(ProviderError::Failed(refusal));
+        }
         let body = self.codec.encode(&request, self.answer_mode);
         let body = body.map_err(|_| {
             let why = "the conversation cannot be encoded";
@@ -88,14 +96,21 @@ impl Provider for HttpProvider {
             url: self.url(request.model),
             body: body.into(),
         };
-        let answer = call_with_retries(&attempt, &self.gate, self.attempts_max, hasher.finish(), sink);
+        let policy = RetryPolicy {
+            attempts_max: self.attempts_max,
+            patience: request.patience,
+        };
+        let answer = call_with_retries(&attempt, &self.gate, policy, hasher.finish(), sink);
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ProviderError::Cancelled),
-            answer = answer => answer.map(|mut completion| {
-                own_blocks::mark(&mut completion.assistant, request.model);
-                completion
-            }),
+            answer = answer => {
+                self.refusals.record(request.model, &answer);
+                answer.map(|mut completion| {
+                    own_blocks::mark(&mut completion.assistant, request.model);
+                    completion
+                })
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ mod http;
 mod own_blocks;
 mod providers;
 mod raw_fields;
+mod refusals;
 mod retry;
 mod schema;
 #[cfg(test)]
@@ -135,6 +136,18 @@ pub struct TurnRequest<'a> {
     pub turns: &'a [Turn],
     /// The maximum number of tokens of the answer.
     pub answer_tokens_max: u32,
+    /// The patience with a provider that does not answer.
+    pub patience: Patience,
+}
+
+/// The patience with a provider that does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// No other model can answer: the call waits as long as the provider asks for, within the bounds of retries.
+    Full,
+    /// Another model can answer: the call ends before a longer wait. A provider that recently refused everyone gets one
+    /// attempt, or none.
+    Short,
 }
 
 /// The overhead of a request in bytes: the names of the model and of the fields.

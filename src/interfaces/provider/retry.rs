@@ -5,7 +5,7 @@ use super::failure::ProviderFailure;
 use super::failure_kind::ProviderFailureKind;
 use super::gate::{GatePass, PROBE_INTERVAL, ProviderGate, SHARED_WAIT_MAX};
 use super::side_costs::{SideCosts, UnusedAnswer};
-use super::{Completion, EventSink, ProviderError, StreamEvent};
+use super::{Completion, EventSink, Patience, ProviderError, StreamEvent};
 use crate::base::model::StopReason;
 use async_trait::async_trait;
 use std::time::Duration;
@@ -14,11 +14,47 @@ use tokio::time::Instant;
 /// The longest time from the first attempt to the start of the last one.
 const RETRY_TIME_MAX: Duration = Duration::from_secs(90);
 
+/// The longest wait of a call for which another model can answer.
+const SHORT_WAIT_MAX: Duration = Duration::from_secs(5);
+
 /// The longest wait between two attempts that the backoff chooses.
 const BACKOFF_SECONDS_MAX: u64 = 16;
 
 /// The number of times that an answer may break off before the call fails.
 const BROKEN_ANSWERS_MAX: u32 = 1;
+
+/// The bounds of the attempts of one call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RetryPolicy {
+    /// The maximum number of attempts.
+    pub(super) attempts_max: u32,
+    /// The patience with the provider.
+    pub(super) patience: Patience,
+}
+
+impl RetryPolicy {
+    /// Decides whether to retry after an attempt. While another model can answer, a provider that refused everyone gets
+    /// one attempt, and nothing waits for long.
+    fn decide(
+        self,
+        failure: &ProviderFailure,
+        pass: &GatePass,
+        attempts: AttemptCounts,
+        jitter: f64,
+    ) -> RetryDecision {
+        match (
+            decide(failure, attempts, self.attempts_max, jitter),
+            self.patience,
+        ) {
+            (RetryDecision::Wait(wait), Patience::Short)
+                if pass.is_probe() && attempts.made == 1 || wait > SHORT_WAIT_MAX =>
+            {
+                RetryDecision::GiveUp
+            }
+            (decision, _) => decision,
+        }
+    }
+}
 
 /// The attempts so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,7 +127,7 @@ pub(super) trait RetryableCall: Send + Sync {
 pub(super) async fn call_with_retries(
     ask: &dyn RetryableCall,
     gate: &ProviderGate,
-    attempts_max: u32,
+    policy: RetryPolicy,
     seed: u64,
     sink: EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
@@ -104,7 +140,7 @@ pub(super) async fn call_with_retries(
     let mut side = SideCosts::default();
     let mut was_limited = false;
     loop {
-        let pass = match wait_for_gate(gate, begun, sink).await {
+        let pass = match wait_for_gate(gate, begun, policy.patience, sink).await {
             Ok(pass) => pass,
             Err(failure) => return Err(ProviderError::Failed(ProviderFailure { side, ..failure })),
         };
@@ -132,7 +168,7 @@ pub(super) async fn call_with_retries(
         side.lost = side.lost.or(failure.side.lost);
         attempts.broken += u32::from(failure.kind.is_mid_answer());
         attempts.elapsed = begun.elapsed();
-        let decision = decide(&failure, attempts, attempts_max, jitter(seed, attempts.made));
+        let decision = policy.decide(&failure, &pass, attempts, jitter(seed, attempts.made));
         if failure.kind.is_shared() {
             let hold = match decision {
                 // This call has already closed the gate once, so the limit may concern only this request.
@@ -159,10 +195,20 @@ pub(super) async fn call_with_retries(
 async fn wait_for_gate(
     gate: &ProviderGate,
     begun: Instant,
+    patience: Patience,
     sink: EventSink<'_>,
 ) -> Result<GatePass, ProviderFailure> {
-    let give_up = begun + RETRY_TIME_MAX;
     let closed = gate.closed_until();
+    let give_up = match patience {
+        Patience::Full => begun + RETRY_TIME_MAX,
+        Patience::Short => Instant::now() + SHORT_WAIT_MAX,
+    };
+    if let Some((kind, opens)) = closed
+        && patience == Patience::Short
+        && opens > give_up
+    {
+        return Err(ProviderFailure::new(kind, ""));
+    }
     if let Some((kind, opens)) = closed
         && opens > Instant::now()
     {

@@ -34,6 +34,7 @@ pub(crate) struct RecordedRequest {
     pub(crate) system: String,
     pub(crate) tools: Vec<&'static str>,
     pub(crate) turns: Vec<Turn>,
+    pub(crate) answer_tokens_max: u32,
 }
 
 /// A provider with scripted answers. An unexpected request is an error.
@@ -121,6 +122,7 @@ impl Provider for ScriptedProvider {
                 system: request.system.to_owned(),
                 tools: request.tools.iter().map(|tool| tool.name).collect(),
                 turns: request.turns.to_vec(),
+                answer_tokens_max: request.answer_tokens_max,
             });
         }
         let line = self.lines.lock().ok().and_then(|mut lines| lines.pop_front());
@@ -155,7 +157,7 @@ mod tests {
 
     use super::{ScriptStep, ScriptedProvider, calls, says};
     use crate::base::model::History;
-    use crate::interfaces::provider::{Provider, ProviderError, StreamEvent, TurnRequest};
+    use crate::interfaces::provider::{Patience, Provider, ProviderError, StreamEvent, TurnRequest};
     use crate::state::access::{Role, testing};
     use tokio_util::sync::CancellationToken;
 
@@ -177,6 +179,7 @@ mod tests {
             tools: &[],
             turns: history.turns(),
             answer_tokens_max: 1,
+            patience: Patience::Full,
         };
         let cancel = CancellationToken::new();
         let mut events = Vec::new();

@@ -8,6 +8,9 @@ use crate::base::model::{ConversationId, InboxId, Money, TurnId, Usage, UserId};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
+/// The maximum number of models whose usage is listed.
+const MODELS_MAX: i64 = 10;
+
 /// The cost of one model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
@@ -67,6 +70,27 @@ impl Store {
                 )?
                 .query_row(params![user.0, millis(since)], report)?;
             Ok(report)
+        })
+        .await
+    }
+
+    /// Returns the usage of a person since `since` by model, as `provider/model`; the most used ones first.
+    pub async fn usage_by_model(
+        &self,
+        user: UserId,
+        since: Timestamp,
+    ) -> Result<Vec<(String, UsageReport)>, StoreError> {
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT SUM(input), SUM(output), SUM(cache_read), SUM(cache_write), COUNT(*), COUNT(DISTINCT turn),
+                        COALESCE(SUM(money), 0), COUNT(*) - COUNT(money), provider || '/' || model
+                 FROM usage WHERE user_id = ?1 AND at >= ?2 GROUP BY provider, model
+                 ORDER BY SUM(input + output + cache_read + cache_write) DESC, provider, model LIMIT ?3",
+            )?;
+            let rows = statement.query_map(params![user.0, millis(since), MODELS_MAX], |row| {
+                Ok((row.get(8)?, report(row)?))
+            })?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
         .await
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod budgets;
+mod fallbacks;
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod layers;
 mod model_facts;

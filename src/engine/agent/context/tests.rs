@@ -6,7 +6,7 @@ use super::{ContextBudget, ContextParts, FixedParts, measured};
 use crate::base::model::{
     Assistant, ContentBlock, History, Limits, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
 };
-use crate::interfaces::provider::{TurnRequest, encode_in_each_format, fixed_bytes};
+use crate::interfaces::provider::{Patience, TurnRequest, encode_in_each_format, fixed_bytes};
 use crate::interfaces::tool::{Toolbox, testing::all_tools};
 use crate::state::access::{Role, testing::identity};
 
@@ -140,6 +140,7 @@ fn of_two_hundred_turns_nineteen_of_twenty_bytes_were_sent_before() {
                 tools: toolbox.specs(),
                 turns: history.turns(),
                 answer_tokens_max: 8_192,
+                patience: Patience::Full,
             };
             let requests = encode_in_each_format(&request);
             for ((before, request), (same, all)) in before.iter().zip(&requests).zip(&mut counts) {

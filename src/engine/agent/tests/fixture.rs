@@ -1,12 +1,13 @@
 //! Fixtures of the loop's tests: a workspace on a real repository of two files, slow tools, and a journal that can
 //! fail.
 
+use crate::base::config::ModelFacts;
 use crate::base::model::{Effect, History, Limits, OutputNumber, Secret, Step};
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextStrategy, strategy};
 use crate::engine::agent::{
     CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
-    StepRecord, TurnContext, TurnEvent, TurnOutcome, VerdictRule, run_turn,
+    StepRecord, TurnContext, TurnEvent, TurnModel, TurnOutcome, VerdictRule, run_turn,
 };
 use crate::interfaces::provider::scripted::ScriptedProvider;
 use crate::interfaces::provider::{LostCharge, ToolSpec};
@@ -45,6 +46,8 @@ pub(super) struct TurnFixture {
     /// A strategy instead of the named one.
     pub(super) strategy: Option<&'static dyn ContextStrategy>,
     pub(super) context_tokens: Option<u32>,
+    /// The models after the first one.
+    pub(super) fallbacks: Vec<(Arc<ScriptedProvider>, &'static str, ModelFacts)>,
     pub(super) verdict: VerdictRule,
     pub(super) earlier_attempts: EarlierAttempts,
     redactor: Arc<Redactor>,
@@ -68,6 +71,8 @@ pub(super) struct TurnRun {
     pub(super) lost_calls: usize,
     /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
+    /// The models of the recorded steps.
+    pub(super) models: Vec<String>,
 }
 
 impl TurnRun {
@@ -133,6 +138,7 @@ impl TurnFixture {
             limits: Limits::default(),
             strategy: None,
             context_tokens: None,
+            fallbacks: Vec::new(),
             verdict: VerdictRule::Computed,
             earlier_attempts: EarlierAttempts::default(),
             postconditions: ScriptedPostconditions::default(),
@@ -173,11 +179,24 @@ impl TurnFixture {
         mut journal: MemoryJournal,
     ) -> TurnRun {
         history.begin("please").unwrap();
+        let facts = ModelFacts {
+            context_tokens: self.context_tokens,
+            ..ModelFacts::default()
+        };
+        let first = TurnModel {
+            provider,
+            name: "m",
+            facts,
+        };
+        let mut models = vec![first];
+        models.extend(self.fallbacks.iter().map(|(provider, name, facts)| TurnModel {
+            provider: provider.as_ref(),
+            name,
+            facts: *facts,
+        }));
         let cx = TurnContext {
             identity: &self.identity,
-            provider,
-            model: "m",
-            context_tokens: self.context_tokens,
+            models: &models,
             system: "s",
             toolbox: &self.toolbox,
             workspace: &self.workspace,
@@ -205,6 +224,7 @@ impl TurnFixture {
             failed_calls: journal.failed_calls,
             lost_calls: journal.lost_calls,
             discarded_tokens: journal.discarded_tokens,
+            models: journal.models,
         }
     }
 }
@@ -257,6 +277,8 @@ pub(super) struct MemoryJournal {
     pub(super) lost_calls: usize,
     /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
+    /// The models of the recorded steps.
+    pub(super) models: Vec<String>,
     /// The index, from 0, of the step that cannot be written.
     pub(super) breaks_at: Option<usize>,
     /// True if the start of the turn cannot be recorded.
@@ -306,6 +328,8 @@ impl Journal for MemoryJournal {
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
         anyhow::ensure!(self.breaks_at != Some(self.steps.len()), "the journal is full");
         self.steps.push(record.step.clone());
+        let model = record.model;
+        self.models.push(format!("{}/{}", model.provider, model.name));
         self.outputs.keep(record.outputs);
         Ok(())
     }

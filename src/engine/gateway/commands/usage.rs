@@ -22,10 +22,17 @@ impl CommandRunner {
         let (store, now) = (&self.parts.store, (self.parts.now)());
         let day = store.usage_of(identity.user(), hours_before(now, 24)).await?;
         let ever = store.usage_of(identity.user(), Timestamp::UNIX_EPOCH).await?;
-        Ok(facts(vec![
+        let by_model = store
+            .usage_by_model(identity.user(), Timestamp::UNIX_EPOCH)
+            .await?;
+        let mut rows = vec![
             ("Last 24 hours".to_owned(), line(&day)),
             ("In all".to_owned(), line(&ever)),
-        ]))
+        ];
+        if by_model.len() > 1 {
+            rows.extend(by_model.iter().map(|(model, used)| (model.clone(), line(used))));
+        }
+        Ok(facts(rows))
     }
 
     async fn usage_of_people(&self) -> anyhow::Result<Reply> {

@@ -75,7 +75,9 @@ impl TurnRunner {
             steps: outcome.steps,
             usage: outcome.usage,
             elapsed,
+            model: outcome.fallback.is_some().then(|| outcome.model.clone()),
         };
+        let (summary, steps, answered_by) = (facts.line(), facts.steps, outcome.model.clone());
         let change = prepared.map(|prepared| prepared.change);
         let masked = change
             .as_ref()
@@ -131,7 +133,7 @@ impl TurnRunner {
         let end = recording::RecordedEvent::Verdict {
             verdict,
             source,
-            summary: facts.line(),
+            summary,
         };
         let events = recorded.chain(change).chain([end]);
         match &mut journal {
@@ -143,7 +145,7 @@ impl TurnRunner {
             }
         }
         tracing::info!(
-            turn.id = %turn, user.id = %opened.identity.user(), steps = facts.steps,
+            turn.id = %turn, user.id = %opened.identity.user(), steps, model = %answered_by,
             duration_ms = elapsed.as_millis(), ?verdict, "turn {turn} {}",
             if is_answered { "answered" } else { "refused" }
         );
@@ -250,7 +252,7 @@ impl TurnEnding {
             source: outcome.source,
             summary: serde_json::json!({
                 "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
-                "tokens": outcome.usage.total(),
+                "tokens": outcome.usage.total(), "model": outcome.model, "fallback": outcome.fallback,
                 "elapsed_ms": u64::try_from(draft.facts.elapsed.as_millis()).unwrap_or(u64::MAX),
             }),
             withheld,
@@ -344,7 +346,7 @@ impl ResultDraft {
             write_state: self.write_state,
             model_answer: &self.model_answer,
             stale: self.stale.clone(),
-            facts: self.facts,
+            facts: self.facts.clone(),
             buttons: pressed.then_some(buttons),
         };
         let ResultMessages {

@@ -1,11 +1,9 @@
 //! The budgets of one turn: the bounds that its model calls must keep, and the reservation of the running call.
 
 use super::{ClaimedMessage, OpenedTurn};
-use crate::base::config::Config;
-use crate::base::model::{
-    Attendance, BudgetBound, BudgetRefusal, BudgetScope, ModelPrice, Money, Spending, Usage,
-};
-use crate::engine::agent::{AnsweringModel, CallSize};
+use crate::base::config::{Config, ModelFacts};
+use crate::base::model::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, Money, Usage};
+use crate::engine::agent::{AnsweringModel, CallSize, TurnModel, call_cost_max};
 use crate::engine::gateway::parts::Parts;
 use crate::state::store::{BudgetSubject, Claim, ReservationId, Store, StoreError};
 use jiff::Timestamp;
@@ -14,7 +12,8 @@ use std::sync::Arc;
 pub(super) struct CallBudget {
     bounds: Vec<(BudgetScope, BudgetBound)>,
     subject: BudgetSubject,
-    price: Option<ModelPrice>,
+    /// The models that may answer a call. The most expensive one is reserved for.
+    models: Vec<ModelFacts>,
     config: Arc<Config>,
     /// The reservation of the running call.
     pub(super) reservation: Option<ReservationId>,
@@ -27,7 +26,7 @@ impl CallBudget {
         parts: &Parts,
         assigned: &ClaimedMessage,
         opened: &OpenedTurn,
-        (provider, model): (&str, &str),
+        models: &[TurnModel<'_>],
     ) -> Self {
         let is_hook = parts.hook(assigned.inbound()).is_some();
         let attendance = match is_hook {
@@ -41,7 +40,7 @@ impl CallBudget {
                 conversation: assigned.claim.conversation,
                 user: (!is_hook).then(|| opened.identity.user()),
             },
-            price: parts.config.model_facts(provider, model).price,
+            models: models.iter().map(|model| model.facts).collect(),
             config: Arc::clone(&parts.config),
             reservation: None,
             refusal: None,
@@ -65,12 +64,7 @@ impl CallBudget {
         if self.bounds.is_empty() {
             return Ok(None);
         }
-        let most = Spending::of_call_max(
-            call.request_bytes,
-            call.bytes_per_1000_tokens,
-            call.answer_tokens_max,
-            self.price.as_ref(),
-        );
+        let most = call_cost_max(&self.models, call);
         let reserved = store
             .reserve_call(claim, self.subject, self.bounds.clone(), most, at)
             .await?;

@@ -6,7 +6,7 @@ use super::{ClaimedMessage, OpenedTurn};
 use crate::base::model::{BudgetRefusal, Step, TurnId, Usage};
 use crate::crash_point;
 use crate::engine::agent::{
-    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord,
+    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord, TurnModel,
 };
 use crate::engine::gateway::parts::Parts;
 use crate::interfaces::provider::LostCharge;
@@ -54,7 +54,7 @@ impl TurnJournal {
         assigned: &ClaimedMessage,
         opened: &OpenedTurn,
         beginning: TurnStartReceiver,
-        (provider, model): (&str, &str),
+        models: &[TurnModel<'_>],
     ) -> Self {
         Self {
             last: None,
@@ -63,7 +63,7 @@ impl TurnJournal {
             start: Some(beginning),
             recorded: None,
             overlay: Arc::clone(&opened.overlay),
-            budget: CallBudget::new(parts, assigned, opened, (provider, model)),
+            budget: CallBudget::new(parts, assigned, opened, models),
             now: parts.now,
         }
     }

@@ -19,11 +19,12 @@ use super::compose::Address;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::prerender::Prerenderer;
+use crate::base::health::HealthSeverity;
 use crate::base::model::{
     Action, History, Inbound, Op, Receipt, Reply, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use crate::crash_point;
-use crate::engine::agent::{self, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts};
+use crate::engine::agent::{self, ModelChain, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts};
 use crate::state::recording::RecordedEvent;
 use crate::state::store::{ChangeBasis, Claim, ClaimedWork, StartedTurn, StoreError, TurnStart};
 use crate::state::workspace::{Overlay, Tree};
@@ -355,22 +356,14 @@ impl TurnRunner {
         shutdown: &CancellationToken,
     ) -> anyhow::Result<(TurnOutcome, TurnJournal)> {
         let opened = preparing.opened;
-        let (provider, model) = self
-            .parts
-            .providers
-            .resolve(&self.parts.config.model.default)
-            .map_err(anyhow::Error::msg)?;
-        let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, (provider.id(), &model));
+        let models =
+            ModelChain::resolve(&self.parts.config, &self.parts.providers).map_err(anyhow::Error::msg)?;
+        let models = models.models();
+        let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, &models);
         let cancel = handle.stop.child_token();
         let cx = TurnContext {
             identity: &opened.identity,
-            provider: provider.as_ref(),
-            model: &model,
-            context_tokens: self
-                .parts
-                .config
-                .model_facts(provider.id(), &model)
-                .context_tokens,
+            models: &models,
             system: &opened.system,
             toolbox: &self.parts.toolbox,
             workspace: &opened.workspace,
@@ -390,7 +383,15 @@ impl TurnRunner {
             began: opened.began,
             cancel: &cancel,
         };
-        let mut events = |event: TurnEvent| handle.card.send_modify(|card| card.observe(&event));
+        let mut events = |event: TurnEvent| {
+            if let TurnEvent::FallingBack { from, to, why } = &event {
+                let why = format!("{why}; {to} is asked instead");
+                self.parts
+                    .health
+                    .set(&model_part(from), HealthSeverity::Degraded, why);
+            }
+            handle.card.send_modify(|card| card.observe(&event));
+        };
         let outcome = {
             let running = agent::run_turn(cx, &mut history, &mut journal, &mut events);
             tokio::pin!(running);
@@ -406,6 +407,10 @@ impl TurnRunner {
                 }
             }
         };
+        if matches!(outcome.verdict, Verdict::Pass | Verdict::NoChange | Verdict::Fail) {
+            // The model that was asked last has answered.
+            self.parts.health.clear(&model_part(&outcome.model));
+        }
         Ok((outcome, journal))
     }
 
@@ -421,6 +426,8 @@ impl TurnRunner {
             source: VerdictSource::Harness,
             answer: String::new(),
             notice: Some(self.parts.internal_error_text(error, "turn")),
+            model: self.parts.config.model.default.clone(),
+            fallback: None,
             steps: 0,
             tool_calls: 0,
             writes: WriteCounts::default(),
@@ -429,6 +436,11 @@ impl TurnRunner {
             context: opened.conversation.context.clone(),
         })
     }
+}
+
+/// Returns the name of a model among the parts that have problems.
+fn model_part(model: &str) -> String {
+    format!("model {model}")
 }
 
 /// A function that composes the answer to a message that ends without a turn.
@@ -516,6 +528,8 @@ mod tests {
             source: VerdictSource::Harness,
             answer: "Done.".to_owned(),
             notice: None,
+            model: "anthropic/demo".to_owned(),
+            fallback: None,
             steps: 1,
             tool_calls: 0,
             writes: WriteCounts::default(),

@@ -216,6 +216,7 @@ impl TurnResult<'_> {
         }
         parts.extend(note.map(text));
         parts.extend(self.notice().map(text));
+        parts.extend(self.outcome.fallback.clone().map(text));
         parts.extend(self.unwritten().map(text));
         parts.extend(self.stale.clone().map(text));
         let Some(change) = self.remaining_change.shown() else {

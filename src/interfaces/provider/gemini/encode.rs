@@ -253,10 +253,10 @@ fn own_id(part: &RawValue) -> Option<Option<String>> {
 
 /// Returns true if the first call of an answer is signed, or there is none. Newer models refuse an answer otherwise.
 fn is_signed(parts: &[Box<RawValue>]) -> bool {
-    let own = parts
+    let mut own = parts
         .iter()
         .filter_map(|part| serde_json::from_str::<OwnPart>(part.get()).ok());
-    let first = own.into_iter().find(|part| part.function_call.is_some());
+    let first = own.find(|part| part.function_call.is_some());
     first.is_none_or(|part| {
         part.thought_signature
             .is_some_and(|signature| !signature.is_empty())

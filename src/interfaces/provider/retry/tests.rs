@@ -2,19 +2,31 @@
 
 #![allow(clippy::expect_used)]
 
-use super::{AttemptCounts, RetryDecision, RetryableCall, call_with_retries, decide, jitter};
+use super::{AttemptCounts, RetryDecision, RetryPolicy, RetryableCall, call_with_retries, decide, jitter};
 use crate::base::model::{Assistant, StopReason, Usage};
 use crate::interfaces::provider::failure::ProviderFailure;
 use crate::interfaces::provider::failure_kind::ProviderFailureKind;
 use crate::interfaces::provider::gate::ProviderGate;
 use crate::interfaces::provider::side_costs::{LostCharge, SideCosts, UnusedAnswer};
-use crate::interfaces::provider::{Completion, EventSink, ProviderError, StreamEvent};
+use crate::interfaces::provider::{Completion, EventSink, Patience, ProviderError, StreamEvent};
 use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// The policy of calls for which no other model can answer.
+const FULL: RetryPolicy = RetryPolicy {
+    attempts_max: 5,
+    patience: Patience::Full,
+};
+
+/// The policy of calls for which another model can answer.
+const SHORT: RetryPolicy = RetryPolicy {
+    patience: Patience::Short,
+    ..FULL
+};
 
 /// A call with scripted answers that records the times of its attempts.
 struct Scripted {
@@ -79,7 +91,7 @@ async fn run(
 ) -> (Result<String, String>, Vec<StreamEvent>) {
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);
-    let outcome = call_with_retries(scripted, gate, 5, seed, &mut sink).await;
+    let outcome = call_with_retries(scripted, gate, FULL, seed, &mut sink).await;
     let outcome = outcome.map(|completion| completion.assistant.text());
     (outcome.map_err(|error| error.to_string()), events)
 }
@@ -138,9 +150,18 @@ async fn nobody_stampedes_after_a_limit() {
         let (gate, limited) = (&gate, &limited);
         async move {
             tokio::time::sleep(Duration::from_millis(seed)).await;
-            call_with_retries(limited, gate, 30, seed, &mut |_| ())
-                .await
-                .is_ok()
+            call_with_retries(
+                limited,
+                gate,
+                RetryPolicy {
+                    attempts_max: 30,
+                    ..FULL
+                },
+                seed,
+                &mut |_| (),
+            )
+            .await
+            .is_ok()
         }
     };
     let answered = futures_util::future::join_all((0..40).map(one)).await;
@@ -247,7 +268,7 @@ async fn a_broken_answer_is_asked_for_once_more() {
 async fn an_empty_answer_is_asked_for_once_more_and_paid_for_twice() {
     for second in ["hi", ""] {
         let scripted = Scripted::new([Ok(answer("")), Ok(answer(second))]);
-        let completion = call_with_retries(&scripted, &ProviderGate::default(), 5, 1, &mut |_| ())
+        let completion = call_with_retries(&scripted, &ProviderGate::default(), FULL, 1, &mut |_| ())
             .await
             .expect("answer");
         assert_eq!(completion.assistant.text(), second);
@@ -301,10 +322,10 @@ async fn what_an_unused_answer_and_lost_ones_cost_is_never_forgotten() {
         (ProviderFailureKind::Unreached, LostCharge::None),
     ] {
         let scripted = Scripted::new([Ok(answer("")), fails(second), Ok(answer("hi"))]);
-        let outcome = call_with_retries(&scripted, &ProviderGate::default(), 5, 1, &mut |_| ()).await;
+        let outcome = call_with_retries(&scripted, &ProviderGate::default(), FULL, 1, &mut |_| ()).await;
         assert_eq!(outcome.expect("answer").side, paid(lost), "{second:?}");
         let scripted = Scripted::new([Ok(answer("")), fails(second), refused()]);
-        let outcome = call_with_retries(&scripted, &ProviderGate::default(), 5, 1, &mut |_| ()).await;
+        let outcome = call_with_retries(&scripted, &ProviderGate::default(), FULL, 1, &mut |_| ()).await;
         let Err(ProviderError::Failed(failure)) = outcome else {
             panic!("{outcome:?}");
         };
@@ -318,7 +339,7 @@ async fn a_wait_beyond_the_bound_is_reported_instead_and_keeps_nobody_else_waiti
     for asked in [61, 3_600, 31_536_000] {
         let gate = ProviderGate::default();
         let scripted = Scripted::new([Err(failed(ProviderFailureKind::RateLimiting, Some(asked)))]);
-        let outcome = call_with_retries(&scripted, &gate, 5, 1, &mut |_| ()).await;
+        let outcome = call_with_retries(&scripted, &gate, FULL, 1, &mut |_| ()).await;
         let wait = Some(Duration::from_secs(asked));
         assert!(
             matches!(&outcome, Err(ProviderError::Failed(failure)) if failure.retry_after == wait),
@@ -328,6 +349,59 @@ async fn a_wait_beyond_the_bound_is_reported_instead_and_keeps_nobody_else_waiti
         assert_eq!(run(&other, &gate, 2).await.0, Ok("hi".to_owned()));
         assert_eq!(other.asked(), [Duration::from_secs(1)], "{asked}");
     }
+}
+
+/// R8, R9
+#[tokio::test(start_paused = true)]
+async fn while_another_model_can_answer_nobody_waits_for_long() {
+    let begun = Instant::now();
+    let limited = |wait| Err(failed(ProviderFailureKind::RateLimiting, wait));
+    // A short wait is worth it.
+    let gate = ProviderGate::default();
+    let scripted = Scripted::new([limited(Some(2)), Ok(answer("hi"))]);
+    assert!(
+        call_with_retries(&scripted, &gate, SHORT, 1, &mut |_| ())
+            .await
+            .is_ok()
+    );
+    // A long one is not, and the gate closes for it.
+    let scripted = Scripted::new([limited(Some(30))]);
+    assert!(
+        call_with_retries(&scripted, &gate, SHORT, 1, &mut |_| ())
+            .await
+            .is_err()
+    );
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    // While the gate is closed, nothing is sent, and the reason is known.
+    let unasked = Scripted::new([]);
+    let outcome = call_with_retries(&unasked, &gate, SHORT, 1, &mut |_| ()).await;
+    let text = outcome.expect_err("closed").to_string();
+    assert_eq!(text, "the model provider is rate-limiting");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    // Then a single attempt tests it.
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let overloaded = || Err(failed(ProviderFailureKind::Overloaded, None));
+    let probe = Scripted::new([overloaded()]);
+    assert!(
+        call_with_retries(&probe, &gate, SHORT, 1, &mut |_| ())
+            .await
+            .is_err()
+    );
+    assert_eq!(probe.asked().len(), 1);
+    let probe = Scripted::new([Ok(answer("hi"))]);
+    assert!(
+        call_with_retries(&probe, &gate, SHORT, 1, &mut |_| ())
+            .await
+            .is_ok()
+    );
+    // An open gate allows all attempts whose waits are short.
+    let faults = Scripted::new((0..5).map(|_| overloaded()));
+    assert!(
+        call_with_retries(&faults, &gate, SHORT, 1, &mut |_| ())
+            .await
+            .is_err()
+    );
+    assert!((3..5).contains(&faults.asked().len()), "{:?}", faults.asked());
 }
 
 /// R8: a caller that waits at the gate gets the reason for which the provider refused.
@@ -391,7 +465,11 @@ async fn a_conversation_that_is_limited_by_itself_does_not_starve_four_others() 
         // One caller retries for five minutes, each time with all of its attempts.
         let angry = async {
             while begun.elapsed() < Duration::from_secs(300) {
-                assert!(call_with_retries(&angry, gate, 5, 0, &mut |_| ()).await.is_err());
+                assert!(
+                    call_with_retries(&angry, gate, FULL, 0, &mut |_| ())
+                        .await
+                        .is_err()
+                );
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         };
@@ -400,7 +478,7 @@ async fn a_conversation_that_is_limited_by_itself_does_not_starve_four_others() 
             while begun.elapsed() < Duration::from_secs(300) {
                 let asked = Instant::now();
                 assert!(
-                    call_with_retries(&SlowAnswer, gate, 5, seed, &mut |_| ())
+                    call_with_retries(&SlowAnswer, gate, FULL, seed, &mut |_| ())
                         .await
                         .is_ok()
                 );

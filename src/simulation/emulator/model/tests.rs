@@ -13,7 +13,8 @@ use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, KnownProvider, ProviderSe
 use crate::base::http_client::api_client;
 use crate::base::model::{History, Secret};
 use crate::interfaces::provider::{
-    Completion, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec, TurnRequest, build,
+    Completion, Patience, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec, TurnRequest,
+    build,
 };
 use crate::state::access::{Identity, Role, testing::identity};
 use serde_json::json;
@@ -110,6 +111,7 @@ impl ModelFixture {
             tools: &self.tools,
             turns: history.turns(),
             answer_tokens_max: 1_000,
+            patience: Patience::Full,
         };
         let events = &mut self.events;
         self.provider

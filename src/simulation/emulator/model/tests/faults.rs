@@ -123,6 +123,7 @@ async fn cancelling_ends_a_call_at_once_wherever_it_is() {
             tools: &[],
             turns: history.turns(),
             answer_tokens_max: 1,
+            patience: crate::interfaces::provider::Patience::Full,
         };
         let mut sink = |_: StreamEvent| ();
         let (outcome, ()) = tokio::join!(fixture.provider.turn(request, &mut sink, &fixture.cancel), stop);
