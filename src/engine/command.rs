@@ -37,6 +37,8 @@ pub enum Verb {
     Budget,
     /// Stops the running turn.
     Stop,
+    /// Runs the last message again, if its turn has failed.
+    Retry,
     /// Admits a person. For administrators only.
     User,
 }
@@ -64,7 +66,7 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
 }
 
 /// All commands, in the order of `/help`.
-pub const ALL: [CommandSpec; 16] = [
+pub const ALL: [CommandSpec; 17] = [
     spec(Verb::Help, "help", "", "list what I can do here"),
     spec(
         Verb::Status,
@@ -130,6 +132,12 @@ pub const ALL: [CommandSpec; 16] = [
         "show what is used of the budgets; administrators allow more",
     ),
     spec(Verb::Stop, "stop", "", "stop what is running"),
+    spec(
+        Verb::Retry,
+        "retry",
+        "",
+        "go on with the last message, if it failed or was stopped",
+    ),
     spec(
         Verb::User,
         "user",
@@ -203,6 +211,7 @@ impl Verb {
                 | Self::Usage
                 | Self::Budget
                 | Self::Stop
+                | Self::Retry
                 | Self::User,
                 _,
             ) => None,
@@ -224,6 +233,13 @@ pub fn find_in_text(text: &str) -> Option<Command<'_>> {
         verb: Verb::parse(word)?,
         arguments: arguments.trim(),
     })
+}
+
+/// Returns the request of a message that waits for its own turn, trimmed: the text after `queue:`. Any other message
+/// reaches the running turn of its conversation.
+pub fn queued(text: &str) -> Option<&str> {
+    let (word, request) = text.split_once(':')?;
+    word.trim().eq_ignore_ascii_case("queue").then(|| request.trim())
 }
 
 /// Finds an unknown command in a typed message: the word after a leading `!`. A lone `!` gives an empty word.
@@ -265,7 +281,7 @@ pub fn unknown_reply_among(word: &str, known: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, Verb, find_in_text, find_unknown_in_text, unknown_reply};
+    use super::{ALL, Verb, find_in_text, find_unknown_in_text, queued, unknown_reply};
     use crate::rendering::inspect::Question;
 
     #[test]
@@ -324,6 +340,26 @@ mod tests {
             assert_eq!(find_unknown_in_text(text), None, "{text}");
         }
         assert!(unknown_reply("").starts_with("Which command? I know `help`, "));
+    }
+
+    #[test]
+    fn a_request_after_queue_waits_for_its_own_turn() {
+        for (text, request) in [
+            ("queue: scale web", "scale web"),
+            (" Queue :infra: scale web ", "infra: scale web"),
+            ("queue:", ""),
+        ] {
+            assert_eq!(queued(text), Some(request), "{text}");
+        }
+        for text in [
+            "",
+            "queue",
+            "scale the queue: it is slow",
+            "queues: two",
+            "infra: queue",
+        ] {
+            assert_eq!(queued(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -94,6 +94,11 @@ pub enum RecordedEvent {
         /// The remark for the model.
         remark: String,
     },
+    /// The person's message that arrived during the turn was taken.
+    Message {
+        /// The message, as the model reads it.
+        text: String,
+    },
     /// A change was prepared.
     Change {
         /// The change and its revision, such as `CHG-42 rev 2`.
@@ -146,7 +151,10 @@ impl RecordedEvent {
         let sent_back = step.remark().map(|remark| Self::SentBack {
             remark: remark.to_owned(),
         });
-        std::iter::once(answer).chain(results).chain(sent_back).collect()
+        let messages = step.messages().iter();
+        let messages = messages.map(|text| Self::Message { text: text.clone() });
+        let answers = std::iter::once(answer).chain(results).chain(sent_back);
+        answers.chain(messages).collect()
     }
 
     /// Converts a prepared change to an event.
@@ -296,6 +304,7 @@ fn render_event(text: &mut String, event: &RecordedEvent) {
             block(text, &format!("result {call} {outcome}"), content);
         }
         RecordedEvent::SentBack { remark } => block(text, "sent back to the model", remark),
+        RecordedEvent::Message { text: said } => block(text, "user, while the turn ran", said),
         RecordedEvent::Change {
             change,
             repository,

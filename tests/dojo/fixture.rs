@@ -332,6 +332,20 @@ impl AttackFixture {
         }
     }
 
+    /// Waits until the model has a request of a case.
+    pub(crate) async fn wait_for_request(&self, number: usize) {
+        let started = Instant::now();
+        while self.records.record(number).requests == 0 {
+            if started.elapsed() > BOUND {
+                let what = format!("the model was not called for case {number}");
+                self.timeouts.lock().unwrap().push(what);
+                return;
+            }
+            // The model does not notify about requests. A poll is bounded and ends as soon as possible.
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     /// Waits until no message waits for an answer or for delivery.
     pub(crate) async fn wait_until_idle(&self) {
         let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)

@@ -150,6 +150,12 @@ async fn groups_and_webhooks_of_telegram_open_nothing_more() {
     run("telegram_hooks").await;
 }
 
+/// T66, T70, I4
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_during_a_turn_gives_a_hijacked_model_no_rights() {
+    run("steering").await;
+}
+
 /// T07, T70, I3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_button_that_somebody_else_presses_does_nothing() {

@@ -67,6 +67,15 @@ async fn run_in_thread(
         }
     };
     let mut messages = 1;
+    if !case.row.meanwhile.is_empty() {
+        fixture.wait_for_request(case.number).await;
+    }
+    for more in &case.row.meanwhile {
+        fixture
+            .send_message(&account, SLACK_CHANNEL, Some(&thread), more)
+            .await;
+        messages += 1;
+    }
     wait_for_case(fixture, case, &key, messages).await;
     for more in &case.row.then {
         let more = more.replace("(this case)", &case_mark(case.number));

@@ -7,6 +7,10 @@ use super::watch::LeakWatch;
 use drydock::simulation::emulator::model::{AnswerFault, AnswerScript, ModelRequest, ScriptedAnswer, says};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// The time that the first answer takes if the person writes in the meantime.
+const SLOW: Duration = Duration::from_millis(1_000);
 
 /// Returns the text of every last answer, which identifies it.
 pub(crate) fn final_line(number: usize) -> String {
@@ -127,6 +131,10 @@ fn answer(case: &DojoCase, step: usize) -> (ScriptedAnswer, bool) {
         }
     };
     match &row.fault {
+        // The person writes in the meantime.
+        None if step == 0 && !row.meanwhile.is_empty() => {
+            (answer.with_fault(AnswerFault::Delay(SLOW)), is_last)
+        }
         Some(broken) if step == 0 => (answer.with_fault(emulator_fault(broken)), is_last),
         Some(_) | None => (answer, is_last),
     }

@@ -93,6 +93,9 @@ pub(crate) struct CaseRow {
     /// The signed thinking before the last answer.
     #[serde(default)]
     pub(crate) thinks: Option<String>,
+    /// The messages that the person writes in the thread while the model works on its first answer.
+    #[serde(default)]
+    pub(crate) meanwhile: Vec<String>,
     /// The messages that the person writes in the thread afterwards, one after another.
     #[serde(default)]
     pub(crate) then: Vec<String>,
@@ -369,6 +372,7 @@ impl CaseRow {
             press.label = expand(&press.label, values);
         }
         let lists = [
+            &mut row.meanwhile,
             &mut row.then,
             &mut expect.never,
             &mut expect.reads,

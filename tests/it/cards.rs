@@ -50,7 +50,7 @@ async fn a_message_that_waits_has_a_card_and_a_receipt_that_say_so_and_how_it_we
     let app = app.await;
     app.admit_slack_editor(ALICE).await;
     let thread = app.say(ALICE, "first").await.ts;
-    let second = app.say_in(ALICE, &thread, "second").await.ts;
+    let second = app.say_in(ALICE, &thread, "queue: second").await.ts;
     let receipts = |state: &SlackState| state.message(SLACK_CHANNEL, &second).unwrap().reactions.clone();
     let waits = |state: &SlackState| receipts(state).contains("hourglass_flowing_sand").then_some(());
     app.wait_for_slack("a receipt that says it waits", waits).await;

@@ -67,6 +67,7 @@ mod isolation;
 mod sandbox;
 #[cfg(target_os = "linux")]
 mod linux;
+mod steering;
 mod stored_text;
 mod linked_secrets;
 mod long_answers;

@@ -26,7 +26,7 @@ async fn twenty_messages_of_one_person_at_once_are_answered_in_order_one_by_one(
     .await;
     app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "number 0").await;
-    let words: Vec<String> = (1..20).map(|number| format!("number {number}")).collect();
+    let words: Vec<String> = (1..20).map(|number| format!("queue: number {number}")).collect();
     let saying = words.iter().map(|words| app.say_in(ALICE, &said.ts, words));
     for said in futures_util::future::join_all(saying).await {
         assert!(said.answers.iter().all(|answer| answer.status == 200), "{said:?}");
@@ -72,7 +72,7 @@ async fn a_message_over_the_queue_limit_is_refused_durably_and_once() {
     app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "stall").await;
     app.wait_for_model_requests(1).await;
-    app.say_in(ALICE, &said.ts, "the second").await;
+    app.say_in(ALICE, &said.ts, "queue: the second").await;
     // Nothing reaches Slack before the restart.
     let unreachable = SlackFault::Status {
         status: 503,

@@ -185,7 +185,7 @@ async fn an_unreadable_waiting_message_is_reported_on_its_card() {
     app.admit_slack_editor(ALICE).await;
     let first = app.say(ALICE, "stall").await;
     app.wait_for_model_requests(1).await;
-    app.say_in(ALICE, &first.ts, "the second").await;
+    app.say_in(ALICE, &first.ts, "queue: the second").await;
     let card = app.wait_for_slack_reply(&first.ts, "Queued (1 ahead)").await;
     app.demo.stop().await;
     app.alter_database("UPDATE inbox SET inbound = '[' WHERE id = (SELECT MAX(id) FROM inbox)");

@@ -84,7 +84,8 @@ impl UserConversation {
             return false;
         }
         let mention = if self.root.is_none() { "@drydock " } else { "" };
-        let text = format!("{mention}please carry out {} now", task.word());
+        // Each request has its own turn, also while another runs.
+        let text = format!("{mention}queue: please carry out {} now", task.word());
         let acknowledged = self.send_message(&text).await;
         if self.messages.is_empty() && !acknowledged {
             // The conversation cannot go on without its first message.
@@ -94,10 +95,18 @@ impl UserConversation {
         acknowledged
     }
 
+    /// Sends a note that the running turn takes. Returns its number.
+    pub(crate) async fn steer(&mut self) -> u32 {
+        let note = self.ids.fetch_add(1, Ordering::SeqCst);
+        self.send_message(&format!("also keep note-{note}-end in mind"))
+            .await;
+        note
+    }
+
     /// Requests a task with a single delivery. Returns the status, or `None` without an answer.
     pub(crate) async fn ask_once(&mut self, task: Task) -> Option<u16> {
         let mention = if self.root.is_none() { "@drydock " } else { "" };
-        let text = format!("{mention}please carry out {} now", task.word());
+        let text = format!("{mention}queue: please carry out {} now", task.word());
         let written = self
             .testbed
             .slack

@@ -24,6 +24,8 @@ struct Shared {
 struct State {
     /// Tasks by id, with the step at which the model does not answer.
     holds: BTreeMap<u32, usize>,
+    /// Tasks by id, with a step at which the model takes this long.
+    slow: BTreeMap<u32, (usize, Duration)>,
     /// The errors found in requests.
     problems: Vec<String>,
     /// The longest time an answer takes.
@@ -56,6 +58,11 @@ impl HoldableModel {
         self.shared.state().holds.insert(task.id, step);
     }
 
+    /// Makes the model take this long for a step of a task.
+    pub(crate) fn slow_down(&self, task: &Task, step: usize, by: Duration) {
+        self.shared.state().slow.insert(task.id, (step, by));
+    }
+
     /// Lets the model answer all requests again. A request that is already held stays held until its caller gives up.
     pub(crate) fn release(&self) {
         self.shared.state().holds.clear();
@@ -83,7 +90,12 @@ impl HoldableModel {
 
 fn answer(shared: &Shared, asked: &ModelRequest) -> ScriptedAnswer {
     let mut state = shared.state();
-    let Some(task) = Task::in_text(asked.last_user_text()) else {
+    let notes = notes(asked);
+    if let Some(twice) = notes.iter().find(|(_, times)| **times > 1) {
+        let problem = format!("note {} is in a request {} times", twice.0, twice.1);
+        state.problems.push(problem);
+    }
+    let Some(task) = last_task(asked) else {
         state
             .problems
             .push(format!("a request without a task: {}", asked.last_user_text()));
@@ -115,11 +127,45 @@ fn answer(shared: &Shared, asked: &ModelRequest) -> ScriptedAnswer {
                     serde_json::json!({"path": path, "content": content}),
                 )
             }),
-        false => says(task.done()),
+        false => says(
+            notes
+                .keys()
+                .fold(task.done(), |done, note| format!("{done} Noted {note}.")),
+        ),
     };
+    if let Some((_, by)) = state.slow.get(&task.id).filter(|(at, _)| *at == step) {
+        return words.with_fault(AnswerFault::Delay(*by));
+    }
     // The delay differs between steps, and is the same for each repetition of a step.
     let share = (task.id.wrapping_mul(2_654_435_761) >> 8).wrapping_add(step as u32 * 37) % 100;
     words.with_fault(AnswerFault::Delay(state.slowest * share / 100))
+}
+
+/// Returns the task of a request. A note that reached a running turn names none.
+fn last_task(asked: &ModelRequest) -> Option<Task> {
+    let last = asked.last_user_text();
+    if !last.contains("note-") {
+        return Task::in_text(last);
+    }
+    let messages = asked.messages.iter().rev();
+    let mut said = messages.filter(|message| message.role == RequestRole::User);
+    said.find_map(|message| Task::in_text(&message.text))
+}
+
+/// Returns the notes of the person in a request, and how often each is there.
+fn notes(asked: &ModelRequest) -> BTreeMap<u32, usize> {
+    let mut notes = BTreeMap::new();
+    let said = asked
+        .messages
+        .iter()
+        .filter(|message| message.role == RequestRole::User);
+    for rest in said.flat_map(|message| message.text.split("note-").skip(1)) {
+        let id = rest.split('-').next().and_then(|id| id.parse().ok());
+        if let Some(id) = id {
+            *notes.entry(id).or_default() += 1;
+        }
+    }
+    notes
 }
 
 /// Returns the step of the turn for a request: the number of answers since the last message of the person.

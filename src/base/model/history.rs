@@ -5,6 +5,7 @@
 //! only whole turns are left out. An interrupted turn is closed with an answer by Drydock before the next one begins.
 
 mod request_size;
+mod steering;
 mod trimming;
 
 pub use request_size::{json_bytes, result_bytes};
@@ -153,7 +154,8 @@ impl Assistant {
     }
 }
 
-/// An answer of the model with the results of its calls, or with Drydock's remark.
+/// An answer of the model with the results of its calls, or with Drydock's remark, and with messages of the person that
+/// arrived in the meantime.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "StepParts")]
 pub struct Step {
@@ -161,6 +163,9 @@ pub struct Step {
     results: Vec<ToolResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     remark: Option<String>,
+    /// The person's messages that arrived during the turn and follow the results.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<String>,
     /// The size in a request, counted once.
     #[serde(skip)]
     bytes: StepBytes,
@@ -172,6 +177,8 @@ struct StepParts {
     results: Vec<ToolResult>,
     #[serde(default)]
     remark: Option<String>,
+    #[serde(default)]
+    messages: Vec<String>,
 }
 
 impl TryFrom<StepParts> for Step {
@@ -179,10 +186,11 @@ impl TryFrom<StepParts> for Step {
 
     fn try_from(parts: StepParts) -> Result<Self, HistoryError> {
         let step = Self::new(parts.assistant, parts.results)?;
-        match parts.remark {
-            Some(remark) => step.with_remark(remark),
-            None => Ok(step),
-        }
+        let step = match parts.remark {
+            Some(remark) => step.with_remark(remark)?,
+            None => step,
+        };
+        Ok(step.with_messages(parts.messages))
     }
 }
 
@@ -226,6 +234,7 @@ impl Step {
             assistant,
             results,
             remark: None,
+            messages: Vec::new(),
         })
     }
 
@@ -260,7 +269,7 @@ impl Step {
 
     /// Returns true if the step ends its turn.
     pub fn is_final(&self) -> bool {
-        self.results.is_empty() && self.remark.is_none()
+        self.results.is_empty() && self.remark.is_none() && self.messages.is_empty()
     }
 }
 
@@ -369,10 +378,31 @@ impl History {
     /// false if there is no closed turn.
     pub fn reopen(&mut self) -> bool {
         let is_summary = self.turns.len() == self.summary_turns();
-        match self.turns.last_mut() {
-            Some(turn) if turn.is_closed() && !is_summary => turn.steps.pop().is_some(),
-            Some(_) | None => false,
+        let Some(turn) = self
+            .turns
+            .last_mut()
+            .filter(|turn| turn.is_closed() && !is_summary)
+        else {
+            return false;
+        };
+        let Some(step) = turn.steps.pop() else {
+            return false;
+        };
+        turn.bytes -= step.bytes();
+        self.bytes -= step.bytes();
+        true
+    }
+
+    /// Opens the last turn again, if it was read from the stored turn `earlier`, for the steps of the stored turn `later`
+    /// that continues it.
+    pub fn reopen_stored(&mut self, earlier: TurnId, later: TurnId) -> bool {
+        if self.turns.last().and_then(|turn| turn.id) != Some(earlier) || !self.reopen() {
+            return false;
         }
+        if let Some(turn) = self.turns.last_mut() {
+            turn.id = Some(later);
+        }
+        true
     }
 
     /// Returns the turns, oldest first.
@@ -459,8 +489,10 @@ mod tests {
         assert!(!history.reopen());
         let step = Step::new(asks(&["a"]), answers(&["a"]));
         assert_eq!(step.and_then(|step| history.push(step)), Ok(()));
+        let bytes = history.bytes();
         history.close("stopped");
         assert!(history.reopen());
+        assert_eq!((history.bytes(), history.turns()[0].bytes()), (bytes, bytes));
         assert_eq!(history.turns()[0].steps().len(), 1);
         assert_eq!(history.begin("two"), Err(HistoryError::Open));
         let last = Step::new(Assistant::synthetic("done"), Vec::new());

@@ -123,6 +123,7 @@ impl TurnDisplay {
                 self.output.styled_message(OutputStyle::Dim, &text);
             }
             TurnEvent::Checking(_) => {}
+            TurnEvent::MessageTaken { .. } => {}
             TurnEvent::SentBack { failing } => {
                 let words = std::mem::take(&mut self.words);
                 self.output

@@ -18,6 +18,7 @@ mod repetition;
 mod summary;
 pub mod shorthand;
 mod answer_record;
+mod steering;
 mod verdicts;
 mod window;
 mod writes;
@@ -25,6 +26,7 @@ mod writes;
 pub use call_costs::{AnsweringModel, CallLosses, DiscardedAnswer};
 pub use models::{ModelChain, TurnModel, call_cost_max};
 pub use postconditions::{Postconditions, REMARK_PREFIX};
+pub use steering::{SteeringMessage, TakeResult};
 pub use verdicts::VerdictRule;
 pub use writes::WriteCounts;
 
@@ -167,6 +169,11 @@ pub enum TurnEvent {
     Summarising,
     /// The model is done, and Drydock checks the files.
     Checking(CompareProgress),
+    /// The turn took a message of the person that arrived while it ran.
+    MessageTaken {
+        /// The message, as the model reads it.
+        text: String,
+    },
     /// A check failed, and the answer goes back to the model.
     SentBack {
         /// The failed checks, one line each.
@@ -213,6 +220,21 @@ pub trait Journal: Send {
 
     /// Records a step after it ends and before the next model call. Its edits are already in the workspace.
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()>;
+
+    /// Returns the messages of the person that wait and may be taken, oldest first.
+    async fn waiting_messages(&mut self) -> anyhow::Result<Vec<SteeringMessage>> {
+        Ok(Vec::new())
+    }
+
+    /// Records a step like [`Journal::record_step`], and in the same transaction that the turn took these messages.
+    async fn record_step_taking(
+        &mut self,
+        record: StepRecord<'_>,
+        messages: &[SteeringMessage],
+    ) -> anyhow::Result<TakeResult> {
+        let _ = (record, messages);
+        Ok(TakeResult::Left)
+    }
 }
 
 /// A step, with what becomes durable together with it.
@@ -552,7 +574,18 @@ impl TurnLoop<'_> {
             }
             return Ok(Some(end));
         }
-        let step = Step::new(assistant, Vec::new())?;
+        let mut step = Step::new(assistant, Vec::new())?;
+        if matches!(stop, StopReason::EndTurn | StopReason::ToolUse) && concluded.is_none() {
+            // A message that arrived in the meantime is part of the turn before its answer is checked.
+            let parts = (&[][..], model.as_str());
+            match self
+                .record_with_messages(step, parts, history, journal, events)
+                .await?
+            {
+                Some(unsteered) => step = unsteered,
+                None => return Ok(None),
+            }
+        }
         let (verdict, source, notice) = match stop {
             StopReason::EndTurn | StopReason::ToolUse => match self.check_postconditions(events).await? {
                 CheckOutcome::Failed(failing) if concluded != Some(Verdict::Fail) && self.may_repair() => {
@@ -649,8 +682,19 @@ impl TurnLoop<'_> {
             last.content.push_str("\n\n");
             last.content.push_str(&note);
         }
-        self.record(Step::new(kept, results)?, &outputs, &model, history, journal)
-            .await?;
+        let step = Step::new(kept, results)?;
+        let parts = (outputs.as_slice(), model.as_str());
+        // A turn that ends with this step leaves the messages for their own turns.
+        let unsteered = match stop {
+            Some(_) => Some(step),
+            None => {
+                self.record_with_messages(step, parts, history, journal, events)
+                    .await?
+            }
+        };
+        if let Some(step) = unsteered {
+            self.record(step, &outputs, &model, history, journal).await?;
+        }
         if self.cx.cancel.is_cancelled() {
             return Ok(Some(self.stopped()));
         }

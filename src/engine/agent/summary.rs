@@ -2,10 +2,10 @@
 //! budgets, and its cost is recorded.
 
 use super::{CallPermission, CallSize, Journal, TurnEvent, TurnLoop};
-use crate::base::model::{History, Turn, plain_output};
+use crate::base::model::{History, plain_output};
 use crate::engine::agent::context::SummaryWriter;
 use crate::engine::agent::prompt::data_block;
-use crate::interfaces::provider::{ProviderError, StreamEvent, TurnRequest, fixed_bytes};
+use crate::interfaces::provider::{Patience, ProviderError, StreamEvent, TurnRequest, fixed_bytes};
 use async_trait::async_trait;
 use tracing::warn;
 
@@ -44,13 +44,12 @@ struct TurnSummaries<'a, 'turn> {
 #[async_trait]
 impl SummaryWriter for TurnSummaries<'_, '_> {
     async fn summarise(&mut self, text: String) -> anyhow::Result<Option<String>> {
-        let cx = self.turn.cx;
+        let (cx, model) = (self.turn.cx, self.turn.model());
         let mut asked = History::default();
         asked.begin(data_block("conversation", "this conversation", &text))?;
-        let answer_tokens_max = cx.limits.answer_tokens_max.min(ANSWER_TOKENS_MAX);
+        let answer_tokens_max = model.answer_tokens_max(cx.limits).min(ANSWER_TOKENS_MAX);
         let call = CallSize {
-            request_bytes: fixed_bytes(INSTRUCTIONS, &[])
-                + asked.turns().iter().map(Turn::bytes).sum::<usize>(),
+            request_bytes: fixed_bytes(INSTRUCTIONS, &[]) + asked.bytes(),
             bytes_per_1000_tokens: self.turn.bytes_per_1000_tokens,
             answer_tokens_max,
         };
@@ -60,11 +59,13 @@ impl SummaryWriter for TurnSummaries<'_, '_> {
         (self.events)(TurnEvent::Summarising);
         let request = TurnRequest {
             identity: cx.identity,
-            model: cx.model,
+            model: model.name,
             system: INSTRUCTIONS,
             tools: &[],
             turns: asked.turns(),
             answer_tokens_max,
+            // The conversation can be trimmed instead.
+            patience: Patience::Short,
         };
         let cancel = cx.cancel.child_token();
         let events = &mut self.events;
@@ -73,25 +74,37 @@ impl SummaryWriter for TurnSummaries<'_, '_> {
                 events(TurnEvent::Waiting { why, wait });
             }
         };
-        let answer = cx.provider.turn(request, &mut sink, &cancel);
+        let answer = model.provider.turn(request, &mut sink, &cancel);
         let answer = tokio::select! {
             answer = answer => answer,
             () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
             () = tokio::time::sleep_until(self.turn.deadline) => Err(ProviderError::Cancelled),
         };
+        let side = match &answer {
+            Ok(completion) => completion.side.clone(),
+            Err(ProviderError::Failed(failure)) => failure.side.clone(),
+            // The cost of a cancelled call is not known, so it stays reserved.
+            Err(ProviderError::Cancelled) => return Ok(None),
+        };
+        let sides = [(self.turn.current, side)];
+        let losses = self.turn.losses(&sides);
+        let unused = losses.usage();
         let completion = match answer {
             Ok(completion) => completion,
-            Err(ProviderError::Cancelled) => return Ok(None),
-            Err(ProviderError::Failed(failure)) => {
-                warn!("the conversation is trimmed, because it could not be summarised: {failure}");
-                self.journal.call_failed().await?;
+            Err(error) => {
+                warn!("the conversation is trimmed, because it could not be summarised: {error}");
+                self.journal.call_failed(&losses).await?;
+                self.turn.usage += unused;
                 return Ok(None);
             }
         };
         let usage = completion.assistant.usage;
+        self.journal.answer_received(&losses).await?;
+        self.journal
+            .answer_discarded(self.turn.discarded(usage, &completion.model))
+            .await?;
+        self.turn.usage += unused;
         self.turn.usage += usage;
-        self.journal.answer_received().await?;
-        self.journal.answer_discarded(usage, &completion.model).await?;
         let summary = completion.assistant.text();
         let summary = cx.redactor.redact(&plain_output(&summary)).trim().to_owned();
         Ok((!summary.is_empty()).then_some(summary))

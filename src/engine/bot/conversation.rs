@@ -4,11 +4,11 @@
 use super::behaviour::{BotAppended, BotContext};
 use super::messenger::BotMessage;
 use super::{BotError, BotOptions, Injector};
-use crate::base::model::{History, OutputNumber, Step, Usage};
+use crate::base::model::{History, OutputNumber, Step};
 use crate::engine::agent::prompt::data_block;
 use crate::engine::agent::{
-    CallPermission, CallSize, EarlierAttempts, Journal, Postconditions, StepRecord, TurnContext, TurnOutcome,
-    VerdictRule, run_turn,
+    CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
+    StepRecord, TurnContext, TurnModel, TurnOutcome, VerdictRule, run_turn,
 };
 use crate::interfaces::provider::{Completion, EventSink, Provider, ProviderError, TurnRequest};
 use crate::interfaces::tool::{MemoryOutputs, Outputs, Toolbox};
@@ -150,6 +150,11 @@ impl LiveConversation {
         let options = Arc::clone(&self.options);
         let identity = Access::program_identity(&context.conversation.person, role);
         let provider = ConvertingProvider { options: &options };
+        let models = [TurnModel {
+            provider: &provider,
+            name: &options.model,
+            facts: options.facts,
+        }];
         let checks = EditChecks {
             options: &options,
             context,
@@ -158,9 +163,7 @@ impl LiveConversation {
         };
         let cx = TurnContext {
             identity: &identity,
-            provider: &provider,
-            model: &options.model,
-            context_tokens: options.context_tokens,
+            models: &models,
             system,
             toolbox,
             workspace: &self.workspace,
@@ -215,15 +218,15 @@ impl Journal for BotJournal<'_> {
         Ok(CallPermission::Granted)
     }
 
-    async fn call_failed(&mut self) -> anyhow::Result<()> {
+    async fn call_failed(&mut self, _losses: &CallLosses<'_>) -> anyhow::Result<()> {
         Ok(())
     }
 
-    async fn answer_received(&mut self) -> anyhow::Result<()> {
+    async fn answer_received(&mut self, _losses: &CallLosses<'_>) -> anyhow::Result<()> {
         Ok(())
     }
 
-    async fn answer_discarded(&mut self, _usage: Usage, _model: &str) -> anyhow::Result<()> {
+    async fn answer_discarded(&mut self, _answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
         Ok(())
     }
 

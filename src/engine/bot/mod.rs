@@ -17,6 +17,7 @@ pub use behaviour::{BotAppended, BotBehaviour, BotContext, BotExtra};
 pub use injection::{InjectError, Injector};
 pub use messenger::{BotConversation, BotMessage, Messenger, TerminalMessenger};
 
+use crate::base::config::ModelFacts;
 use crate::base::model::Limits;
 use crate::engine::agent::context::{ContextStrategy, strategy};
 use crate::interfaces::provider::Provider;
@@ -57,8 +58,8 @@ pub struct BotOptions {
     pub guard: SecretGuard,
     /// The limits of a turn.
     pub limits: Limits,
-    /// Tokens of the model's context window, if they are known.
-    pub context_tokens: Option<u32>,
+    /// The limits and prices of the model, as far as they are known.
+    pub facts: ModelFacts,
     /// The way in which a long conversation is shortened.
     pub strategy: Arc<dyn ContextStrategy>,
     /// The longest wait for messages.
@@ -86,7 +87,7 @@ impl BotOptions {
                 .to_owned(),
             behaviour,
             guard: SecretGuard::default(),
-            context_tokens: None,
+            facts: ModelFacts::default(),
             strategy: Arc::new(strategy(limits.context_strategy)),
             limits,
             poll_timeout: Duration::from_secs(30),

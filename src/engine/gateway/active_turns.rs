@@ -19,6 +19,8 @@ struct ActiveTurn {
     turn: Option<TurnId>,
     stop: CancellationToken,
     card: watch::Sender<StatusCard>,
+    /// True until the turn takes no more messages.
+    may_take: bool,
 }
 
 /// The entry of an active turn, created when its message is claimed. Dropping it removes the entry.
@@ -37,6 +39,13 @@ impl TurnHandle {
     pub(super) fn set_message(&self, message: InboxId) {
         if let Some(working) = self.active_turns.lock().get_mut(&self.conversation) {
             working.message = Some(message);
+        }
+    }
+
+    /// Records that the turn takes no more messages, because its model has ended.
+    pub(super) fn take_no_more(&self) {
+        if let Some(working) = self.active_turns.lock().get_mut(&self.conversation) {
+            working.may_take = false;
         }
     }
 
@@ -66,6 +75,7 @@ impl ActiveTurns {
             turn: None,
             stop: stop.clone(),
             card: card.clone(),
+            may_take: true,
         };
         self.lock().insert(conversation, working);
         TurnHandle {
@@ -100,6 +110,13 @@ impl ActiveTurns {
         }
     }
 
+    /// True if the running turn of the conversation takes no more messages, because it is stopped or ends.
+    pub(super) fn is_ending(&self, conversation: ConversationId) -> bool {
+        let turns = self.lock();
+        let working = turns.get(&conversation);
+        working.is_some_and(|working| !working.may_take || working.stop.is_cancelled())
+    }
+
     /// Updates the number of waiting messages on the running turn's card.
     pub(super) fn set_waiting(&self, conversation: ConversationId, waiting: usize) {
         if let Some(working) = self.lock().get(&conversation) {
@@ -122,6 +139,7 @@ mod tests {
         let (turns, alice) = (ActiveTurns::default(), ConversationId(1));
         let handle = turns.register(alice);
         assert!(turns.is_busy(alice) && turns.turn(alice).is_none());
+        assert!(!turns.is_ending(alice));
         handle.set_message(InboxId(4));
         handle.set_turn(TurnId(7));
         assert_eq!(turns.turn(alice), Some(TurnId(7)));
@@ -129,7 +147,7 @@ mod tests {
         turns.stop(ConversationId(2), InboxId(4));
         assert!(!handle.stop.is_cancelled());
         turns.stop(alice, InboxId(4));
-        assert!(handle.stop.is_cancelled());
+        assert!(handle.stop.is_cancelled() && turns.is_ending(alice));
         drop(handle);
         assert!(!turns.is_busy(alice));
     }

@@ -148,6 +148,7 @@ impl Reception {
     fn is_request(&self, text: &str) -> bool {
         command::find_in_text(text).is_none()
             && command::find_unknown_in_text(text).is_none()
+            && command::queued(text).is_none_or(|request| !request.is_empty())
             && self.readable(text)
     }
 
@@ -168,7 +169,10 @@ impl Reception {
             QueueKind::Turn => {
                 self.active_turns
                     .set_waiting(conversation, queue_position as usize);
-                self.turns.show_queue_position(inbound, inbox, queue_position);
+                match self.waits_for_its_turn(&inbound, conversation) {
+                    true => self.turns.show_queue_position(inbound, inbox, queue_position),
+                    false => self.outgoing.react(&inbound, Receipt::Seen),
+                }
             }
             QueueKind::Command | QueueKind::Change => {
                 self.commands.start(AcceptedCommand {
@@ -180,6 +184,14 @@ impl Reception {
                 });
             }
         }
+    }
+
+    /// True if no turn that runs or waits before the message takes it.
+    fn waits_for_its_turn(&self, inbound: &Inbound, conversation: ConversationId) -> bool {
+        let InboundKind::Text { text, .. } = &inbound.kind else {
+            return true;
+        };
+        command::queued(text).is_some() || self.active_turns.is_ending(conversation)
     }
 
     /// Refuses an unknown sender: at most one notice a day, no model call, and nothing stored except a bounded counter.

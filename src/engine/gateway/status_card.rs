@@ -75,6 +75,14 @@ impl StatusCard {
                     total => format!("Checking the change: {} of {total} renderings", progress.done),
                 });
             }
+            TurnEvent::MessageTaken { text } => {
+                self.lines.push(CardLine {
+                    call: String::new(),
+                    text: format!("your message: {}", on_one_line(text, LINE_CHARS_MAX)),
+                    progress: String::new(),
+                    state: CallState::Done,
+                });
+            }
             TurnEvent::SentBack { .. } => {
                 self.note = None;
                 self.lines.push(CardLine {

@@ -67,8 +67,21 @@ pub fn history_of(records: &[SessionRecord]) -> Result<History, ResumeError> {
 #[derive(Default)]
 struct RestoredHistory {
     history: History,
-    /// The last answer with the results of its calls so far.
-    step: Option<(Assistant, Vec<ToolResult>)>,
+    step: Option<RestoredStep>,
+}
+
+/// The last answer, with the results of its calls and the person's messages so far.
+struct RestoredStep {
+    assistant: Assistant,
+    results: Vec<ToolResult>,
+    messages: Vec<String>,
+}
+
+impl RestoredStep {
+    fn finish(self) -> Result<Step, HistoryError> {
+        let step = Step::new(self.assistant, self.results)?;
+        Ok(step.with_messages(self.messages))
+    }
 }
 
 impl RestoredHistory {
@@ -84,7 +97,11 @@ impl RestoredHistory {
                 text, calls, usage, ..
             } => {
                 self.finish_step()?;
-                self.step = Some((assistant(text, calls, *usage), Vec::new()));
+                self.step = Some(RestoredStep {
+                    assistant: assistant(text, calls, *usage),
+                    results: Vec::new(),
+                    messages: Vec::new(),
+                });
                 match text.is_empty() && calls.is_empty() {
                     true => Err(ResumeError::Misplaced(line)),
                     false => Ok(()),
@@ -95,8 +112,9 @@ impl RestoredHistory {
                 content,
                 is_error,
             } => {
-                let (_, results) = self.step.as_mut().ok_or(ResumeError::Misplaced(line))?;
-                results.push(ToolResult {
+                let step = self.step.as_mut().filter(|step| step.messages.is_empty());
+                let step = step.ok_or(ResumeError::Misplaced(line))?;
+                step.results.push(ToolResult {
                     call: call.clone(),
                     content: content.clone(),
                     is_error: *is_error,
@@ -104,10 +122,15 @@ impl RestoredHistory {
                 Ok(())
             }
             RecordedEvent::SentBack { remark } => {
-                let (assistant, results) = self.step.take().ok_or(ResumeError::Misplaced(line))?;
-                let step = Step::new(assistant, results).map_err(ResumeError::Unpaired)?;
+                let step = self.step.take().ok_or(ResumeError::Misplaced(line))?;
+                let step = step.finish().map_err(ResumeError::Unpaired)?;
                 let step = step.with_remark(remark.clone()).map_err(misplaced)?;
                 self.history.push(step).map_err(misplaced)
+            }
+            RecordedEvent::Message { text } => {
+                let step = self.step.as_mut().ok_or(ResumeError::Misplaced(line))?;
+                step.messages.push(text.clone());
+                Ok(())
             }
             RecordedEvent::Cleared {} => {
                 self.finish_step()?;
@@ -121,10 +144,10 @@ impl RestoredHistory {
     }
 
     fn finish_step(&mut self) -> Result<(), ResumeError> {
-        let Some((assistant, results)) = self.step.take() else {
+        let Some(step) = self.step.take() else {
             return Ok(());
         };
-        let step = Step::new(assistant, results).map_err(ResumeError::Unpaired)?;
+        let step = step.finish().map_err(ResumeError::Unpaired)?;
         self.history.push(step).map_err(ResumeError::Unpaired)
     }
 }

@@ -128,7 +128,7 @@ macro_rules! is_owner {
     };
 }
 
-fn take(
+pub(super) fn take(
     tx: &Transaction<'_>,
     token_hash: [u8; 32],
     by: &Sender,

@@ -2,7 +2,7 @@
 
 use super::outbox::{self, DueOperation};
 use super::turn::{Announcement, announce};
-use super::{Store, StoreError, action, inbox, turn};
+use super::{Store, StoreError, action, inbox, steering, turn};
 use crate::base::model::InboxId;
 use jiff::Timestamp;
 use rusqlite::Transaction;
@@ -30,16 +30,19 @@ impl Store {
         self.show_unless(inbox::is_finished, inbox, card, at).await
     }
 
-    /// Enqueues a card with the waiting position, unless the message's turn runs, the message was answered, or it has a
-    /// card.
+    /// Enqueues a card with the waiting position, unless the message's turn runs, another turn took it, the message was
+    /// answered, or it has a card.
     pub async fn show_waiting(
         &self,
         inbox: InboxId,
         card: Announcement,
         at: Timestamp,
     ) -> Result<CardOutcome, StoreError> {
-        let is_over =
-            |tx: &Transaction<'_>, inbox| Ok(inbox::is_finished(tx, inbox)? || turn::is_running(tx, inbox)?);
+        let is_over = |tx: &Transaction<'_>, inbox| {
+            Ok(inbox::is_finished(tx, inbox)?
+                || turn::is_running(tx, inbox)?
+                || steering::is_taken(tx, inbox)?)
+        };
         self.show_unless(is_over, inbox, card, at).await
     }
 

@@ -5,8 +5,8 @@
 use super::conversation::Conversation;
 use super::edits::FileEdits;
 use super::recovery::{Crashes, SUSPECT_CRASHES_MIN};
-use super::{Store, StoreError, conversation, edits, inbox, key, usage};
-use crate::base::model::{ConversationId, History, Inbound, InboxId, Usage};
+use super::{Store, StoreError, conversation, edits, inbox, key, retry, usage};
+use crate::base::model::{ConversationId, History, Inbound, InboxId, TurnId, Usage};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Maximum size of the history that the claiming commit reads. Other messages wait for that commit.
@@ -135,6 +135,8 @@ pub struct ClaimedWork {
     pub has_edited: bool,
     /// Number of messages that wait behind it.
     pub behind: u32,
+    /// The turn that the turn of the message continues; see [`super::TurnStart::continues`].
+    pub continues: Option<TurnId>,
     /// The conversation of the message.
     pub conversation: Conversation,
     /// The edits of the workspace.
@@ -186,6 +188,7 @@ impl ClaimedWork {
             is_stopped: false,
             has_edited: false,
             behind: 0,
+            continues: None,
             conversation,
             edits: FileEdits::new(),
             history: History::default(),
@@ -291,8 +294,10 @@ fn work(
             "SELECT COUNT(*), COALESCE(MAX(edits_before <> edits_after AND undone_at IS NULL), 0) FROM turn WHERE inbox = ?1",
         )?
         .query_row([inbox.0], |row| row.try_into())?;
-    let (all, own, is_stopped) = tx
-        .prepare_cached("SELECT crashes, own_crashes, stopped_by IS NOT NULL FROM inbox WHERE id = ?1")?
+    let (all, own, is_stopped, retries): (u32, u32, bool, Option<i64>) = tx
+        .prepare_cached(
+            "SELECT crashes, own_crashes, stopped_by IS NOT NULL, retries FROM inbox WHERE id = ?1",
+        )?
         .query_row([inbox.0], |row| row.try_into())?;
     let (steps_before, usage_before) = match begun {
         0 => (0, Usage::default()),
@@ -308,6 +313,10 @@ fn work(
         is_stopped,
         has_edited,
         behind: inbox::waiting(tx, id)?.saturating_sub(1),
+        continues: match (begun, retries) {
+            (0, None) => None,
+            (_, retries) => retry::continued(tx, id, inbox, retries.map(TurnId))?,
+        },
         conversation: conversation::load(tx, id)?,
         edits: edits::load(tx, &edits::snapshot(tx, id)?)?,
         history,

@@ -19,20 +19,23 @@ const INTERRUPTED: &str = "(interrupted)";
 
 /// Maximum number of turns to read. The window for a model is smaller.
 const TURNS_MAX: u16 = 1_000;
-/// The newest turns since the last clear, oldest first.
+/// The newest turns since the last clear, oldest first, with the words that they took while they ran. The text of a turn
+/// that continues another is that of the other.
 const TURNS: &str = "SELECT id, user_text FROM
-    (SELECT id, user_text FROM turn
+    (SELECT id, CASE WHEN continues IS NOT NULL THEN said WHEN said = '' THEN user_text
+                ELSE user_text || char(10) || said END AS user_text FROM turn
      WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
+       AND (continues IS NULL OR said <> '')
      ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id";
 
 /// The turns that are part of the context, newest first.
-const NEWEST: &str = "SELECT id, user_text FROM turn
+const NEWEST: &str = "SELECT id, user_text, continues FROM turn
      WHERE conversation = ?1 AND id > (SELECT MAX(cleared_turn, dropped_turn) FROM conversation WHERE id = ?1)
      ORDER BY id DESC LIMIT ?2";
 
 /// The turns that are part of the context, with their steps, in the order of two indexes. Nothing is sorted, however
 /// long a step is.
-const STEPS: &str = "SELECT turn.id, turn.user_text, step.step
+const STEPS: &str = "SELECT turn.id, turn.user_text, step.step, turn.continues
     FROM turn LEFT JOIN step ON step.turn = turn.id
     WHERE turn.conversation = ?1
       AND turn.id > (SELECT MAX(cleared_turn, dropped_turn) FROM conversation WHERE id = ?1)
@@ -263,10 +266,14 @@ pub(super) fn history(
             let said: String = row.get(1)?;
             bytes += said.len();
             history.close(INTERRUPTED);
-            if history.turns().len() == turns_max {
+            let continues = row.get::<_, Option<i64>>(3)?.map(TurnId);
+            let is_more = continues.is_some_and(|turn| history.reopen_stored(turn, of));
+            if !is_more && history.turns().len() == turns_max {
                 return Ok(None);
             }
-            history.begin_stored(of, said).map_err(invalid)?;
+            if !is_more {
+                history.begin_stored(of, said).map_err(invalid)?;
+            }
             turn = Some(of);
         }
         let step: Option<String> = row.get(2)?;
@@ -298,7 +305,7 @@ pub(super) fn recent(
     let (mut turns, mut left_out) = (Vec::new(), None);
     let mut bytes = summary.as_deref().map_or(0, json_bytes);
     while let Some(row) = rows.next()? {
-        let (turn, said): (i64, String) = (row.get(0)?, row.get(1)?);
+        let (turn, said, continues): (i64, String, Option<i64>) = row.try_into()?;
         let turn = TurnId(turn);
         if turns.len() == turns_max {
             left_out = Some(turn);
@@ -320,7 +327,7 @@ pub(super) fn recent(
             left_out = Some(turn);
             break;
         }
-        turns.push((turn, said, steps));
+        turns.push((turn, said, continues.map(TurnId), steps));
     }
     let mut history = History::with_boundary(boundary);
     if let Some(turn) = left_out {
@@ -329,8 +336,10 @@ pub(super) fn recent(
     if let Some(summary) = summary {
         history.begin_summary(summary.into());
     }
-    for (turn, said, steps) in turns.into_iter().rev() {
-        history.begin_stored(turn, said).map_err(invalid)?;
+    for (turn, said, continues, steps) in turns.into_iter().rev() {
+        if !continues.is_some_and(|earlier| history.reopen_stored(earlier, turn)) {
+            history.begin_stored(turn, said).map_err(invalid)?;
+        }
         for step in steps {
             history.push(step).map_err(invalid)?;
         }

@@ -277,7 +277,7 @@ fn is_hook_full(tx: &Transaction<'_>, inbound: &Inbound, max: usize) -> Result<b
     Ok(usize::try_from(waiting).unwrap_or(usize::MAX) >= max)
 }
 
-/// Returns the number of unfinished messages of a queue.
+/// Returns the number of unfinished messages of a queue, without those that a running turn took.
 fn unfinished(
     tx: &Transaction<'_>,
     conversation: ConversationId,
@@ -285,7 +285,7 @@ fn unfinished(
 ) -> Result<u32, StoreError> {
     let count = tx
         .prepare_cached(
-            "SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL",
+            "SELECT COUNT(*) FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL AND taken_by IS NULL",
         )?
         .query_row(params![conversation.0, queue_kind.as_str()], |row| row.get(0))?;
     Ok(count)

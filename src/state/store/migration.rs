@@ -28,6 +28,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V6__summaries",
         include_str!("../../../migrations/sqlite/V6__summaries.sql"),
     ),
+    (
+        "V7__steering",
+        include_str!("../../../migrations/sqlite/V7__steering.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

@@ -33,11 +33,13 @@ mod prospect;
 mod reader;
 mod recovery;
 mod retention;
+mod retry;
 mod summary;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod fixture;
 pub(crate) mod unknown_sender;
+mod steering;
 mod syncer;
 mod turn;
 mod usage;
@@ -68,6 +70,8 @@ pub use privacy::{GroupAccess, check_directory, prepare_directory};
 pub use prospect::{ChangeBasis, ComposedWrite, ProspectiveChange};
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
+pub use retry::{RetryOutcome, RetryRequest};
+pub use steering::{TakeOutcome, TakenMessage, TakenMessages};
 pub use turn::{
     Announcement, FinishedTurn, StartedTurn, StepEffects, StoredChange, TurnAnswer, TurnEnd, TurnStart,
     TurnSummary,

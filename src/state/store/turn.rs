@@ -8,7 +8,7 @@ use super::outbox::{DueOperation, InFlightLock};
 use super::usage::Cost;
 use super::{
     BudgetRequest, ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store,
-    StoreError, action, budget, change, command, conversation, edits, inbox, outbox, output, usage,
+    StoreError, action, budget, change, command, conversation, edits, inbox, outbox, output, steering, usage,
 };
 use crate::base::model::{
     Change, ContextState, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, Usage, UserId, Verdict,
@@ -31,6 +31,8 @@ pub struct TurnStart {
     pub card: Option<String>,
     /// True if the history is dropped, because events of a hook are independent.
     pub forgets: bool,
+    /// The turn whose steps come before those of this one, if it continues one that was cut short or has failed.
+    pub continues: Option<TurnId>,
 }
 
 /// A turn that began.
@@ -56,6 +58,7 @@ impl TurnStart {
             bind: None,
             card: None,
             forgets: false,
+            continues: None,
         }
     }
 }
@@ -219,15 +222,16 @@ impl Store {
             ])?;
             let edits = edits::snapshot(tx, claim.conversation)?;
             tx.prepare_cached(
-                "INSERT INTO turn (conversation, inbox, user_text, began_at, edits_before, edits_after)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+                "INSERT INTO turn (conversation, inbox, user_text, began_at, edits_before, edits_after, continues)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)",
             )?
             .execute(params![
                 claim.conversation.0,
                 inbox.0,
                 begin.user_text,
                 millis(at),
-                edits
+                edits,
+                begin.continues.map(|turn| turn.0)
             ])?;
             let turn = TurnId(tx.last_insert_rowid());
             let has_card = match &begin.card {
@@ -255,32 +259,10 @@ impl Store {
         effects: impl Into<StepEffects>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let (claim, step, cost) = (*claim, step.clone(), cost.clone());
-        let StepEffects {
-            edits,
-            outputs,
-            context,
-        } = effects.into();
+        let (claim, step, cost, effects) = (*claim, step.clone(), cost.clone(), effects.into());
         self.write(move |tx| {
             check_open(tx, claim, turn)?;
-            if is_answered(tx, turn)? {
-                return Err(StoreError::NotFound(format!(
-                    "turn {turn} without its final answer"
-                )));
-            }
-            insert_step(tx, turn, &step, at)?;
-            usage::record(tx, claim.conversation, turn, &cost, at)?;
-            output::insert(tx, claim.conversation, turn, &outputs)?;
-            conversation::set_context(tx, claim.conversation, &context)?;
-            if let Some(edits) = edits {
-                let snapshot = edits::store(tx, &edits)?;
-                crash_point::before("B16");
-                edits::set(tx, claim.conversation, &snapshot)?;
-                crash_point::after("B16");
-                tx.prepare_cached("UPDATE turn SET edits_after = ?2 WHERE id = ?1")?
-                    .execute(params![turn.0, snapshot])?;
-            }
-            Ok(())
+            record_step(tx, claim, turn, &step, &cost, effects, at)
         })
         .await
     }
@@ -400,6 +382,41 @@ impl Store {
     }
 }
 
+/// Records a step of an unfinished turn within another write.
+pub(super) fn record_step(
+    tx: &Transaction<'_>,
+    claim: Claim,
+    turn: TurnId,
+    step: &Step,
+    cost: &Cost,
+    effects: StepEffects,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    if is_answered(tx, turn)? {
+        return Err(StoreError::NotFound(format!(
+            "turn {turn} without its final answer"
+        )));
+    }
+    let StepEffects {
+        edits,
+        outputs,
+        context,
+    } = effects;
+    insert_step(tx, turn, step, at)?;
+    usage::record(tx, claim.conversation, turn, cost, at)?;
+    output::insert(tx, claim.conversation, turn, &outputs)?;
+    conversation::set_context(tx, claim.conversation, &context)?;
+    if let Some(edits) = edits {
+        let snapshot = edits::store(tx, &edits)?;
+        crash_point::before("B16");
+        edits::set(tx, claim.conversation, &snapshot)?;
+        crash_point::after("B16");
+        tx.prepare_cached("UPDATE turn SET edits_after = ?2 WHERE id = ?1")?
+            .execute(params![turn.0, snapshot])?;
+    }
+    Ok(())
+}
+
 fn dismiss(
     tx: &Transaction<'_>,
     claim: Claim,
@@ -409,6 +426,7 @@ fn dismiss(
 ) -> Result<(), StoreError> {
     if inbox::finish(tx, claim.conversation, inbox, at)? {
         take_back_cut(tx, claim.conversation, inbox, at)?;
+        steering::finish_taken(tx, claim.conversation, inbox, at)?;
         outbox::enqueue(tx, ops, at)?;
     }
     Ok(())
@@ -516,6 +534,7 @@ fn finish_turn(
         },
     };
     inbox::finish(tx, claim.conversation, inbox, at)?;
+    steering::finish_taken(tx, claim.conversation, inbox, at)?;
     let due = announce(tx, announcement, at, busy)?;
     let data = serde_json::json!({
         "change": change.as_ref().map(Change::to_string),
@@ -585,7 +604,7 @@ fn is_answered(tx: &Transaction<'_>, turn: TurnId) -> Result<bool, StoreError> {
 
 /// Returns an error unless the claim is the newest and the turn is an unfinished one of its conversation. Returns the
 /// message of the turn.
-fn check_open(tx: &Transaction<'_>, claim: Claim, turn: TurnId) -> Result<InboxId, StoreError> {
+pub(super) fn check_open(tx: &Transaction<'_>, claim: Claim, turn: TurnId) -> Result<InboxId, StoreError> {
     check_fence(tx, claim)?;
     tx.prepare_cached("SELECT inbox FROM turn WHERE id = ?1 AND conversation = ?2 AND finished_at IS NULL")?
         .query_row(params![turn.0, claim.conversation.0], |row| {

@@ -80,6 +80,11 @@ impl CrashFixture {
                 return says("").with_fault(AnswerFault::Stall);
             }
             let again = asked.last_user_text().contains("third");
+            if asked.messages.len() == 1 && asked.last_user_text().contains("slowly") {
+                let arguments = serde_json::json!({"path": "notes/one.md", "content": "one\n"});
+                let slow = AnswerFault::Delay(Duration::from_secs(2));
+                return calls("file_write", arguments).with_fault(slow);
+            }
             match step {
                 0 if again => calls(
                     "file_write",
@@ -236,6 +241,12 @@ impl CrashFixture {
         bounded("the model is called", held)
             .await
             .expect("the model runs");
+    }
+
+    /// Waits until the model has a request.
+    pub(crate) async fn wait_for_model_request(&self) {
+        let asked = || (!self.model.requests().is_empty()).then_some(());
+        bounded("the model is called", poll(asked)).await;
     }
 
     async fn invite(&self) {

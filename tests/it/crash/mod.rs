@@ -2,6 +2,7 @@
 //! keep their state across restarts.
 
 mod commands;
+mod steering;
 mod storage;
 pub(crate) mod fixture;
 
@@ -207,7 +208,7 @@ async fn messages_that_wait_are_answered_after_a_kill_each_on_its_own_card() {
     world.hold_at(0);
     let said = world.say(REQUEST).await;
     world.wait_until_model_holds(1).await;
-    let follow_up = "add the two notes once more";
+    let follow_up = "queue: add the two notes once more";
     let answer = world
         .slack
         .reply_in_thread(ALICE, CHANNEL, &said, follow_up)

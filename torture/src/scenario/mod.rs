@@ -9,6 +9,7 @@ mod kills;
 mod mirror;
 mod outage;
 mod queue;
+mod steering;
 mod store;
 
 use crate::arguments::{Lane, TortureArguments};
@@ -61,6 +62,7 @@ scenarios! {
     Ci "stop" "P4" "a stop, and the end of the process right after it" directed::stop;
     Ci "buttons" "P4" "presses of buttons, and the end of the process right after each" directed::buttons;
     Ci "queue" "P2,R6" "more messages than may wait" queue::run;
+    Ci "steering" "R1,P2" "a message that reaches a running turn, and the end of the process before and after it is taken" steering::run;
     Ci "hooks" "P2,R5" "events of hooks, more than may wait, and ends of the process" hooks::run;
     Ci "invites" "B25" "an invite, and the end of the process while it is redeemed" directed::invites;
     Ci "lost" "P3,R17" "answers of Slack that are lost after the effect" outage::lost;

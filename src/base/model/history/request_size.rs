@@ -85,6 +85,14 @@ impl StepBytes {
         }
     }
 
+    /// Adds the bytes of messages.
+    pub(super) fn with_messages(self, messages: &[String]) -> Self {
+        Self {
+            answer: self.answer + messages.iter().map(|message| user_bytes(message)).sum::<usize>(),
+            ..self
+        }
+    }
+
     /// Returns the sizes with other results.
     pub(super) fn with_results(self, results: &[ToolResult]) -> Self {
         Self {
@@ -110,6 +118,11 @@ impl Step {
         self.bytes.results
     }
 
+    /// Returns the number of bytes of the person's messages after the step in a request.
+    pub fn messages_bytes(&self) -> usize {
+        self.messages().iter().map(|message| user_bytes(message)).sum()
+    }
+
     /// Returns the maximum number of bytes of the step in a request.
     pub fn bytes(&self) -> usize {
         self.bytes.answer + self.bytes.results
@@ -128,14 +141,20 @@ impl Turn {
     }
 
     /// Returns the turn without its first `left_out` steps, with a `note` about them after the user's text, and with
-    /// shortened results. `content` gets the number of a step, the number of a call and the result of that call.
+    /// shortened results. The person's messages after those steps are kept. `content` gets the number of a step, the
+    /// number of a call and the result of that call.
     pub fn shortened(
         &self,
         left_out: usize,
         note: &str,
         mut content: impl FnMut(usize, usize, &ToolResult) -> Option<String>,
     ) -> Self {
-        let mut turn = Self::new(self.id, format!("{}{note}", self.user));
+        let mut user = format!("{}{note}", self.user);
+        for message in self.steps.iter().take(left_out).flat_map(Step::messages) {
+            user.push_str("\n\n");
+            user.push_str(message);
+        }
+        let mut turn = Self::new(self.id, user);
         let steps = self.steps.iter().skip(left_out).cloned();
         for (number, mut step) in steps.enumerate() {
             let mut is_shorter = false;

@@ -7,7 +7,8 @@ use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextStrategy, strategy};
 use crate::engine::agent::{
     CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
-    StepRecord, TurnContext, TurnEvent, TurnModel, TurnOutcome, VerdictRule, run_turn,
+    SteeringMessage, StepRecord, TakeResult, TurnContext, TurnEvent, TurnModel, TurnOutcome, VerdictRule,
+    run_turn,
 };
 use crate::interfaces::provider::scripted::ScriptedProvider;
 use crate::interfaces::provider::{LostCharge, ToolSpec};
@@ -281,6 +282,10 @@ pub(super) struct MemoryJournal {
     pub(super) models: Vec<String>,
     /// The index, from 0, of the step that cannot be written.
     pub(super) breaks_at: Option<usize>,
+    /// The messages that wait when each step is recorded.
+    pub(super) waiting: VecDeque<Vec<SteeringMessage>>,
+    /// True if the messages do not wait any more when they are taken.
+    pub(super) leaves_messages: bool,
     /// True if the start of the turn cannot be recorded.
     pub(super) never_begins: bool,
     /// The whole texts of shortened results.
@@ -332,6 +337,23 @@ impl Journal for MemoryJournal {
         self.models.push(format!("{}/{}", model.provider, model.name));
         self.outputs.keep(record.outputs);
         Ok(())
+    }
+
+    async fn waiting_messages(&mut self) -> anyhow::Result<Vec<SteeringMessage>> {
+        Ok(self.waiting.pop_front().unwrap_or_default())
+    }
+
+    async fn record_step_taking(
+        &mut self,
+        record: StepRecord<'_>,
+        messages: &[SteeringMessage],
+    ) -> anyhow::Result<TakeResult> {
+        assert!(!messages.is_empty());
+        if self.leaves_messages {
+            return Ok(TakeResult::Left);
+        }
+        self.record_step(record).await?;
+        Ok(TakeResult::Taken)
     }
 }
 

@@ -275,6 +275,7 @@ impl CommandRunner {
             | Verb::Usage
             | Verb::Budget
             | Verb::Stop
+            | Verb::Retry
             | Verb::User => return Ok(None),
         }
         let change = self.parts.store.current_change(conversation).await?;

@@ -1,11 +1,12 @@
 //! Button clicks. Each button stands for one command, works once, and belongs to one person.
 
+use super::retry::retry_reply;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner, is_stop};
 use crate::base::model::{Action, InboundKind, InboxId, Op};
 use crate::engine::command::{Command, Verb};
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::intake::hash_of_click;
-use crate::state::store::PressOutcome;
+use crate::state::store::{PressOutcome, RetryOutcome};
 
 impl CommandRunner {
     /// True for a `stop` command or a click on a stop button.
@@ -22,6 +23,21 @@ impl CommandRunner {
         verb.is_ok_and(|verb| verb.as_deref().and_then(Verb::parse) == Some(Verb::Stop))
     }
 
+    /// Uses a button. The button that runs a message again takes effect in the same transaction.
+    async fn press(
+        &self,
+        asked: &AcceptedCommand,
+        token: &str,
+    ) -> anyhow::Result<(PressOutcome, Option<RetryOutcome>)> {
+        let (store, hash) = (&self.parts.store, hash_of_click(token));
+        let verb = store.action_verb(hash).await?;
+        if verb.as_deref().and_then(Verb::parse) == Some(Verb::Retry) {
+            return self.press_retry(asked, hash).await;
+        }
+        let (by, at) = (&asked.inbound.sender, (self.parts.now)());
+        Ok((store.take_action(hash, by, asked.inbox, at).await?, None))
+    }
+
     pub(super) async fn click(
         &self,
         asked: &AcceptedCommand,
@@ -30,16 +46,7 @@ impl CommandRunner {
         callback: Option<String>,
     ) -> anyhow::Result<CommandAnswer> {
         let inbound = &asked.inbound;
-        let taken = self
-            .parts
-            .store
-            .take_action(
-                hash_of_click(token),
-                &inbound.sender,
-                asked.inbox,
-                (self.parts.now)(),
-            )
-            .await?;
+        let (taken, retried) = self.press(asked, token).await?;
         let answer = |text: String| {
             let action = Action::AnswerClick {
                 callback: callback.clone(),
@@ -75,6 +82,10 @@ impl CommandRunner {
         };
         let receipt = answer(format!("{} …", capital(verb.word())));
         let mut done = match verb {
+            Verb::Retry => match retried {
+                Some(outcome) => CommandAnswer::post(address, retry_reply(outcome)),
+                None => return said("That button does nothing any more.".to_owned()),
+            },
             // The button stops the message whose card it is on, not a later one.
             Verb::Stop => {
                 let message = InboxId(argument.parse()?);

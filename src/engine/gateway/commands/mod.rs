@@ -8,6 +8,7 @@ mod environments;
 mod order;
 mod people;
 mod resumed;
+mod retry;
 mod usage;
 
 use order::{CommandOrder, LaterCommands};
@@ -177,7 +178,7 @@ impl CommandRunner {
         match (kind, written(kind)) {
             (InboundKind::Click { token, .. }, _) => !self.is_stop_button(token).await,
             (_, Some(command)) => match command.verb {
-                Verb::Undo | Verb::Discard | Verb::Clear | Verb::Patch => true,
+                Verb::Undo | Verb::Discard | Verb::Clear | Verb::Patch | Verb::Retry => true,
                 Verb::Diff => !is_inspection(kind),
                 _ => false,
             },
@@ -345,6 +346,9 @@ impl CommandRunner {
 
     fn unreadable_text(&self, identity: &Identity, text: &str) -> String {
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
+        if command::queued(text) == Some("") {
+            return "Say what I should do after the running work: `queue: ` and your request.".to_owned();
+        }
         if text.trim().is_empty() {
             return match identity.may_edit() {
                 true => "Say what should change, or `help`.".to_owned(),
@@ -426,6 +430,7 @@ impl CommandRunner {
                     .await;
             }
             Verb::Stop => self.stop(asked, conversation).await?,
+            Verb::Retry => self.retry(asked, conversation).await?,
             Verb::User => self.user_command(command.arguments, asked, identity).await?,
         };
         Ok(match address.fits(&self.parts.config, &reply, 1) {
@@ -498,7 +503,7 @@ pub(super) fn may_change(kind: &InboundKind) -> bool {
     let changes = |command: Command<'_>| {
         matches!(
             command.verb,
-            Verb::Undo | Verb::Discard | Verb::Clear | Verb::Stop
+            Verb::Undo | Verb::Discard | Verb::Clear | Verb::Stop | Verb::Retry
         )
     };
     matches!(kind, InboundKind::Click { .. }) || written(kind).is_some_and(changes)
@@ -542,6 +547,7 @@ fn help(identity: &Identity) -> Reply {
     let forms = forms.collect::<Vec<_>>().join(", ");
     let text = format!(
         "{offer} I never apply, commit or push.{admin}\n\
+         A message while I work reaches me at my next step; one that begins with `queue:` waits for its own turn.\n\
          These are answered without a model, as {forms}, and `!word` in threads:"
     );
     Reply::text(text).with(ReplyPart::Facts { rows })

@@ -8,9 +8,12 @@ use super::recording::TurnRecording;
 use super::result::{ChangeButtons, ModelAnswer, RemainingChange, ResultMessages, TurnResult, WriteState};
 use super::{ClaimedMessage, OpenedTurn, REVOKED, RefusalForm, TurnRunner};
 use crate::base::config::Config;
-use crate::base::model::{Action, Assistant, Change, Op, Reply, Step, TurnId, Verdict, VerdictSource};
+use crate::base::model::{
+    Action, Assistant, BudgetRefusal, Change, Op, Reply, Step, TurnId, Verdict, VerdictSource,
+};
 use crate::crash_point;
 use crate::engine::agent::TurnOutcome;
+use crate::engine::command::Verb;
 use crate::engine::gateway::change_preparation::PreparedChange;
 use crate::engine::gateway::compose::{self, Address, COMPOSITIONS_MAX, Facts, outdated_too_often};
 use crate::state::access::Identity;
@@ -86,6 +89,8 @@ impl TurnRunner {
             let base = opened.workspace.base.as_deref().unwrap_or_default();
             format!("{stale}; this is based on commit {}.", compose::short(base))
         };
+        let retry = may_retry(&outcome, refusal.map(|(_, refusal)| refusal))
+            .then(|| self.button(Verb::Retry.word(), turn.to_string(), opened));
         let said = std::mem::take(&mut outcome.answer);
         let answer = ResultDraft {
             model_answer: ModelAnswer::measure(said, address, &self.parts.config).await,
@@ -100,6 +105,7 @@ impl TurnRunner {
             can_find_posts: self.outgoing.can_find(address),
             refusal: self.refusal_form(address),
             buttons: self.change_buttons(opened),
+            retry,
             budget_question,
         };
         let (said, cost) = last.map(|LastStep { step, cost }| (step, cost)).unzip();
@@ -199,6 +205,19 @@ impl TurnRunner {
     }
 }
 
+/// True if a turn has failed in a way that another attempt may not: the provider, a limit, a budget or a stop ended it.
+fn may_retry(outcome: &TurnOutcome, refusal: Option<BudgetRefusal>) -> bool {
+    let has_begun = outcome.steps > 0 || refusal.is_some();
+    outcome.answer.is_empty()
+        && match outcome.verdict {
+            Verdict::Error => true,
+            Verdict::Limit | Verdict::Cancelled => has_begun,
+            Verdict::Pass | Verdict::Fail | Verdict::NoChange | Verdict::Incomplete | Verdict::Denied => {
+                false
+            }
+        }
+}
+
 fn expiry(at: Timestamp) -> Timestamp {
     at.checked_add((24 * BUTTON_DAYS).hours()).unwrap_or(at)
 }
@@ -253,6 +272,7 @@ impl TurnEnding {
             summary: serde_json::json!({
                 "steps": outcome.steps, "tool_calls": outcome.tool_calls, "notice": outcome.notice,
                 "tokens": outcome.usage.total(), "model": outcome.model, "fallback": outcome.fallback,
+                "answered": !draft.model_answer.is_empty(),
                 "elapsed_ms": u64::try_from(draft.facts.elapsed.as_millis()).unwrap_or(u64::MAX),
             }),
             withheld,
@@ -310,6 +330,8 @@ struct ResultDraft {
     can_find_posts: bool,
     refusal: RefusalForm,
     buttons: (ChangeButtons, Vec<NewAction>),
+    /// The button that runs the message again, if the turn has failed.
+    retry: Option<(String, NewAction)>,
     /// The request to administrators, if a budget ended the turn.
     budget_question: Option<BudgetQuestion>,
 }
@@ -338,6 +360,7 @@ impl ResultDraft {
         }
         // A button belongs to one person, and a hook has none.
         let pressed = change.is_some() && !is_hook;
+        let retry = self.retry.as_ref().filter(|_| !is_hook);
         let result = TurnResult {
             address: &self.address,
             config: &self.config,
@@ -348,6 +371,7 @@ impl ResultDraft {
             stale: self.stale.clone(),
             facts: self.facts.clone(),
             buttons: pressed.then_some(buttons),
+            retry: retry.map(|(token, _)| token.clone()),
         };
         let ResultMessages {
             messages,
@@ -370,6 +394,7 @@ impl ResultDraft {
         if !pressed {
             actions.clear();
         }
+        actions.extend(retry.map(|(_, action)| action.clone()));
         let question = self.budget_question.clone();
         if let Some(BudgetQuestion { action, op, .. }) = &question {
             actions.push(action.clone());

@@ -2,16 +2,18 @@
 
 use super::call_budget::CallBudget;
 use super::recording::TurnRecording;
+use super::steering::Steering;
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::model::{BudgetRefusal, Step, TurnId, Usage};
 use crate::crash_point;
 use crate::engine::agent::{
-    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord, TurnModel,
+    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, SteeringMessage,
+    StepRecord, TakeResult, TurnModel,
 };
 use crate::engine::gateway::parts::Parts;
 use crate::interfaces::provider::LostCharge;
 use crate::state::recording;
-use crate::state::store::{BudgetSubject, Claim, Cost, StepEffects, Store};
+use crate::state::store::{BudgetSubject, Claim, Cost, StepEffects, Store, TakeOutcome};
 use crate::state::workspace::Overlay;
 use anyhow::Context;
 use async_trait::async_trait;
@@ -45,6 +47,7 @@ pub(super) struct TurnJournal {
     recorded: Option<RecordedTurn>,
     overlay: Arc<Overlay>,
     budget: CallBudget,
+    steering: Option<Steering>,
     now: fn() -> Timestamp,
 }
 
@@ -54,6 +57,7 @@ impl TurnJournal {
         assigned: &ClaimedMessage,
         opened: &OpenedTurn,
         beginning: TurnStartReceiver,
+        steering: Option<Steering>,
         models: &[TurnModel<'_>],
     ) -> Self {
         Self {
@@ -64,6 +68,7 @@ impl TurnJournal {
             recorded: None,
             overlay: Arc::clone(&opened.overlay),
             budget: CallBudget::new(parts, assigned, opened, models),
+            steering,
             now: parts.now,
         }
     }
@@ -184,5 +189,56 @@ impl Journal for TurnJournal {
             .append(recording::RecordedEvent::from_step(step, model.reported))
             .await;
         Ok(())
+    }
+
+    async fn waiting_messages(&mut self) -> anyhow::Result<Vec<SteeringMessage>> {
+        match &mut self.steering {
+            Some(steering) => steering.waiting().await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn record_step_taking(
+        &mut self,
+        record: StepRecord<'_>,
+        messages: &[SteeringMessage],
+    ) -> anyhow::Result<TakeResult> {
+        let Some(steering) = &self.steering else {
+            return Ok(TakeResult::Left);
+        };
+        let StepRecord {
+            step,
+            model,
+            outputs,
+            context,
+        } = record;
+        let taken = steering.taken(messages);
+        // The reservation stays until the cost is stored.
+        let cost = Cost {
+            reservation: self.budget.reservation,
+            ..self.side_cost(step.assistant().usage, model)
+        };
+        let (store, claim) = (self.store.clone(), self.claim);
+        let effects = StepEffects {
+            edits: Some(self.overlay.edits()),
+            outputs: outputs.to_vec(),
+            context,
+        };
+        let at = (self.now)();
+        let RecordedTurn { turn, recording } = self.wait_recorded().await?;
+        let outcome = store
+            .record_step_taking(&claim, *turn, step, &cost, effects, taken, at)
+            .await?;
+        let TakeOutcome::Taken { waited } = outcome else {
+            return Ok(TakeResult::Left);
+        };
+        recording
+            .append(recording::RecordedEvent::from_step(step, model.reported))
+            .await;
+        self.budget.reservation = None;
+        if let Some(steering) = &mut self.steering {
+            steering.show_taken(&waited).await;
+        }
+        Ok(TakeResult::Taken)
     }
 }

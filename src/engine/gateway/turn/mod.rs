@@ -13,6 +13,7 @@ mod outputs;
 mod postconditions;
 mod recording;
 mod result;
+mod steering;
 
 use super::active_turns::{ActiveTurns, TurnHandle};
 use super::compose::Address;
@@ -21,7 +22,7 @@ use super::parts::Parts;
 use super::prerender::Prerenderer;
 use crate::base::health::HealthSeverity;
 use crate::base::model::{
-    Action, History, Inbound, Op, Receipt, Reply, TurnId, Usage, UserId, Verdict, VerdictSource,
+    Action, History, Inbound, Op, Receipt, Reply, Turn, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use crate::crash_point;
 use crate::engine::agent::{self, ModelChain, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts};
@@ -39,6 +40,7 @@ use outputs::StoredOutputs;
 use postconditions::{ChangePreparer, LatestPreparation};
 use recording::TurnRecording;
 use std::sync::Arc;
+use steering::Steering;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -119,7 +121,7 @@ impl TurnRunner {
                 return self.refuse(assigned, &address, &why).await;
             }
         };
-        let history = self.history(assigned, &opened, history)?;
+        let (history, continues) = self.history(assigned, &opened, history)?;
         let latest = LatestPreparation::default();
         let preparing = ChangePreparer {
             parts: &self.parts,
@@ -127,10 +129,11 @@ impl TurnRunner {
             latest: &latest,
         };
         let (begun, beginning) = oneshot::channel();
-        let begin = self.begin(assigned, &address, &opened, handle, begun);
+        let begin = self.begin(assigned, &address, (&opened, continues), handle, begun);
         let running = Box::pin(self.run_agent(assigned, history, beginning, &preparing, handle, shutdown));
         // The model is called in the meantime. Its answer waits until the turn is stored.
         let ((turn, basis, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
+        handle.take_no_more();
         card.close().await;
         if opened.is_locked_out() {
             let journal = ran.ok().map(|(_, journal)| journal);
@@ -279,20 +282,26 @@ impl TurnRunner {
         }
     }
 
-    /// Returns the conversation's history for the model, with the new message.
+    /// Returns the conversation's history for the model, with the new message, or with the turn that this one continues
+    /// open again.
     fn history(
         &self,
         assigned: &ClaimedMessage,
         opened: &OpenedTurn,
         history: History,
-    ) -> anyhow::Result<History> {
+    ) -> anyhow::Result<(History, Option<TurnId>)> {
         let mut history = match self.parts.hook(assigned.inbound()) {
             // Events of a hook are independent.
             Some(_) => History::default(),
             None => history,
         };
+        let newest = history.turns().last().and_then(Turn::id);
+        let continues = assigned.work.continues.filter(|turn| newest == Some(*turn));
+        if continues.is_some() && history.reopen() {
+            return Ok((history, continues));
+        }
         history.begin(opened.user_text.clone())?;
-        Ok(history)
+        Ok((history, None))
     }
 
     /// Begins the turn. Its row and the binding of its workspace are committed together. Then `begun` receives the
@@ -301,7 +310,7 @@ impl TurnRunner {
         &self,
         assigned: &ClaimedMessage,
         address: &Address,
-        opened: &OpenedTurn,
+        (opened, continues): (&OpenedTurn, Option<TurnId>),
         handle: &TurnHandle,
         begun: oneshot::Sender<RecordedTurn>,
     ) -> anyhow::Result<(TurnId, ChangeBasis, OpenCard)> {
@@ -318,6 +327,7 @@ impl TurnRunner {
             bind: opened.bind.clone(),
             card: self.card_id(assigned, address),
             forgets: self.parts.hook(assigned.inbound()).is_some(),
+            continues,
         };
         crash_point::before("B11");
         let StartedTurn {
@@ -359,7 +369,9 @@ impl TurnRunner {
         let models =
             ModelChain::resolve(&self.parts.config, &self.parts.providers).map_err(anyhow::Error::msg)?;
         let models = models.models();
-        let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, &models);
+        let sources = (&self.parts, &self.outgoing);
+        let steering = Steering::new(sources, &self.active_turns, assigned, opened);
+        let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, steering, &models);
         let cancel = handle.stop.child_token();
         let cx = TurnContext {
             identity: &opened.identity,

@@ -4,6 +4,7 @@ use super::{ClaimedMessage, REVOKED, TurnRunner};
 use crate::base::model::{ConversationId, Inbound, InboundKind};
 use crate::base::redact::Redactor;
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
+use crate::engine::command;
 use crate::engine::gateway::choice::RepositoryChoiceError;
 use crate::rendering::compare::Sides;
 use crate::state::access::Identity;
@@ -212,7 +213,7 @@ impl TurnRunner {
             return Ok((hook.repository.clone(), String::new()));
         }
         let text = match &inbound.kind {
-            InboundKind::Text { text, .. } => text.clone(),
+            InboundKind::Text { text, .. } => command::queued(text).unwrap_or(text).to_owned(),
             _ => String::new(),
         };
         let chosen = self
@@ -243,14 +244,10 @@ impl TurnRunner {
                 self.hook_text(inbound, event, fields, (repository, guard))
                     .await?
             }
-            InboundKind::Text {
-                quoted: Some(quoted), ..
-            } => {
-                let quoted = cut(quoted, chars_max, &guard.redactor);
-                format!(
-                    "{words}\n\n{}",
-                    prompt::data_block("quoted message", "another person", &quoted)
-                )
+            InboundKind::Text { quoted, .. } => {
+                let quoted = quoted.as_ref();
+                let quoted = quoted.map(|quoted| cut(quoted, chars_max, &guard.redactor));
+                with_quote(words, quoted.as_deref())
             }
             _ => words.to_owned(),
         };
@@ -311,9 +308,20 @@ async fn learn_edits(guard: &SecretGuard, overlay: &Arc<Overlay>) -> Result<(), 
         .map_err(TurnRefusal::Internal)
 }
 
+/// Returns the words of a person with a quote as marked data.
+pub(super) fn with_quote(words: &str, quoted: Option<&str>) -> String {
+    match quoted {
+        Some(quoted) => format!(
+            "{words}\n\n{}",
+            prompt::data_block("quoted message", "another person", quoted)
+        ),
+        None => words.to_owned(),
+    }
+}
+
 /// Cuts quoted text to a number of characters and adds a note about the rest. Secrets are removed before the cut,
 /// because a cut secret would not be recognized.
-fn cut(text: &str, chars_max: usize, redactor: &Redactor) -> String {
+pub(super) fn cut(text: &str, chars_max: usize, redactor: &Redactor) -> String {
     let text = redactor.redact(text);
     let chars = text.chars().count();
     if chars <= chars_max {

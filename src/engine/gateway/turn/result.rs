@@ -49,6 +49,11 @@ impl ModelAnswer {
         })
     }
 
+    /// True if the model gave no answer.
+    pub(super) fn is_empty(&self) -> bool {
+        self.whole.is_empty()
+    }
+
     fn fitted(self, address: &Address, config: &Config) -> Self {
         let alone = |shown: &str| {
             let text = shown.to_owned();
@@ -171,6 +176,8 @@ pub(super) struct TurnResult<'a> {
     pub(super) stale: Option<String>,
     pub(super) facts: Facts,
     pub(super) buttons: Option<ChangeButtons>,
+    /// The token of the button that runs the message again.
+    pub(super) retry: Option<String>,
 }
 
 impl TurnResult<'_> {
@@ -221,6 +228,7 @@ impl TurnResult<'_> {
         parts.extend(self.stale.clone().map(text));
         let Some(change) = self.remaining_change.shown() else {
             parts.extend(self.change_note().map(text));
+            parts.extend(self.buttons());
             parts.push(ReplyPart::Footer { text: self.footer() });
             return Reply { parts };
         };
@@ -230,7 +238,7 @@ impl TurnResult<'_> {
         });
         parts.extend(compose::effects(change));
         parts.extend(compose::diff(change, inline_diff_bytes_max).parts);
-        parts.extend(self.buttons.clone().map(buttons));
+        parts.extend(self.buttons());
         parts.push(ReplyPart::Footer {
             text: format!(
                 "{} · base {} · {}",
@@ -240,6 +248,19 @@ impl TurnResult<'_> {
             ),
         });
         Reply { parts }
+    }
+
+    fn buttons(&self) -> Option<ReplyPart> {
+        let change = self.buttons.iter().flat_map(|tokens| {
+            [
+                button("Get patch", &tokens.patch, ButtonStyle::Primary),
+                button("Discard", &tokens.discard, ButtonStyle::Danger),
+            ]
+        });
+        let retry = self.retry.iter();
+        let retry = retry.map(|token| button("Retry", token, ButtonStyle::Primary));
+        let buttons: Vec<Button> = retry.chain(change).collect();
+        (!buttons.is_empty()).then_some(ReplyPart::Buttons { buttons })
     }
 
     /// Returns the first line of a result, which notifications show.
@@ -311,17 +332,11 @@ impl TurnResult<'_> {
     }
 }
 
-fn buttons(tokens: ChangeButtons) -> ReplyPart {
-    let button = |label: &str, token, style| Button {
+fn button(label: &str, token: &str, style: ButtonStyle) -> Button {
+    Button {
         label: label.to_owned(),
-        token,
+        token: token.to_owned(),
         style,
-    };
-    ReplyPart::Buttons {
-        buttons: vec![
-            button("Get patch", tokens.patch, ButtonStyle::Primary),
-            button("Discard", tokens.discard, ButtonStyle::Danger),
-        ],
     }
 }
 

@@ -172,6 +172,9 @@ fn add_step<'a>(
     if let Some(remark) = step.remark() {
         add(messages, Role::User, vec![text(remark)]);
     }
+    for message in step.messages() {
+        add(messages, Role::User, vec![text(message)]);
+    }
 }
 
 fn canonical<'a>(assistant: &'a Assistant, sent: &[String]) -> Vec<Content<'a>> {

@@ -211,6 +211,10 @@ impl<'a> Writer<'a, '_> {
         if let Some(remark) = step.remark() {
             self.add("user", vec![text(remark)]);
         }
+        // The service expects texts and results in contents of their own.
+        if !step.messages().is_empty() {
+            self.add("user", step.messages().iter().map(|said| text(said)).collect());
+        }
     }
 
     /// Adds an answer in the service's format, and returns the ids of its calls.

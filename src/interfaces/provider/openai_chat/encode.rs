@@ -164,7 +164,9 @@ fn add_step<'a>(
     });
     let results = step.results().iter().zip(sent);
     messages.extend(results.map(|(result, id)| outcome(result, id)));
-    messages.extend(step.remark().map(|content| {
+    let said = step.remark().into_iter();
+    let said = said.chain(step.messages().iter().map(String::as_str));
+    messages.extend(said.map(|content| {
         Message::Text(TextMessage {
             role: "user",
             content,

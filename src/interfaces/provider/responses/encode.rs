@@ -144,6 +144,7 @@ fn add_step<'a>(
     let results = step.results().iter().zip(sent);
     items.extend(results.map(|(result, id)| output(result, id)));
     items.extend(step.remark().map(|remark| message("user", remark)));
+    items.extend(step.messages().iter().map(|said| message("user", said)));
 }
 
 fn add_canonical<'a>(items: &mut Vec<Item<'a>>, assistant: &'a Assistant, sent: &[String]) {

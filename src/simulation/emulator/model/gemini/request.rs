@@ -288,6 +288,7 @@ fn read_response(response: &Value, open: &[OpenCall], number: usize) -> Result<R
 
 fn add(read: &mut Vec<RequestMessage>, message: RequestMessage) {
     match read.last_mut() {
+        // A text after results is part of the user's message.
         Some(last) if last.role == message.role && message.calls.is_empty() && message.results.is_empty() => {
             if !last.text.is_empty() {
                 last.text.push_str("\n\n");

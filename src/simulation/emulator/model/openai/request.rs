@@ -79,7 +79,7 @@ fn read_messages(messages: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
         }
         match message["role"].as_str() {
             Some("tool") => add_result(&mut read, message, content).map_err(|what| bad(&what))?,
-            Some("user") => read.push(text_message(RequestRole::User, content, Vec::new())),
+            Some("user") => add_user_text(&mut read, content),
             Some("assistant") => {
                 let calls: Result<Vec<RequestCall>, String> =
                     list(&message["tool_calls"]).iter().map(read_call).collect();
@@ -95,6 +95,14 @@ fn read_messages(messages: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
     Ok(read)
 }
 
+/// Adds a text of the user. A text after results is part of their message.
+fn add_user_text(read: &mut Vec<RequestMessage>, content: &str) {
+    match read.last_mut() {
+        Some(last) if !last.results.is_empty() && last.text.is_empty() => content.clone_into(&mut last.text),
+        Some(_) | None => read.push(text_message(RequestRole::User, content, Vec::new())),
+    }
+}
+
 /// Adds a result. Consecutive tool messages are one message of the user.
 fn add_result(read: &mut Vec<RequestMessage>, message: &Value, content: &str) -> Result<(), String> {
     let result = RequestResult {
@@ -103,7 +111,7 @@ fn add_result(read: &mut Vec<RequestMessage>, message: &Value, content: &str) ->
         is_error: false,
     };
     match read.last_mut() {
-        Some(last) if !last.results.is_empty() => last.results.push(result),
+        Some(last) if !last.results.is_empty() && last.text.is_empty() => last.results.push(result),
         Some(last) if last.role == RequestRole::Assistant => {
             let mut results = text_message(RequestRole::User, "", Vec::new());
             results.results.push(result);

@@ -21,6 +21,8 @@ struct MixedStep {
     is_error: bool,
     /// True if an answer without calls is sent back with a remark.
     has_remark: bool,
+    /// True if a message of the person follows the step.
+    has_message: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,18 +46,21 @@ fn any_step() -> impl Strategy<Value = MixedStep> {
         MixedFault::UnknownReason,
         MixedFault::BrokenArguments,
     ]);
-    let flags = any::<(bool, bool, bool)>();
+    let flags = any::<(bool, bool, bool, bool)>();
     (0..4_usize, mode, words, 0..3_usize, fault, result, flags).prop_map(
-        |(format, mode, words, calls, fault, result, (has_thinking, is_error, has_remark))| MixedStep {
-            format,
-            mode,
-            words: words.to_owned(),
-            has_thinking,
-            calls,
-            fault,
-            result: result.to_owned(),
-            is_error,
-            has_remark,
+        |(format, mode, words, calls, fault, result, (has_thinking, is_error, has_remark, has_message))| {
+            MixedStep {
+                format,
+                mode,
+                words: words.to_owned(),
+                has_thinking,
+                calls,
+                fault,
+                result: result.to_owned(),
+                is_error,
+                has_remark,
+                has_message,
+            }
         },
     )
 }
@@ -97,6 +102,9 @@ fn push(history: &mut History, assistant: Assistant, step: &MixedStep) {
     let mut pushed = Step::new(assistant, results).expect("step");
     if step.has_remark && !has_calls {
         pushed = pushed.with_remark("The checks failed.").expect("remark");
+    }
+    if step.has_message && pushed.remark().is_none() {
+        pushed = pushed.with_messages(vec!["[Message while you worked:]\nand then".to_owned()]);
     }
     // The step is serialised and parsed again, as after a restart.
     let stored = serde_json::to_string(&pushed).expect("json");
