@@ -49,7 +49,7 @@ async fn a_message_that_waited_while_its_sender_was_revoked_costs_nothing() {
     app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "the first").await;
     app.wait_for_model_requests(1).await;
-    app.say_in(ALICE, &said.ts, "the second").await;
+    app.say_in(ALICE, &said.ts, "queue: the second").await;
     app.wait_for_slack_reply(&said.ts, "Queued (1 ahead)").await;
     app.revoke(ALICE).await;
     app.wait_for_slack_reply(&said.ts, "Access was revoked.").await;

@@ -88,7 +88,8 @@ async fn write(app: &TestApp, random: &mut Random) -> Vec<WrittenMessage> {
     for (number, user) in PEOPLE.iter().cycle().take(THREADS).enumerate() {
         let mut thread: Option<String> = None;
         for place in 0..THREAD_MESSAGES {
-            let words = format!("message {:04}", number * THREAD_MESSAGES + place);
+            // Each message has its own turn, also while another runs.
+            let words = format!("queue: message {:04}", number * THREAD_MESSAGES + place);
             let text = format!("@drydock {words}");
             let mut times = Vec::new();
             // A client without an answer sends its message again.
@@ -196,7 +197,7 @@ async fn telegram(app: &TestApp, numbers: std::ops::Range<usize>, seed: u64) {
     let (telegram, mut random) = (&app.demo.telegram, Random(seed));
     for number in numbers {
         for person in TELEGRAM_PEOPLE {
-            let words = format!("telegram {number:04}");
+            let words = format!("queue: telegram {number:04}");
             let pushed = telegram.say(person, person, &words).await;
             for _ in 0..random.below(5) {
                 telegram.send_update(pushed.update.clone()).await;
