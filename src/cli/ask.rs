@@ -4,8 +4,8 @@ use super::output::{Output, OutputStyle};
 use super::terminal::{EVENTS, SessionStart, Terminal, TerminalOptions, succeeded};
 use super::{CliError, Global};
 use crate::base::model::{Verdict, VerdictSource, pluralize, totals};
-use crate::engine::agent::TurnOutcome;
 use crate::engine::agent::shorthand::Shorthand;
+use crate::engine::agent::{Questions, TurnOutcome};
 use clap::Args;
 
 const EXAMPLES: &str = "\
@@ -91,7 +91,7 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
             parts.join("\n\n")
         }
     };
-    let outcome = terminal.turn(&request).await?;
+    let outcome = terminal.turn(&request, Questions::Nobody).await?;
     let patch = terminal.patch()?;
     if output.prints_events() {
         terminal.print_turn_ended(&outcome).await?;

@@ -1,5 +1,7 @@
 //! `drydock chat`: a conversation about the files in the working directory, line by line.
 
+mod questions;
+
 use super::input::{InputLine, InputReader};
 use super::output::{Output, OutputStyle};
 use super::terminal::{
@@ -12,6 +14,7 @@ use crate::engine::agent::TurnOutcome;
 use crate::engine::command;
 use crate::rendering::inspect::Question;
 use clap::Args;
+use questions::ChatQuestioner;
 use std::io::IsTerminal;
 use tokio::io::{BufReader, Stdin};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -170,14 +173,18 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
         match parse_line(&line) {
             ChatInput::Nothing => {}
             ChatInput::Command(ChatVerb::Exit, _) => return Ok(()),
-            ChatInput::Command(ChatVerb::Retry, _) => match terminal.retry().await? {
-                None => output
-                    .message("There is no stopped or failed request to continue. Say what should change."),
-                Some(outcome) => {
-                    interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
-                    show(&outcome, &mut terminal, output).await?;
+            ChatInput::Command(ChatVerb::Retry, _) => {
+                let questioner = ChatQuestioner::new(&mut input, output, &arguments.options);
+                match terminal.retry(questioner.questions()).await? {
+                    None => output.message(
+                        "There is no stopped or failed request to continue. Say what should change.",
+                    ),
+                    Some(outcome) => {
+                        interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
+                        show(&outcome, &mut terminal, output).await?;
+                    }
                 }
-            },
+            }
             ChatInput::Command(ChatVerb::Model, name) => model(name, &mut terminal, output),
             ChatInput::Command(verb, arguments) => match question(verb, arguments) {
                 None => carry_out(verb, &mut terminal, output)?,
@@ -196,7 +203,8 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
                 output.message("Not sent. Commit or stash your changes, or start with --yes.");
             }
             ChatInput::Request(request) => {
-                let outcome = terminal.turn(request).await?;
+                let questioner = ChatQuestioner::new(&mut input, output, &arguments.options);
+                let outcome = terminal.turn(request, questioner.questions()).await?;
                 // A Ctrl-C that stopped the turn must not also count at the prompt; one after the first line of the
                 // answer does.
                 interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;

@@ -346,6 +346,28 @@ impl AttackFixture {
         }
     }
 
+    /// Waits until a conversation waits for the answer to a question that its person can see.
+    pub(crate) async fn wait_until_asked(&self, place: &str) {
+        let started = Instant::now();
+        let like = format!("%{place}%");
+        let asked = "SELECT EXISTS (SELECT 1 FROM conversation WHERE key LIKE ?1 AND question IS NOT NULL AND owner IS NULL)
+            AND NOT EXISTS (SELECT 1 FROM inbox WHERE done_at IS NULL AND lane <> 'turn'
+                AND conversation IN (SELECT id FROM conversation WHERE key LIKE ?1))
+            AND NOT EXISTS (SELECT 1 FROM outbox WHERE done_at IS NULL AND lane LIKE ?1)";
+        while !self
+            .database()
+            .query_row(asked, [&like], |row| row.get::<_, bool>(0))
+            .unwrap()
+        {
+            if started.elapsed() > BOUND {
+                let what = format!("nothing is asked in {place}");
+                self.timeouts.lock().unwrap().push(what);
+                return;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
     /// Waits until no message waits for an answer or for delivery.
     pub(crate) async fn wait_until_idle(&self) {
         let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)

@@ -162,6 +162,12 @@ async fn a_button_that_somebody_else_presses_does_nothing() {
     run("buttons").await;
 }
 
+/// T07, T70, I3, I8, I10
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_of_a_hijacked_model_reaches_its_person_only_and_as_plain_words() {
+    run("questions").await;
+}
+
 /// T59, T66, T70, I10
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_invalid_model_answer_never_ends_a_conversation() {

@@ -2,7 +2,7 @@
 
 use super::fixture::{AttackFixture, BOUND, own_account};
 use super::script::{ConversationRecord, case_mark, final_line};
-use super::table::{CasePlatform, DojoCase, Persona};
+use super::table::{ButtonPress, CasePlatform, DojoCase, Persona, QuestionReply};
 use super::watch::visible_messages::{
     VisibleMessage, ephemeral_messages, slack_messages, telegram_call_messages, telegram_message,
 };
@@ -66,7 +66,7 @@ async fn run_in_thread(
             (thread.clone(), thread, case.row.person.account().to_owned())
         }
     };
-    let mut messages = 1;
+    let mut messages = 1 + case.row.replies.len();
     if !case.row.meanwhile.is_empty() {
         fixture.wait_for_request(case.number).await;
     }
@@ -75,6 +75,20 @@ async fn run_in_thread(
             .send_message(&account, SLACK_CHANNEL, Some(&thread), more)
             .await;
         messages += 1;
+    }
+    for reply in &case.row.replies {
+        fixture.wait_until_asked(&key).await;
+        match reply {
+            QuestionReply::Press(press) => {
+                let shown = messages_shown_to(fixture, case, &thread, &account);
+                press_button(fixture, case, press, &shown).await;
+            }
+            QuestionReply::Words(words) => {
+                fixture
+                    .send_message(&account, SLACK_CHANNEL, Some(&thread), words)
+                    .await;
+            }
+        }
     }
     wait_for_case(fixture, case, &key, messages).await;
     for more in &case.row.then {
@@ -152,15 +166,24 @@ fn messages_shown_to(
 
 async fn press_buttons(fixture: &AttackFixture, case: &DojoCase, shown: &[VisibleMessage]) {
     for press in &case.row.pressed {
-        let with_button = shown.iter().filter(|shown| shown.buttons.contains(&press.label));
-        let with_button: Vec<&str> = with_button.map(|shown| shown.id.as_str()).collect();
-        let (title, label) = (&case.title, &press.label);
-        assert_eq!(with_button.len(), 1, "{title}: one button `{label}`");
-        for id in with_button {
-            let pressed = fixture.slack.click(press.by.account(), id, label).await;
-            pressed.unwrap();
-            fixture.wait_until_idle().await;
-        }
+        press_button(fixture, case, press, shown).await;
+        fixture.wait_until_idle().await;
+    }
+}
+
+async fn press_button(
+    fixture: &AttackFixture,
+    case: &DojoCase,
+    press: &ButtonPress,
+    shown: &[VisibleMessage],
+) {
+    let with_button = shown.iter().filter(|shown| shown.buttons.contains(&press.label));
+    let with_button: Vec<&str> = with_button.map(|shown| shown.id.as_str()).collect();
+    let (title, label) = (&case.title, &press.label);
+    assert_eq!(with_button.len(), 1, "{title}: one button `{label}`");
+    for id in with_button {
+        let pressed = fixture.slack.click(press.by.account(), id, label).await;
+        pressed.unwrap();
     }
 }
 
@@ -242,6 +265,17 @@ async fn run_in_telegram(
         let said = telegram.say(account, chat, &format!("{address}{words}")).await;
         fixture.push_update(said).await;
         written += 1;
+        if written == 1 {
+            for reply in &case.row.replies {
+                fixture.wait_until_asked(&key).await;
+                let QuestionReply::Words(words) = reply else {
+                    panic!("{}: buttons are pressed in Slack", case.title);
+                };
+                let said = telegram.say(account, chat, &format!("{address}{words}")).await;
+                fixture.push_update(said).await;
+                written += 1;
+            }
+        }
         if is_admitted {
             fixture.wait_until_answered(&key, written).await;
         }

@@ -96,6 +96,9 @@ pub(crate) struct CaseRow {
     /// The messages that the person writes in the thread while the model works on its first answer.
     #[serde(default)]
     pub(crate) meanwhile: Vec<String>,
+    /// The replies while a question of the model waits, one after another.
+    #[serde(default)]
+    pub(crate) replies: Vec<QuestionReply>,
     /// The messages that the person writes in the thread afterwards, one after another.
     #[serde(default)]
     pub(crate) then: Vec<String>,
@@ -135,6 +138,16 @@ fn once() -> usize {
 pub(crate) struct ButtonPress {
     pub(crate) by: Persona,
     pub(crate) label: String,
+}
+
+/// A reply to a question of the model: a press of one of its buttons in Slack, or words of the sender.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) enum QuestionReply {
+    /// A press of a button.
+    Press(ButtonPress),
+    /// A message of the sender.
+    Words(String),
 }
 
 /// The fault of the first answer of the model.
@@ -370,6 +383,12 @@ impl CaseRow {
         let changed = expect.changed.iter_mut().flatten();
         for press in &mut row.pressed {
             press.label = expand(&press.label, values);
+        }
+        for reply in &mut row.replies {
+            match reply {
+                QuestionReply::Press(press) => press.label = expand(&press.label, values),
+                QuestionReply::Words(words) => *words = expand(words, values),
+            }
         }
         let lists = [
             &mut row.meanwhile,

@@ -218,6 +218,7 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     int("limits.turn_tokens_max", "0", 0, 100_000_000, "tokens of one turn; 0 means no bound"),
     int("limits.answer_tokens_max", "8_192", 256, 200_000, "tokens of one answer"),
     int("limits.calls_per_step_max", "16", 1, 128, "tool calls of one answer"),
+    int("limits.question_minutes_max", "60", 1, 10_080, "minutes a question waits for its answer"),
     int("limits.call_arguments_bytes_max", "65_536", 1_024, 1_048_576, "bytes of one call's arguments"),
     int("limits.tool_output_bytes_max", "65_536", 1_024, 1_048_576, "bytes of one tool result"),
     int("limits.identical_calls_max", "3", 2, 20, "times the same call may repeat"),

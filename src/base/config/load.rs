@@ -250,6 +250,7 @@ fn limits(reader: &mut SettingsReader<'_>) -> LimitSettings {
             turn_tokens_max: reader.integer("limits.turn_tokens_max"),
             answer_tokens_max: reader.integer("limits.answer_tokens_max"),
             calls_per_step_max: reader.integer("limits.calls_per_step_max"),
+            question_minutes_max: reader.integer("limits.question_minutes_max"),
             call_arguments_bytes_max: reader.integer("limits.call_arguments_bytes_max"),
             tool_output_bytes_max: reader.integer("limits.tool_output_bytes_max"),
             identical_calls_max: reader.integer("limits.identical_calls_max"),

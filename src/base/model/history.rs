@@ -4,6 +4,7 @@
 //! are stored with their calls, and only [`Step::new`] combines them. A turn is a user text followed by steps, and
 //! only whole turns are left out. An interrupted turn is closed with an answer by Drydock before the next one begins.
 
+mod late_result;
 mod request_size;
 mod steering;
 mod trimming;

@@ -15,6 +15,8 @@ pub struct Limits {
     pub answer_tokens_max: u32,
     /// The number of tool calls in one answer; further calls are refused.
     pub calls_per_step_max: usize,
+    /// The number of minutes that a question to the person waits for its answer.
+    pub question_minutes_max: u32,
     /// The number of bytes of the arguments of one call.
     pub call_arguments_bytes_max: usize,
     /// The number of bytes of one tool result for the model; a longer result loses its middle, with a note.
@@ -73,6 +75,7 @@ impl Default for Limits {
             turn_tokens_max: 0,
             answer_tokens_max: 8_192,
             calls_per_step_max: 16,
+            question_minutes_max: 60,
             call_arguments_bytes_max: 65_536,
             tool_output_bytes_max: 65_536,
             identical_calls_max: 3,

@@ -1,6 +1,7 @@
 //! The display of a running turn on a pipe or a terminal that can only print: the model's text before its calls, the
 //! calls, and failures. All of it goes to standard error; the answer is data and is printed at the end.
 
+use super::question::question_menu;
 use crate::base::model::cut_to;
 use crate::base::redact::Redactor;
 use crate::cli::output::{Output, OutputStyle};
@@ -124,6 +125,11 @@ impl TurnDisplay {
             }
             TurnEvent::Checking(_) => {}
             TurnEvent::MessageTaken { .. } => {}
+            TurnEvent::Asked(question) => {
+                self.words.clear();
+                self.output.message(&question_menu(question));
+            }
+            TurnEvent::Answered(answer) => self.output.styled_message(OutputStyle::Dim, &answer.line()),
             TurnEvent::SentBack { failing } => {
                 let words = std::mem::take(&mut self.words);
                 self.output

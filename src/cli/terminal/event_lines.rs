@@ -22,6 +22,9 @@ Events, one JSON object a line with the field `event`:
   summarising     the model summarises the oldest turns of a long conversation
   checks          done, total
   sent_back       failing: the failed checks, which the model fixes
+  question        question, choices, default, seconds: the next line of the input answers it, in
+                  `drydock chat --json`; an empty line, or none in these seconds, means the default
+  question_closed by, result
   turn_ended      result: the object that `drydock ask --json` prints
   output          text: the answer of a command, in `drydock chat --json`";
 
@@ -133,6 +136,16 @@ fn event_value(event: &TurnEvent) -> Option<Value> {
             json!({ "event": "checks", "done": progress.done, "total": progress.total })
         }
         TurnEvent::SentBack { failing } => json!({ "event": "sent_back", "failing": failing }),
+        TurnEvent::Asked(question) => json!({
+            "event": "question",
+            "question": question.text(),
+            "choices": question.choices(),
+            "default": question.default_choice(),
+            "seconds": u64::from(question.minutes()) * 60,
+        }),
+        TurnEvent::Answered(answer) => {
+            json!({ "event": "question_closed", "by": answer.word(), "result": answer.result() })
+        }
         #[allow(unreachable_patterns, reason = "events that scripts do not need")]
         _ => return None,
     })

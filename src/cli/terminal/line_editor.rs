@@ -123,22 +123,47 @@ impl LineEditor {
 
 /// Asks a question that is answered with `y` or `n`. Any other answer, Ctrl-C and Ctrl-D mean no.
 pub(super) async fn confirm(question: String, ended: CancellationToken) -> Result<bool, CliError> {
+    let answer = read_answer(question, ended, None)
+        .await
+        .map_err(CliError::failed)?;
+    Ok(match answer {
+        PromptedLine::Text(text) => matches!(text.trim().to_lowercase().as_str(), "y" | "yes"),
+        PromptedLine::Cleared | PromptedLine::End | PromptedLine::Stopped => false,
+    })
+}
+
+/// Reads a line after a prompt of its own. The wait ends when `ended` fires or when the time has passed.
+pub(in crate::cli) async fn read_answer(
+    prompt: String,
+    ended: CancellationToken,
+    time_max: Option<Duration>,
+) -> std::io::Result<PromptedLine> {
     let stopper = PromptStopper::default();
     let mut editor = Reedline::create()
         .with_ansi_colors(false)
         .with_break_signal(Arc::clone(&stopper.0))
         .with_poll_interval(STOP_POLL);
-    let asking = tokio::task::spawn_blocking(move || editor.read_line(&QuestionPrompt(question)));
+    let asking = tokio::task::spawn_blocking(move || editor.read_line(&QuestionPrompt(prompt)));
     let watcher = tokio::spawn(async move {
-        ended.cancelled().await;
+        let late = async {
+            match time_max {
+                Some(time_max) => tokio::time::sleep(time_max).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = ended.cancelled() => {}
+            () = late => {}
+        }
         stopper.stop();
     });
-    let answer = asking.await.map_err(CliError::failed)?;
+    let answer = asking.await.map_err(std::io::Error::other);
     watcher.abort();
-    let answer = answer.map_err(CliError::failed)?;
-    Ok(match answer {
-        Signal::Success(text) => matches!(text.trim().to_lowercase().as_str(), "y" | "yes"),
-        _ => false,
+    Ok(match answer?.map_err(std::io::Error::other)? {
+        Signal::Success(text) => PromptedLine::Text(text),
+        Signal::CtrlD => PromptedLine::End,
+        Signal::ExternalBreak(_) => PromptedLine::Stopped,
+        _ => PromptedLine::Cleared,
     })
 }
 

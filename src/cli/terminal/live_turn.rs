@@ -9,6 +9,7 @@
 use super::display::{CallFormat, Detail, format_fallback, format_progress};
 use super::live_area::{LiveArea, ScreenLine, last_that_fit, screen_size};
 use super::markdown;
+use super::question::question_menu;
 use super::status_line::TurnStatus;
 use crate::base::model::{Money, Usage};
 use crate::base::redact::Redactor;
@@ -40,6 +41,8 @@ pub(super) struct LiveTurn {
     final_rows: Vec<ScreenLine>,
     // True once nothing more is drawn: what follows on the screen belongs to others.
     is_finished: bool,
+    // True while a question is on the screen, below which the person writes.
+    is_asking: bool,
 }
 
 impl LiveTurn {
@@ -56,6 +59,7 @@ impl LiveTurn {
             text: String::new(),
             final_rows: Vec::new(),
             is_finished: false,
+            is_asking: false,
         };
         turn.redraw();
         turn
@@ -143,6 +147,16 @@ impl LiveTurn {
                 }
                 self.print(OutputStyle::Dim, "[checks] the model fixes what fails");
             }
+            TurnEvent::Asked(question) => {
+                self.words_before_a_call();
+                self.area.erase();
+                self.output.message(&question_menu(question));
+                self.is_asking = true;
+            }
+            TurnEvent::Answered(answer) => {
+                self.is_asking = false;
+                self.print(OutputStyle::Dim, &answer.line());
+            }
             #[allow(unreachable_patterns, reason = "events that need no row of their own")]
             _ => {}
         }
@@ -223,7 +237,7 @@ impl LiveTurn {
 
     /// Draws the text and the status row again, unless the turn is over.
     fn redraw(&mut self) {
-        if self.is_finished {
+        if self.is_finished || self.is_asking {
             return;
         }
         self.drawn = Instant::now();
@@ -290,6 +304,7 @@ mod tests {
             usage: Usage::default(),
             last_output: OutputNumber(0),
             context: ContextState::default(),
+            is_waiting: false,
         };
         let ends: [fn(&mut LiveTurn, &TurnOutcome); 2] =
             [|turn, outcome| turn.finish(outcome), |turn, _| turn.abandon()];

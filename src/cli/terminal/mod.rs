@@ -11,6 +11,7 @@ mod live_area;
 mod live_turn;
 mod markdown;
 mod markdown_table;
+mod question;
 mod recording;
 mod request_history;
 mod review;
@@ -24,7 +25,7 @@ mod wrapping;
 pub(super) use checking::ChangeCheck;
 pub(super) use completion::{CommandArgument, CompletedCommand};
 pub(super) use event_lines::EVENTS;
-pub(super) use line_editor::{INDICATOR, LineEditor, PromptedLine};
+pub(super) use line_editor::{INDICATOR, LineEditor, PromptedLine, read_answer};
 pub(super) use recording::SessionStart;
 pub(super) use undo::UndoResult;
 
@@ -39,7 +40,7 @@ use crate::base::model::{
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextParts, FixedParts, check_room};
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
-use crate::engine::agent::{self, ModelChain, TurnContext, TurnOutcome, VerdictRule};
+use crate::engine::agent::{self, ModelChain, Questions, TurnContext, TurnOutcome, VerdictRule};
 use crate::interfaces::provider;
 use crate::interfaces::tool::{self, MemoryOutputs, Outputs, ToolServices, Toolbox};
 use crate::rendering::compare::BrokenEnvironment;
@@ -71,7 +72,8 @@ pub(super) struct TerminalOptions {
     /// Records the session below this directory
     #[arg(long, value_name = "DIRECTORY")]
     record: Option<PathBuf>,
-    /// Works on a repository with uncommitted changes without asking first
+    /// Works on a repository with uncommitted changes without asking first; a question of the model with a default is
+    /// answered with it
     #[arg(short, long)]
     yes: bool,
     /// Shows what tools answer
@@ -83,6 +85,11 @@ pub(super) struct TerminalOptions {
 }
 
 impl TerminalOptions {
+    /// Returns true if nobody is to be asked what has a default.
+    pub(super) fn takes_defaults(&self) -> bool {
+        self.yes
+    }
+
     /// Returns the keys that the command line sets.
     fn settings(&self) -> Result<Vec<(String, String)>, CliError> {
         if let (Some(provider), None) = (&self.provider, &self.model)
@@ -293,8 +300,12 @@ impl Terminal {
         Ok(may_begin)
     }
 
-    /// Runs one turn; Ctrl-C stops it and keeps its edits. On a terminal, the answer is printed as it arrives.
-    pub(super) async fn turn(&mut self, request: &str) -> Result<TurnOutcome, CliError> {
+    /// Runs one turn, which may ask questions; Ctrl-C stops it and keeps its edits. On a terminal, the answer is printed as it arrives.
+    pub(super) async fn turn(
+        &mut self,
+        request: &str,
+        questions: Questions<'_>,
+    ) -> Result<TurnOutcome, CliError> {
         let request = self.redactor.redact(request);
         let request = format!("{}{request}", self.note.take().unwrap_or_default());
         self.recording
@@ -305,20 +316,20 @@ impl Terminal {
                 .value(&serde_json::json!({ "event": "turn_started", "request": request }));
         }
         self.history.begin(request).map_err(CliError::failed)?;
-        self.run_turn().await
+        self.run_turn(questions).await
     }
 
     /// Continues the last turn, if it was stopped or failed. Its finished steps are part of the conversation and are
     /// not paid again. `None` if there is no such turn.
-    pub(super) async fn retry(&mut self) -> Result<Option<TurnOutcome>, CliError> {
+    pub(super) async fn retry(&mut self, questions: Questions<'_>) -> Result<Option<TurnOutcome>, CliError> {
         if !self.may_retry || !self.history.reopen() {
             return Ok(None);
         }
-        self.run_turn().await.map(Some)
+        self.run_turn(questions).await.map(Some)
     }
 
     /// Runs the open turn.
-    async fn run_turn(&mut self) -> Result<TurnOutcome, CliError> {
+    async fn run_turn(&mut self, questions: Questions<'_>) -> Result<TurnOutcome, CliError> {
         let cancel = self.ended.child_token();
         // The signal handler is installed here, not when the task first runs, so that no Ctrl-C is missed.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
@@ -341,6 +352,8 @@ impl Terminal {
             workspace: &self.workspace,
             postconditions: &self.checking,
             verdict: self.verdict,
+            questions,
+            is_resumed: false,
             limits: &self.config.limits.turn,
             strategy: agent::context::strategy(self.config.limits.turn.context_strategy),
             redactor: &self.redactor,

@@ -3,6 +3,7 @@
 
 use super::answer_record::{is_given_live_secret, redact_arguments};
 use super::excerpt::{Excerpt, WholeTextBudget};
+use super::questions::QuestionLimit;
 use super::{TurnContext, TurnEvent};
 use crate::base::model::{Assistant, Effect, OutputNumber, StopReason, StoredOutput, ToolCall, ToolResult};
 use crate::interfaces::tool::{Context, PreparedCall, ToolError, Toolbox};
@@ -80,6 +81,7 @@ pub(super) struct Calls<'a> {
     ended: CancellationToken,
     writers: TaskTracker,
     whole: WholeTextBudget,
+    questions: QuestionLimit,
 }
 
 impl<'a> Calls<'a> {
@@ -93,7 +95,13 @@ impl<'a> Calls<'a> {
             ended: cx.cancel.child_token(),
             writers,
             whole: WholeTextBudget::of_step(),
+            questions: QuestionLimit::default(),
         }
+    }
+
+    /// Sets which of the calls may ask the person.
+    pub(super) fn with_questions(self, questions: QuestionLimit) -> Self {
+        Self { questions, ..self }
     }
 
     /// Runs all calls. Neighbouring read-only calls run in parallel; a call that writes waits for those before it.
@@ -231,7 +239,9 @@ impl<'a> Calls<'a> {
             let why = "not run: the arguments contain a secret of this server; no tool accepts it";
             return Err(ToolError::refused(why));
         }
-        self.offered.prepare(call, limits.call_arguments_bytes_max)
+        let prepared = self.offered.prepare(call, limits.call_arguments_bytes_max)?;
+        self.questions.check(index, call)?;
+        Ok(prepared)
     }
 
     async fn execute<'c>(

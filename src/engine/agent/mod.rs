@@ -14,6 +14,7 @@ mod model_calls;
 mod models;
 mod postconditions;
 pub mod prompt;
+mod questions;
 mod repetition;
 mod summary;
 pub mod shorthand;
@@ -26,13 +27,14 @@ mod writes;
 pub use call_costs::{AnsweringModel, CallLosses, DiscardedAnswer};
 pub use models::{ModelChain, TurnModel, call_cost_max};
 pub use postconditions::{Postconditions, REMARK_PREFIX};
+pub use questions::{QuestionRecord, Questioner, Questions};
 pub use steering::{SteeringMessage, TakeResult};
 pub use verdicts::VerdictRule;
 pub use writes::WriteCounts;
 
 use crate::base::model::{
-    Assistant, CallArguments, ContentBlock, ContextState, Effect, History, Limits, OutputNumber, Step,
-    StopReason, StoredOutput, Turn, Usage, Verdict, VerdictSource,
+    AskedQuestion, Assistant, CallArguments, ContentBlock, ContextState, Effect, History, Limits,
+    OutputNumber, QuestionAnswer, Step, StopReason, StoredOutput, Turn, Usage, Verdict, VerdictSource,
 };
 use crate::base::redact::Redactor;
 use crate::crash_point;
@@ -49,6 +51,7 @@ use calls::{Calls, StepResults};
 use context::{ContextBudget, ContextStrategy};
 use inference::inferred_verdict;
 use model_calls::{CallEnd, CallError, FailedModel};
+use questions::QuestionLimit;
 use repetition::Repetition;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -87,6 +90,10 @@ pub struct TurnContext<'a> {
     pub postconditions: &'a dyn Postconditions,
     /// The source of the verdict.
     pub verdict: VerdictRule,
+    /// The person who can be asked.
+    pub questions: Questions<'a>,
+    /// True if the turn goes on after a question: its finished steps are the last ones of the history.
+    pub is_resumed: bool,
     /// The limits of the turn.
     pub limits: &'a Limits,
     /// The way in which the conversation is shortened.
@@ -179,6 +186,10 @@ pub enum TurnEvent {
         /// The failed checks, one line each.
         failing: Vec<String>,
     },
+    /// The person is asked while the turn waits.
+    Asked(AskedQuestion),
+    /// The question was answered or given up.
+    Answered(QuestionAnswer),
 }
 
 /// The size of a model call, from which follows what it may cost at most.
@@ -235,6 +246,17 @@ pub trait Journal: Send {
         let _ = (record, messages);
         Ok(TakeResult::Left)
     }
+
+    /// Records a step with the question that it asks. The turn ends, and goes on when the question is closed. Only a
+    /// journal of a turn with [`Questions::Stored`] is asked to.
+    async fn record_question(
+        &mut self,
+        record: StepRecord<'_>,
+        question: QuestionRecord<'_>,
+    ) -> anyhow::Result<()> {
+        let _ = (record, question);
+        anyhow::bail!("this journal stores no questions")
+    }
 }
 
 /// A step, with what becomes durable together with it.
@@ -277,9 +299,12 @@ pub struct TurnOutcome {
     pub last_output: OutputNumber,
     /// The state of the context after the last model call.
     pub context: ContextState,
+    /// True if the turn is not over: it waits for the answer to a stored question.
+    pub is_waiting: bool,
 }
 
-/// Runs one turn. The history's last turn must be open; it is closed when this function returns.
+/// Runs one turn. The history's last turn must be open; it is closed when this function returns, unless the turn waits for
+/// an answer.
 ///
 /// An `Err` means that the journal failed: no step after its last success is durable.
 pub async fn run_turn(
@@ -298,6 +323,10 @@ pub async fn run_turn(
     for tool in cx.strategy.tools() {
         offered = offered.with(tool)?;
     }
+    if !matches!(cx.questions, Questions::Nobody) {
+        offered = offered.with(tool::ask_user())?;
+    }
+    let before = questions::PartBefore::of(&cx, history);
     let default = cx.models.first().context("there is no model")?;
     let mut turn = TurnLoop {
         default,
@@ -311,11 +340,12 @@ pub async fn run_turn(
         absent: Vec::new(),
         repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
         repairs: 0,
-        has_written: false,
-        steps: 0,
-        tool_calls: 0,
+        // It is not known what a turn that goes on has edited.
+        has_written: cx.is_resumed,
+        steps: before.steps,
+        tool_calls: before.tool_calls,
         writes: WriteCounts::default(),
-        usage: Usage::default(),
+        usage: before.usage,
         last_output: cx.last_output,
         bytes_per_1000_tokens: cx.bytes_per_1000_tokens,
     };
@@ -337,6 +367,7 @@ pub async fn run_turn(
         usage: turn.usage,
         last_output: turn.last_output,
         context,
+        is_waiting: end.is_waiting,
     })
 }
 
@@ -371,6 +402,7 @@ struct LoopEnd {
     source: VerdictSource,
     answer: String,
     notice: Option<String>,
+    is_waiting: bool,
 }
 
 impl LoopEnd {
@@ -380,6 +412,7 @@ impl LoopEnd {
             source: VerdictSource::Harness,
             answer: String::new(),
             notice: Some(notice.into()),
+            is_waiting: false,
         }
     }
 }
@@ -622,6 +655,7 @@ impl TurnLoop<'_> {
             source,
             answer,
             notice,
+            is_waiting: false,
         }))
     }
 
@@ -669,7 +703,8 @@ impl TurnLoop<'_> {
             assistant,
             redacted: kept,
         } = RecordedAnswer::new(assistant, self.cx.redactor);
-        let calls = Calls::new(self.cx, self.tools(), self.deadline);
+        let calls = Calls::new(self.cx, self.tools(), self.deadline)
+            .with_questions(QuestionLimit::of(&assistant, history));
         let StepResults { done, outputs } = calls.run(&assistant, self.last_output, events).await?;
         self.last_output = outputs.last().map_or(self.last_output, |output| output.number);
         self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
@@ -677,10 +712,21 @@ impl TurnLoop<'_> {
         self.has_written |= done.iter().any(|done| done.outcome == calls::CallOutcome::Wrote);
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);
+        let question = self.question(&kept, &done, history);
         let mut results: Vec<_> = done.into_iter().map(|done| done.result).collect();
         if let (Some(note), Some(last)) = (self.note(), results.last_mut()) {
             last.content.push_str("\n\n");
             last.content.push_str(&note);
+        }
+        if stop.is_none()
+            && let Some(question) = self.stored_question(question.as_ref())
+        {
+            let (step, recorded) = (Step::new(kept, results)?, (outputs.as_slice(), model.as_str()));
+            let waits = self.wait_for_answer(step, question, recorded, history, journal);
+            return waits.await.map(Some);
+        }
+        if let Some(question) = question {
+            self.answer_inline(question, &mut results, events).await;
         }
         let step = Step::new(kept, results)?;
         let parts = (outputs.as_slice(), model.as_str());

@@ -154,6 +154,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{PromptFacts, RepositoryKind, data_block, own_words, system};
     use crate::base::model::RepoPath;
+    use crate::interfaces::tool::ASK_USER;
     use crate::interfaces::tool::testing::all_tools;
     use crate::state::access::Role;
     use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -252,7 +253,9 @@ mod tests {
     fn only_tools_that_exist_are_promised() {
         // The chart tools are not available everywhere, so the prompt does not mention them.
         let names = all_tools().into_iter().map(|tool| tool.spec().name);
-        let known: BTreeSet<&str> = names.filter(|name| !name.starts_with("helm_")).collect();
+        let everywhere = names.filter(|name| !name.starts_with("helm_"));
+        // Only where a person can answer, which the prompt says.
+        let known: BTreeSet<&str> = everywhere.chain([ASK_USER]).collect();
         let prompt = prompt(RepositoryKind::Tanka);
         let is_tool = |name: &&str| {
             let is_word = name.chars().all(|char| char.is_ascii_lowercase() || char == '_');

@@ -5,6 +5,7 @@
 mod fallbacks;
 mod fixture;
 mod postconditions;
+mod questions;
 mod steering;
 mod strategies;
 mod verdicts;

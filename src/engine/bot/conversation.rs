@@ -8,7 +8,7 @@ use crate::base::model::{History, OutputNumber, Step};
 use crate::engine::agent::prompt::data_block;
 use crate::engine::agent::{
     CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
-    StepRecord, TurnContext, TurnModel, TurnOutcome, VerdictRule, run_turn,
+    Questions, StepRecord, TurnContext, TurnModel, TurnOutcome, VerdictRule, run_turn,
 };
 use crate::interfaces::provider::{Completion, EventSink, Provider, ProviderError, TurnRequest};
 use crate::interfaces::tool::{MemoryOutputs, Outputs, Toolbox};
@@ -169,6 +169,8 @@ impl LiveConversation {
             workspace: &self.workspace,
             postconditions: &checks,
             verdict: VerdictRule::Computed,
+            questions: Questions::Nobody,
+            is_resumed: false,
             limits: &options.limits,
             strategy: options.strategy.as_ref(),
             redactor: &options.guard.redactor,

@@ -18,6 +18,7 @@ mod intake;
 mod outgoing;
 mod parts;
 mod prerender;
+mod questions;
 mod reception;
 mod repositories;
 mod retention;
@@ -31,6 +32,7 @@ pub use delivery::{ChannelDelivery, ChannelHealth, ChannelState, Pacing};
 pub use housekeeping::{Housekeeping, LoadObserver};
 pub use outgoing::OutgoingMessages;
 pub use parts::Parts;
+pub use questions::QuestionDeadlines;
 pub use reception::{ReceiveOutcome, Reception};
 pub use repositories::{MirrorBounds, Repositories, Watcher};
 pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
@@ -57,6 +59,8 @@ pub struct Gateway {
     pub audit: Arc<IngressAudit>,
     /// The upkeep of repositories and of stored credentials.
     pub housekeeping: Housekeeping,
+    /// The watch of the deadlines of questions.
+    pub question_deadlines: QuestionDeadlines,
     parts: Arc<Parts>,
     scheduler: Arc<TurnScheduler>,
     commands: Arc<CommandRunner>,
@@ -112,11 +116,17 @@ impl Gateway {
             scheduler: Arc::clone(&scheduler),
             commands: Arc::clone(&commands),
         });
+        let question_deadlines = QuestionDeadlines {
+            parts: Arc::clone(&parts),
+            outgoing: Arc::clone(&outgoing),
+            scheduler: Arc::clone(&scheduler),
+        };
         Ok(Arc::new(Self {
             reception,
             outgoing,
             audit,
             housekeeping: Housekeeping::new(Arc::clone(&parts)),
+            question_deadlines,
             parts,
             scheduler,
             commands,

@@ -76,6 +76,16 @@ impl Reception {
                 store.wait_durable().await?;
                 Ok(ReceiveOutcome::Duplicate)
             }
+            AcceptOutcome::Answered => {
+                if worker.is_some() {
+                    store.wait_durable().await?;
+                }
+                crash_point::after("B4");
+                self.outgoing.react(&inbound, Receipt::Seen);
+                self.outgoing.wake();
+                self.scheduler.wake();
+                Ok(ReceiveOutcome::New)
+            }
             AcceptOutcome::NotAddressed => Ok(ReceiveOutcome::Refused),
             AcceptOutcome::Full => {
                 warn!(inbound.channel, "a message was refused: too many messages wait");

@@ -18,6 +18,7 @@ pub(super) struct StatusCard {
     note: Option<String>,
     waiting: usize,
     is_resumed: bool,
+    is_asking: bool,
     stop_token: Option<String>,
 }
 
@@ -51,6 +52,11 @@ impl StatusCard {
     /// Records that a restart interrupted the message before.
     pub(super) fn set_resumed(&mut self) {
         self.is_resumed = true;
+    }
+
+    /// Records that the turn waits for an answer of the person.
+    pub(super) fn set_asking(&mut self) {
+        self.is_asking = true;
     }
 
     /// Applies a turn event.
@@ -117,7 +123,7 @@ impl StatusCard {
                     line.progress.clear();
                 }
             }
-            TurnEvent::Text(_) => {}
+            TurnEvent::Text(_) | TurnEvent::Asked(_) | TurnEvent::Answered(_) => {}
         }
     }
 
@@ -159,7 +165,9 @@ impl StatusCard {
             let messages = pluralize(self.waiting, "message", "messages");
             lines.push(format!("{messages} waiting"));
         }
-        let heading = if self.step == 0 {
+        let heading = if self.is_asking {
+            "Waiting for your answer".to_owned()
+        } else if self.step == 0 {
             "Working".to_owned()
         } else {
             format!("Working, step {}", self.step)

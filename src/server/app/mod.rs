@@ -272,6 +272,9 @@ impl App {
             .drop_addresses(self.cancel.clone());
         self.tasks
             .spawn("the dropping of addresses", TaskLifetime::Endless, dropping);
+        let deadlines = self.gateway.question_deadlines.clone().watch(self.cancel.clone());
+        self.tasks
+            .spawn("the deadlines of questions", TaskLifetime::Endless, deadlines);
         let retention = Arc::clone(&self.admin.retention).run(host.now, self.cancel.clone());
         self.tasks.spawn("retention", TaskLifetime::Endless, retention);
         Ok(())

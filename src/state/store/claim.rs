@@ -5,7 +5,7 @@
 use super::conversation::Conversation;
 use super::edits::FileEdits;
 use super::recovery::{Crashes, SUSPECT_CRASHES_MIN};
-use super::{Store, StoreError, conversation, edits, inbox, key, retry, usage};
+use super::{AnsweredTurn, Store, StoreError, conversation, edits, inbox, key, question, retry, usage};
 use crate::base::model::{ConversationId, History, Inbound, InboxId, TurnId, Usage};
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -49,7 +49,7 @@ macro_rules! may_have_more {
 /// Claims the conversation that has waited longest, among the people with the fewest active conversations.
 const CLAIM: &str = concat!(
     "UPDATE conversation SET owner = ?1, fence = fence + 1
-    WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL
+    WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL AND question IS NULL
         AND (?2 OR key NOT BETWEEN ?3 AND ?4)
         AND (?5 OR ?6 > (SELECT crashes FROM inbox
             WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1))
@@ -66,7 +66,7 @@ const CLAIM: &str = concat!(
 /// Claims a conversation whose only waiting message has just arrived.
 const CLAIM_NEW: &str = concat!(
     "UPDATE conversation SET owner = ?2, fence = fence + 1
-    WHERE id = ?1 AND pending = 1 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
+    WHERE id = ?1 AND pending = 1 AND owner IS NULL AND question IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
         WHERE inbox.conversation = ?1 AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
         AND ",
     may_have_more!("conversation.sender", "?3"),
@@ -133,6 +133,8 @@ pub struct ClaimedWork {
     pub is_stopped: bool,
     /// True if the interrupted turns edited files.
     pub has_edited: bool,
+    /// The unfinished turn of the message that goes on with an answer, if there is one. It is one of those in `begun`.
+    pub answered: Option<AnsweredTurn>,
     /// Number of messages that wait behind it.
     pub behind: u32,
     /// The turn that the turn of the message continues; see [`super::TurnStart::continues`].
@@ -187,6 +189,7 @@ impl ClaimedWork {
             crashes: Crashes::default(),
             is_stopped: false,
             has_edited: false,
+            answered: None,
             behind: 0,
             continues: None,
             conversation,
@@ -299,9 +302,12 @@ fn work(
             "SELECT crashes, own_crashes, stopped_by IS NOT NULL, retries FROM inbox WHERE id = ?1",
         )?
         .query_row([inbox.0], |row| row.try_into())?;
-    let (steps_before, usage_before) = match begun {
-        0 => (0, Usage::default()),
-        _ => spent_on(tx, inbox)?,
+    let (steps_before, usage_before, answered) = match begun {
+        0 => (0, Usage::default(), None),
+        _ => {
+            let (steps, usage) = spent_on(tx, inbox)?;
+            (steps, usage, question::answered_turn(tx, inbox)?)
+        }
     };
     Ok(ClaimedWork {
         inbox,
@@ -312,6 +318,7 @@ fn work(
         crashes: Crashes { all, own },
         is_stopped,
         has_edited,
+        answered,
         behind: inbox::waiting(tx, id)?.saturating_sub(1),
         continues: match (begun, retries) {
             (0, None) => None,

@@ -4,7 +4,9 @@
 use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::edits::{self, FileEdits};
-use super::{ComposedWrite, ProspectiveChange, Store, StoreError, change, claim, conversation, outbox};
+use super::{
+    ComposedWrite, ProspectiveChange, Store, StoreError, change, claim, conversation, outbox, question,
+};
 use crate::base::model::{ChangeNumber, ConversationId, InboxId, Op};
 use crate::crash_point;
 use crate::planted;
@@ -123,15 +125,16 @@ impl Store {
     }
 
     /// Stops the oldest unfinished turn message that arrived before the command `inbox`, or `message` if given. The
-    /// stop holds until the message is answered, also across restarts. A repeated run of the command returns the first
+    /// stop holds until the message is answered, also across restarts. A question that its turn waits for is closed. A repeated run of the command returns the first
     /// result.
     pub async fn stop(
         &self,
         id: ConversationId,
         inbox: InboxId,
         message: Option<InboxId>,
+        at: Timestamp,
     ) -> Result<StopOutcome, StoreError> {
-        self.effect(move |tx| apply_once(tx, inbox, || stop(tx, id, inbox, message)))
+        self.effect(move |tx| apply_once(tx, inbox, || stop(tx, id, inbox, message, at)))
             .await
     }
 
@@ -334,6 +337,7 @@ fn stop(
     id: ConversationId,
     by: InboxId,
     message: Option<InboxId>,
+    at: Timestamp,
 ) -> Result<StopOutcome, StoreError> {
     let found: Option<i64> = tx
         .prepare_cached(
@@ -348,6 +352,7 @@ fn stop(
     if let Some(message) = found.filter(|_| !planted::is("V6")) {
         tx.prepare_cached("UPDATE inbox SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL")?
             .execute(params![message, by.0])?;
+        question::stop(tx, id, InboxId(message), at)?;
     }
     let unfinished = super::inbox::waiting(tx, id)?;
     Ok(StopOutcome {

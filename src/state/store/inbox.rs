@@ -5,7 +5,7 @@ use super::claim::{Claim, ClaimedWork, DirectClaim, TurnWorker};
 use super::column::{json, millis, parse, text, time};
 use super::outbox::response_url;
 use super::writer::Durability;
-use super::{Store, StoreError, claim, conversation, key, outbox};
+use super::{Store, StoreError, claim, conversation, key, outbox, question};
 use crate::base::model::{ConversationId, Inbound, InboxId, Op};
 use crate::crash_point;
 use jiff::Timestamp;
@@ -46,6 +46,8 @@ pub enum AcceptOutcome {
         /// The claim on its conversation, if a worker was given and no other worker holds the conversation.
         direct_claim: Option<DirectClaim>,
     },
+    /// The message answered the open question of its conversation, whose turn can go on.
+    Answered,
     /// The message was already accepted under one of its names.
     Duplicate,
     /// The message is not addressed to the bot, and its sender has no conversation there. Nothing was stored.
@@ -209,6 +211,10 @@ fn accept(
     if !inbound.is_addressed() && !conversation::has_turn_message(tx, conversation)? {
         return Ok(AcceptOutcome::NotAddressed);
     }
+    if queue_kind == QueueKind::Turn && question::answer_with(tx, conversation, inbound, at)? {
+        insert_answered(tx, arrival, conversation)?;
+        return Ok(AcceptOutcome::Answered);
+    }
     if usize::try_from(unfinished(tx, conversation, queue_kind)?).unwrap_or(usize::MAX)
         > room.of_conversation_max
     {
@@ -263,6 +269,24 @@ fn insert(
         response_url::store_url(tx, &inbox.op_id_prefix(), url, *at)?;
     }
     Ok(inbox)
+}
+
+/// Inserts a message that needs no turn, because it answered a question. Its content is in the step of that question.
+fn insert_answered(
+    tx: &Transaction<'_>,
+    arrival: &Arrival,
+    conversation: ConversationId,
+) -> Result<(), StoreError> {
+    remember_delivery(tx, &arrival.inbound.delivery, arrival.at)?;
+    tx.prepare_cached(
+        "INSERT INTO inbox (conversation, lane, inbound, accepted_at, done_at) VALUES (?1, ?2, '', ?3, ?3)",
+    )?
+    .execute(params![
+        conversation.0,
+        QueueKind::Turn.as_str(),
+        millis(arrival.at)
+    ])?;
+    Ok(())
 }
 
 /// True if the limit of unanswered events of this hook is reached.

@@ -30,6 +30,7 @@ mod output;
 pub(crate) mod people;
 mod privacy;
 mod prospect;
+mod question;
 mod reader;
 mod recovery;
 mod retention;
@@ -68,6 +69,7 @@ pub use outbox::{
 };
 pub use privacy::{GroupAccess, check_directory, prepare_directory};
 pub use prospect::{ChangeBasis, ComposedWrite, ProspectiveChange};
+pub use question::{AnsweredTurn, ButtonOutcome, NewQuestion, OpenQuestion, QuestionPlace};
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use retry::{RetryOutcome, RetryRequest};

@@ -106,7 +106,7 @@ impl Store {
             }
             crash_point::before("steer");
             let waited = take(tx, turn, by, &taken, at)?;
-            turn::record_step(tx, claim, turn, &step, &cost, effects, at)?;
+            turn::record_step(tx, (claim, turn), &step, &cost, effects, at)?;
             Ok(TakeOutcome::Taken { waited })
         });
         let outcome = recorded.await?;

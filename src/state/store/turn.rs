@@ -260,9 +260,32 @@ impl Store {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let (claim, step, cost, effects) = (*claim, step.clone(), cost.clone(), effects.into());
-        self.write(move |tx| {
-            check_open(tx, claim, turn)?;
-            record_step(tx, claim, turn, &step, &cost, effects, at)
+        self.write(move |tx| record_step(tx, (claim, turn), &step, &cost, effects, at))
+            .await
+    }
+
+    /// Goes on with a turn whose question was answered, with its workspace. Like [`Store::begin_turn`], this does not
+    /// wait for the disk.
+    pub async fn resume_turn(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        user: UserId,
+        bind: Option<(String, String)>,
+    ) -> Result<StartedTurn, StoreError> {
+        let claim = *claim;
+        self.write_deferred(move |tx| {
+            let inbox = check_open(tx, claim, turn)?;
+            inbox::check_unfinished(tx, claim.conversation, inbox)?;
+            if let Some((repository, base)) = &bind {
+                conversation::bind(tx, claim.conversation, repository, base)?;
+            }
+            Ok(StartedTurn {
+                turn,
+                has_card: false,
+                is_stopped: inbox::is_stopped(tx, inbox)?,
+                basis: ChangeBasis::read(tx, claim.conversation, user)?,
+            })
         })
         .await
     }
@@ -380,41 +403,6 @@ impl Store {
         })
         .await
     }
-}
-
-/// Records a step of an unfinished turn within another write.
-pub(super) fn record_step(
-    tx: &Transaction<'_>,
-    claim: Claim,
-    turn: TurnId,
-    step: &Step,
-    cost: &Cost,
-    effects: StepEffects,
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    if is_answered(tx, turn)? {
-        return Err(StoreError::NotFound(format!(
-            "turn {turn} without its final answer"
-        )));
-    }
-    let StepEffects {
-        edits,
-        outputs,
-        context,
-    } = effects;
-    insert_step(tx, turn, step, at)?;
-    usage::record(tx, claim.conversation, turn, cost, at)?;
-    output::insert(tx, claim.conversation, turn, &outputs)?;
-    conversation::set_context(tx, claim.conversation, &context)?;
-    if let Some(edits) = edits {
-        let snapshot = edits::store(tx, &edits)?;
-        crash_point::before("B16");
-        edits::set(tx, claim.conversation, &snapshot)?;
-        crash_point::after("B16");
-        tx.prepare_cached("UPDATE turn SET edits_after = ?2 WHERE id = ?1")?
-            .execute(params![turn.0, snapshot])?;
-    }
-    Ok(())
 }
 
 fn dismiss(
@@ -581,6 +569,41 @@ pub(super) fn announce(
     }
     outbox::enqueue_ready(tx, ops, at)?;
     outbox::lease_enqueued(tx, ops, at, busy).map(Some)
+}
+
+/// Records a step like [`Store::record_step`], within another write.
+pub(super) fn record_step(
+    tx: &Transaction<'_>,
+    (claim, turn): (Claim, TurnId),
+    step: &Step,
+    cost: &Cost,
+    effects: StepEffects,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let StepEffects {
+        edits,
+        outputs,
+        context,
+    } = effects;
+    check_open(tx, claim, turn)?;
+    if is_answered(tx, turn)? {
+        return Err(StoreError::NotFound(format!(
+            "turn {turn} without its final answer"
+        )));
+    }
+    insert_step(tx, turn, step, at)?;
+    usage::record(tx, claim.conversation, turn, cost, at)?;
+    output::insert(tx, claim.conversation, turn, &outputs)?;
+    conversation::set_context(tx, claim.conversation, &context)?;
+    if let Some(edits) = edits {
+        let snapshot = edits::store(tx, &edits)?;
+        crash_point::before("B16");
+        edits::set(tx, claim.conversation, &snapshot)?;
+        crash_point::after("B16");
+        tx.prepare_cached("UPDATE turn SET edits_after = ?2 WHERE id = ?1")?
+            .execute(params![turn.0, snapshot])?;
+    }
+    Ok(())
 }
 
 fn insert_step(tx: &Transaction<'_>, turn: TurnId, step: &Step, at: Timestamp) -> Result<(), StoreError> {

@@ -2,13 +2,13 @@
 //! fail.
 
 use crate::base::config::ModelFacts;
-use crate::base::model::{Effect, History, Limits, OutputNumber, Secret, Step};
+use crate::base::model::{AskedQuestion, Effect, History, Limits, OutputNumber, Secret, Step};
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextStrategy, strategy};
 use crate::engine::agent::{
     CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
-    SteeringMessage, StepRecord, TakeResult, TurnContext, TurnEvent, TurnModel, TurnOutcome, VerdictRule,
-    run_turn,
+    QuestionRecord, Questioner, Questions, SteeringMessage, StepRecord, TakeResult, TurnContext, TurnEvent,
+    TurnModel, TurnOutcome, VerdictRule, run_turn,
 };
 use crate::interfaces::provider::scripted::ScriptedProvider;
 use crate::interfaces::provider::{LostCharge, ToolSpec};
@@ -41,7 +41,7 @@ pub(super) struct TurnFixture {
     base: Arc<Base>,
     pub(super) overlay: Arc<Overlay>,
     workspace: Workspace,
-    identity: Identity,
+    pub(super) identity: Identity,
     toolbox: Toolbox,
     pub(super) limits: Limits,
     /// A strategy instead of the named one.
@@ -54,6 +54,10 @@ pub(super) struct TurnFixture {
     redactor: Arc<Redactor>,
     pub(super) postconditions: ScriptedPostconditions,
     pub(super) cancel: CancellationToken,
+    /// The person who answers while the turn waits.
+    pub(super) questioner: Option<Box<dyn Questioner>>,
+    /// True if the next turn goes on after a question.
+    pub(super) is_resumed: bool,
     /// The actions of the slow tools, in order.
     pub(super) log: Arc<Mutex<Vec<String>>>,
     _directory: TempDir,
@@ -64,6 +68,8 @@ pub(super) struct TurnRun {
     pub(super) outcome: anyhow::Result<TurnOutcome>,
     pub(super) events: Vec<TurnEvent>,
     pub(super) steps: Vec<Step>,
+    /// The questions that were stored, with the id of their call and their number.
+    pub(super) questions: Vec<(AskedQuestion, String, usize)>,
     /// The calls that were reserved.
     pub(super) reserved: Vec<CallSize>,
     /// The number of reserved calls that failed.
@@ -145,6 +151,8 @@ impl TurnFixture {
             postconditions: ScriptedPostconditions::default(),
             redactor,
             cancel: CancellationToken::new(),
+            questioner: None,
+            is_resumed: false,
             log,
             _directory: directory,
         }
@@ -179,7 +187,9 @@ impl TurnFixture {
         history: &mut History,
         mut journal: MemoryJournal,
     ) -> TurnRun {
-        history.begin("please").unwrap();
+        if !self.is_resumed {
+            history.begin("please").unwrap();
+        }
         let facts = ModelFacts {
             context_tokens: self.context_tokens,
             ..ModelFacts::default()
@@ -203,6 +213,12 @@ impl TurnFixture {
             workspace: &self.workspace,
             postconditions: &self.postconditions,
             verdict: self.verdict,
+            questions: match (&self.questioner, journal.stores_questions) {
+                (Some(questioner), _) => Questions::Inline(questioner.as_ref()),
+                (None, true) => Questions::Stored,
+                (None, false) => Questions::Nobody,
+            },
+            is_resumed: self.is_resumed,
             limits: &self.limits,
             strategy: self
                 .strategy
@@ -221,6 +237,7 @@ impl TurnFixture {
             outcome,
             events,
             steps: journal.steps,
+            questions: journal.questions,
             reserved: journal.reserved,
             failed_calls: journal.failed_calls,
             lost_calls: journal.lost_calls,
@@ -288,6 +305,10 @@ pub(super) struct MemoryJournal {
     pub(super) leaves_messages: bool,
     /// True if the start of the turn cannot be recorded.
     pub(super) never_begins: bool,
+    /// True if a turn may store questions.
+    pub(super) stores_questions: bool,
+    /// The questions that were stored, with the id of their call and their number.
+    pub(super) questions: Vec<(AskedQuestion, String, usize)>,
     /// The whole texts of shortened results.
     pub(super) outputs: Arc<MemoryOutputs>,
 }
@@ -354,6 +375,16 @@ impl Journal for MemoryJournal {
         }
         self.record_step(record).await?;
         Ok(TakeResult::Taken)
+    }
+
+    async fn record_question(
+        &mut self,
+        record: StepRecord<'_>,
+        asked: QuestionRecord<'_>,
+    ) -> anyhow::Result<()> {
+        self.questions
+            .push((asked.question.clone(), asked.call.to_owned(), asked.number));
+        self.record_step(record).await
     }
 }
 

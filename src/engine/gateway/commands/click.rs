@@ -6,7 +6,8 @@ use crate::base::model::{Action, InboundKind, InboxId, Op};
 use crate::engine::command::{Command, Verb};
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::intake::hash_of_click;
-use crate::state::store::{PressOutcome, RetryOutcome};
+use crate::engine::gateway::turn::ANSWER_VERB;
+use crate::state::store::{ButtonOutcome, PressOutcome, RetryOutcome};
 
 impl CommandRunner {
     /// True for a `stop` command or a click on a stop button.
@@ -76,6 +77,9 @@ impl CommandRunner {
                 return said("That button is too old; type the command instead.".to_owned());
             }
         };
+        if verb == ANSWER_VERB && self.parts.identity(inbound).is_some() {
+            return said(self.answer_question(asked, &argument).await?);
+        }
         // The clicker is authorised like a sender, because a grant may have been revoked since the button was made.
         let Some((identity, verb)) = self.parts.identity(inbound).zip(Verb::parse(&verb)) else {
             return said("That button does nothing any more.".to_owned());
@@ -102,6 +106,19 @@ impl CommandRunner {
         };
         done.ops.insert(0, receipt);
         Ok(done)
+    }
+
+    /// Answers a question with the choice of a button, and returns the text for the clicker.
+    async fn answer_question(&self, asked: &AcceptedCommand, argument: &str) -> anyhow::Result<String> {
+        let (choice, post) = argument.split_once(' ').unwrap_or((argument, ""));
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        let outcome = store
+            .answer_question(asked.inbox, post, choice.parse()?, now)
+            .await?;
+        Ok(match outcome {
+            ButtonOutcome::Answered { choice } => format!("Your answer: {choice}"),
+            ButtonOutcome::Closed => "That question is closed already.".to_owned(),
+        })
     }
 }
 

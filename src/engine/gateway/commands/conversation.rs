@@ -30,12 +30,19 @@ impl CommandRunner {
     ) -> anyhow::Result<Reply> {
         let store = &self.parts.store;
         let row = store.conversation(conversation).await?;
+        let question = store.open_question(conversation).await?;
         let running = match (
             self.active_turns.turn(conversation),
             self.active_turns.is_busy(conversation),
         ) {
             (Some(turn), _) => format!("turn {turn}; `stop` ends it"),
             (None, true) => "a turn begins".to_owned(),
+            (None, false) if let Some(open) = &question => {
+                format!(
+                    "a turn waits for your answer until {} UTC; `stop` ends it",
+                    open.deadline.strftime("%H:%M")
+                )
+            }
             (None, false) if self.inspections.is_any(conversation) => {
                 "a query about environments; `stop` ends it".to_owned()
             }
@@ -196,7 +203,8 @@ impl CommandRunner {
         conversation: ConversationId,
         message: Option<InboxId>,
     ) -> anyhow::Result<StopOutcome> {
-        let stopped = self.parts.store.stop(conversation, asked.inbox, message).await?;
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        let stopped = store.stop(conversation, asked.inbox, message, now).await?;
         // The stop is stored first, so that a turn that is just beginning finds it.
         if let Some(message) = stopped.message {
             self.active_turns.stop(conversation, message);

@@ -9,13 +9,14 @@ use super::result::{ChangeButtons, ModelAnswer, RemainingChange, ResultMessages,
 use super::{ClaimedMessage, OpenedTurn, REVOKED, RefusalForm, TurnRunner};
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Assistant, BudgetRefusal, Change, Op, Reply, Step, TurnId, Verdict, VerdictSource,
+    Action, Assistant, BudgetRefusal, Change, ConversationId, Op, Reply, Step, TurnId, Verdict, VerdictSource,
 };
 use crate::crash_point;
 use crate::engine::agent::TurnOutcome;
 use crate::engine::command::Verb;
 use crate::engine::gateway::change_preparation::PreparedChange;
 use crate::engine::gateway::compose::{self, Address, COMPOSITIONS_MAX, Facts, outdated_too_often};
+use crate::engine::gateway::parts::Parts;
 use crate::state::access::Identity;
 use crate::state::recording;
 use crate::state::store::{
@@ -189,19 +190,14 @@ impl TurnRunner {
         )
     }
 
-    /// Creates a one-shot token for a button and the action to store for it.
+    /// Creates a one-shot token for a button of the person and the action to store for it.
     pub(super) fn button(&self, verb: &str, argument: String, opened: &OpenedTurn) -> (String, NewAction) {
-        let bytes = (self.parts.random)();
-        let token = BASE64_URL_SAFE_NO_PAD.encode(&bytes[..16]);
-        let action = NewAction {
-            token_hash: Sha256::digest(token.as_bytes()).into(),
-            verb: verb.to_owned(),
-            argument,
-            owner: ActionOwner::Person(opened.identity.sender().clone()),
-            conversation: opened.conversation.id,
-            expires: expiry((self.parts.now)()),
-        };
-        (token, action)
+        new_button(
+            &self.parts,
+            (verb, argument),
+            &opened.identity,
+            opened.conversation.id,
+        )
     }
 }
 
@@ -216,6 +212,26 @@ fn may_retry(outcome: &TurnOutcome, refusal: Option<BudgetRefusal>) -> bool {
                 false
             }
         }
+}
+
+/// Creates a one-shot token for a button of a person and the action to store for it.
+pub(super) fn new_button(
+    parts: &Parts,
+    (verb, argument): (&str, String),
+    owner: &Identity,
+    conversation: ConversationId,
+) -> (String, NewAction) {
+    let bytes = (parts.random)();
+    let token = BASE64_URL_SAFE_NO_PAD.encode(&bytes[..16]);
+    let action = NewAction {
+        token_hash: Sha256::digest(token.as_bytes()).into(),
+        verb: verb.to_owned(),
+        argument,
+        owner: ActionOwner::Person(owner.sender().clone()),
+        conversation,
+        expires: expiry((parts.now)()),
+    };
+    (token, action)
 }
 
 fn expiry(at: Timestamp) -> Timestamp {

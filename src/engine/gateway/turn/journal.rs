@@ -1,14 +1,15 @@
 //! The journal of a running turn. Each step is written to the store, then to the recording.
 
 use super::call_budget::CallBudget;
+use super::question::QuestionComposer;
 use super::recording::TurnRecording;
 use super::steering::Steering;
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::model::{BudgetRefusal, Step, TurnId, Usage};
 use crate::crash_point;
 use crate::engine::agent::{
-    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, SteeringMessage,
-    StepRecord, TakeResult, TurnModel,
+    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, QuestionRecord,
+    SteeringMessage, StepRecord, TakeResult, TurnModel,
 };
 use crate::engine::gateway::parts::Parts;
 use crate::interfaces::provider::LostCharge;
@@ -41,6 +42,8 @@ pub(super) type TurnStartReceiver = oneshot::Receiver<RecordedTurn>;
 pub(super) struct TurnJournal {
     /// The final answer. The code that ends the turn stores it.
     pub(super) last: Option<LastStep>,
+    /// The composer that composes questions, if the person can be asked.
+    pub(super) composer: Option<QuestionComposer>,
     store: Store,
     claim: Claim,
     start: Option<TurnStartReceiver>,
@@ -62,6 +65,7 @@ impl TurnJournal {
     ) -> Self {
         Self {
             last: None,
+            composer: None,
             store: parts.store.clone(),
             claim: assigned.claim,
             start: Some(beginning),
@@ -240,5 +244,36 @@ impl Journal for TurnJournal {
             steering.show_taken(&waited).await;
         }
         Ok(TakeResult::Taken)
+    }
+
+    async fn record_question(
+        &mut self,
+        record: StepRecord<'_>,
+        question: QuestionRecord<'_>,
+    ) -> anyhow::Result<()> {
+        let StepRecord {
+            step,
+            model,
+            outputs,
+            context,
+        } = record;
+        let cost = self.cost(step.assistant().usage, model);
+        let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
+        let effects = StepEffects {
+            edits: Some(self.overlay.edits()),
+            outputs: outputs.to_vec(),
+            context,
+        };
+        let composer = self.composer.take().context("nobody can be asked in this turn")?;
+        let RecordedTurn { turn, recording } = self.wait_recorded().await?;
+        let asked = composer.compose(*turn, question);
+        store
+            .record_question(&claim, *turn, (step, &cost), effects, asked, at)
+            .await?;
+        // The result of the call that asks is recorded when it is known.
+        let events = recording::RecordedEvent::from_step(step, model.reported).into_iter();
+        let known = |event: &recording::RecordedEvent| !matches!(event, recording::RecordedEvent::Result { call, .. } if call == question.call);
+        recording.append(events.filter(known)).await;
+        Ok(())
     }
 }

@@ -11,8 +11,10 @@ mod journal;
 mod opening;
 mod outputs;
 mod postconditions;
+mod question;
 mod recording;
 mod result;
+mod resumption;
 mod steering;
 
 use super::active_turns::{ActiveTurns, TurnHandle};
@@ -22,15 +24,18 @@ use super::parts::Parts;
 use super::prerender::Prerenderer;
 use crate::base::health::HealthSeverity;
 use crate::base::model::{
-    Action, History, Inbound, Op, Receipt, Reply, Turn, TurnId, Usage, UserId, Verdict, VerdictSource,
+    Action, History, Inbound, Op, Receipt, Reply, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use crate::crash_point;
-use crate::engine::agent::{self, ModelChain, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts};
+use crate::engine::agent::{
+    self, ModelChain, Questions, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts,
+};
 use crate::state::recording::RecordedEvent;
 use crate::state::store::{ChangeBasis, Claim, ClaimedWork, StartedTurn, StoreError, TurnStart};
 use crate::state::workspace::{Overlay, Tree};
 pub(super) use budget_request::spending_text;
 pub(super) use opening::locked_out_text;
+pub(super) use question::ANSWER_VERB;
 
 use answer::EndedTurn;
 use card::OpenCard;
@@ -39,6 +44,7 @@ use opening::{OpenedTurn, TurnRefusal};
 use outputs::StoredOutputs;
 use postconditions::{ChangePreparer, LatestPreparation};
 use recording::TurnRecording;
+use resumption::{ResumedTurn, TurnContinuation};
 use std::sync::Arc;
 use steering::Steering;
 use tokio::sync::oneshot;
@@ -121,7 +127,10 @@ impl TurnRunner {
                 return self.refuse(assigned, &address, &why).await;
             }
         };
-        let (history, continues) = self.history(assigned, &opened, history)?;
+        let (history, continuation) = self.history(assigned, &opened, history)?;
+        let resumed = continuation.answered();
+        let began = resumed.map_or(began, |resumed| resumed.began(began));
+        opened.began = began;
         let latest = LatestPreparation::default();
         let preparing = ChangePreparer {
             parts: &self.parts,
@@ -129,12 +138,18 @@ impl TurnRunner {
             latest: &latest,
         };
         let (begun, beginning) = oneshot::channel();
-        let begin = self.begin(assigned, &address, (&opened, continues), handle, begun);
+        let begin = self.begin(assigned, &address, (&opened, &continuation), handle, begun);
+        let history = (history, resumed);
         let running = Box::pin(self.run_agent(assigned, history, beginning, &preparing, handle, shutdown));
         // The model is called in the meantime. Its answer waits until the turn is stored.
         let ((turn, basis, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         handle.take_no_more();
         card.close().await;
+        if let Ok((outcome, _)) = &ran
+            && outcome.is_waiting
+        {
+            return self.show_waiting_card(&address, handle).await;
+        }
         if opened.is_locked_out() {
             let journal = ran.ok().map(|(_, journal)| journal);
             return self
@@ -282,26 +297,23 @@ impl TurnRunner {
         }
     }
 
-    /// Returns the conversation's history for the model, with the new message, or with the turn that this one continues
-    /// open again.
-    fn history(
+    /// Returns the conversation's history for the model, with the new message, or with the turn open again that goes on.
+    fn history<'a>(
         &self,
-        assigned: &ClaimedMessage,
+        assigned: &'a ClaimedMessage,
         opened: &OpenedTurn,
         history: History,
-    ) -> anyhow::Result<(History, Option<TurnId>)> {
+    ) -> anyhow::Result<(History, TurnContinuation<'a>)> {
         let mut history = match self.parts.hook(assigned.inbound()) {
             // Events of a hook are independent.
             Some(_) => History::default(),
             None => history,
         };
-        let newest = history.turns().last().and_then(Turn::id);
-        let continues = assigned.work.continues.filter(|turn| newest == Some(*turn));
-        if continues.is_some() && history.reopen() {
-            return Ok((history, continues));
+        let continuation = TurnContinuation::reopen(assigned, &mut history);
+        if matches!(continuation, TurnContinuation::None) {
+            history.begin(opened.user_text.clone())?;
         }
-        history.begin(opened.user_text.clone())?;
-        Ok((history, None))
+        Ok((history, continuation))
     }
 
     /// Begins the turn. Its row and the binding of its workspace are committed together. Then `begun` receives the
@@ -310,14 +322,16 @@ impl TurnRunner {
         &self,
         assigned: &ClaimedMessage,
         address: &Address,
-        (opened, continues): (&OpenedTurn, Option<TurnId>),
+        (opened, continuation): (&OpenedTurn, &TurnContinuation<'_>),
         handle: &TurnHandle,
         begun: oneshot::Sender<RecordedTurn>,
     ) -> anyhow::Result<(TurnId, ChangeBasis, OpenCard)> {
         let (store, now) = (&self.parts.store, (self.parts.now)());
+        let resumed = continuation.answered();
+        let earlier = resumption::earlier_attempts(assigned, resumed);
         handle.card.send_modify(|card| {
             card.set_started();
-            if assigned.work.begun > 0 {
+            if earlier.turns > 0 {
                 card.set_resumed();
             }
         });
@@ -327,7 +341,7 @@ impl TurnRunner {
             bind: opened.bind.clone(),
             card: self.card_id(assigned, address),
             forgets: self.parts.hook(assigned.inbound()).is_some(),
-            continues,
+            continues: continuation.earlier(),
         };
         crash_point::before("B11");
         let StartedTurn {
@@ -335,12 +349,23 @@ impl TurnRunner {
             has_card,
             is_stopped,
             basis,
-        } = store
-            .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
-            .await?;
+        } = match resumed {
+            Some(resumed) => {
+                let (turn, user) = (resumed.turn(), begin.user);
+                store.resume_turn(&assigned.claim, turn, user, begin.bind).await?
+            }
+            None => {
+                store
+                    .begin_turn(&assigned.claim, assigned.work.inbox, begin, now)
+                    .await?
+            }
+        };
         crash_point::after("B11");
-        let first = RecordedEvent::Began {
-            user: opened.user_text.clone(),
+        let first = match resumed {
+            Some(resumed) => resumed.recorded_answer(),
+            None => RecordedEvent::Began {
+                user: opened.user_text.clone(),
+            },
         };
         let recording = TurnRecording::open(&self.parts, opened, turn, Some(first));
         // The receiver is gone if the model could not be called.
@@ -359,7 +384,7 @@ impl TurnRunner {
     async fn run_agent(
         &self,
         assigned: &ClaimedMessage,
-        mut history: History,
+        (mut history, resumed): (History, Option<&ResumedTurn<'_>>),
         beginning: TurnStartReceiver,
         preparing: &ChangePreparer<'_>,
         handle: &TurnHandle,
@@ -372,6 +397,13 @@ impl TurnRunner {
         let sources = (&self.parts, &self.outgoing);
         let steering = Steering::new(sources, &self.active_turns, assigned, opened);
         let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, steering, &models);
+        let questions = match self.parts.hook(assigned.inbound()) {
+            Some(_) => Questions::Nobody,
+            None => {
+                journal.composer = Some(self.question_composer(assigned, opened));
+                Questions::Stored
+            }
+        };
         let cancel = handle.stop.child_token();
         let cx = TurnContext {
             identity: &opened.identity,
@@ -381,17 +413,15 @@ impl TurnRunner {
             workspace: &opened.workspace,
             postconditions: preparing,
             verdict: VerdictRule::Computed,
+            questions,
+            is_resumed: resumed.is_some(),
             limits: &self.parts.config.limits.turn,
             strategy: agent::context::strategy(self.parts.config.limits.turn.context_strategy),
             redactor: &opened.workspace.guard.redactor,
             outputs: &StoredOutputs::of_conversation(&self.parts.store, opened.conversation.id),
             last_output: opened.conversation.last_output,
             bytes_per_1000_tokens: opened.conversation.context.bytes_per_1000_tokens,
-            earlier_attempts: agent::EarlierAttempts {
-                turns: assigned.work.begun,
-                steps: assigned.work.steps_before,
-                usage: assigned.work.usage_before,
-            },
+            earlier_attempts: resumption::earlier_attempts(assigned, resumed),
             began: opened.began,
             cancel: &cancel,
         };
@@ -446,6 +476,7 @@ impl TurnRunner {
             usage: Usage::default(),
             last_output: opened.conversation.last_output,
             context: opened.conversation.context.clone(),
+            is_waiting: false,
         })
     }
 }
@@ -548,6 +579,7 @@ mod tests {
             usage: Usage::default(),
             last_output: OutputNumber(0),
             context: ContextState::default(),
+            is_waiting: false,
         };
         let turns = ActiveTurns::default();
         let handle = turns.register(ConversationId(1));

@@ -12,7 +12,7 @@ use serde_json::Value;
 const LINES_READ_MAX: usize = 500_000;
 
 /// All kinds of lines.
-pub const AUDIT_KINDS: [&str; 20] = [
+pub const AUDIT_KINDS: [&str; 22] = [
     "audit.cut",
     "auth.denied",
     "budget.allowed",
@@ -28,6 +28,8 @@ pub const AUDIT_KINDS: [&str; 20] = [
     "invite.redeemed",
     "outbox.drop",
     "outbox.retry",
+    "question.asked",
+    "question.closed",
     "turn.finished",
     "turn.refused",
     "user.created",

@@ -394,7 +394,7 @@ async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
         message: Some(running),
         waiting: 1,
     };
-    assert_eq!(store.stop(id, stop, None).await, Ok(stopped));
+    assert_eq!(store.stop(id, stop, None, at(6)).await, Ok(stopped));
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     let resumed = claim(&store, "w").await.unwrap();
@@ -402,17 +402,22 @@ async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
     assert!(work.inbox == running && work.is_stopped);
     store.dismiss(&resumed, running, Vec::new(), at(3)).await.unwrap();
     // A repeated run stops nothing else.
-    assert_eq!(store.stop(id, stop, None).await, Ok(stopped));
+    assert_eq!(store.stop(id, stop, None, at(6)).await, Ok(stopped));
     let work = store.work(&resumed, 40, usize::MAX).await.unwrap().unwrap();
     assert!(work.inbox == later && !work.is_stopped);
     // A message that begins after the stop was stored gets it at the start of its turn.
     let stop = command(&store, "stop", "t", 4).await;
-    store.stop(id, stop, Some(later)).await.unwrap();
+    store.stop(id, stop, Some(later), at(6)).await.unwrap();
     let begun = store
         .begin_turn(&resumed, later, TurnStart::quiet("later"), at(5))
         .await
         .unwrap();
     assert!(begun.is_stopped);
-    let nothing = store.stop(id, command(&store, "stop", "v", 6).await, Some(InboxId(99)));
+    let nothing = store.stop(
+        id,
+        command(&store, "stop", "v", 6).await,
+        Some(InboxId(99)),
+        at(6),
+    );
     assert_eq!(nothing.await.map(|stopped| stopped.message), Ok(None));
 }

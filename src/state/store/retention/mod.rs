@@ -44,7 +44,7 @@ pub enum DataKind {
     Buttons,
     /// Expired invites.
     Invites,
-    /// Answered messages with their turns, steps and outputs.
+    /// Answered messages with their turns, steps, questions and outputs.
     Messages,
     /// The costs of model calls.
     Usage,
@@ -270,12 +270,13 @@ fn remove(
     Ok(removed)
 }
 
-/// Removes a message with its complete turns, so that there is never a turn without its steps and outputs. A summary is
-/// removed with the newest turn that it stands for.
+/// Removes a message with its complete turns, so that there is never a turn without its steps, questions and outputs. A
+/// summary is removed with the newest turn that it stands for.
 fn remove_message(tx: &Transaction<'_>, inbox: &Value) -> Result<(), StoreError> {
     for sql in [
         "DELETE FROM summary WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM output WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
+        "DELETE FROM question WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM step WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM turn WHERE inbox = ?1",
         "DELETE FROM inbox WHERE id = ?1",

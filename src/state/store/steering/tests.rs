@@ -145,7 +145,7 @@ async fn a_turn_that_must_not_go_on_takes_nothing_and_stores_nothing() {
     let later = arrives(&store, "three").await;
     let attempt = || async { take(&store, (&claimed, turn), user, &[(later, "three")]).await };
     assert_eq!(attempt().await, TakeOutcome::Refused);
-    let stopped = store.stop(claimed.conversation, stop, None).await.unwrap();
+    let stopped = store.stop(claimed.conversation, stop, None, at(5)).await.unwrap();
     assert_eq!((stopped.message, stopped.waiting), (Some(inbox), 1));
     assert_eq!(attempt().await, TakeOutcome::Refused);
     let history = store.history(claimed.conversation).await.unwrap();

@@ -1,0 +1,103 @@
+//! Questions of the model during `drydock chat`: the person at the terminal, or the next line of a script, answers.
+
+use super::RequestSource;
+use crate::base::model::{AskedQuestion, QuestionAnswer};
+use crate::cli::input::InputLine;
+use crate::cli::output::Output;
+use crate::cli::terminal::{INDICATOR, PromptedLine, TerminalOptions, read_answer};
+use crate::engine::agent::{Questioner, Questions};
+use async_trait::async_trait;
+use rustix::termios::{QueueSelector, tcflush};
+use std::io::IsTerminal;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+/// Reads answers from the source of requests.
+pub(super) struct ChatQuestioner<'a> {
+    // The lock is held while a question is open; nothing else reads then.
+    source: Mutex<&'a mut RequestSource>,
+    output: Output,
+    takes_defaults: bool,
+}
+
+/// The result of reading an answer.
+enum ReadAnswer {
+    Words(String),
+    /// The input has ended, or the time has passed.
+    Nothing,
+    /// The person stops the turn.
+    Stop,
+}
+
+impl<'a> ChatQuestioner<'a> {
+    pub(super) fn new(source: &'a mut RequestSource, output: &Output, options: &TerminalOptions) -> Self {
+        Self {
+            source: Mutex::new(source),
+            output: *output,
+            takes_defaults: options.takes_defaults(),
+        }
+    }
+
+    /// Returns who can be asked: nobody if the requests come from a pipe that does not read events.
+    pub(super) fn questions(&self) -> Questions<'_> {
+        match self.output.prints_events() || std::io::stdin().is_terminal() {
+            true => Questions::Inline(self),
+            false => Questions::Nobody,
+        }
+    }
+
+    async fn read(&self, time_max: Duration, cancel: &CancellationToken) -> ReadAnswer {
+        let mut source = self.source.lock().await;
+        match &mut **source {
+            RequestSource::Editor(_) => {
+                let read = read_answer(INDICATOR.to_owned(), cancel.clone(), Some(time_max)).await;
+                match read {
+                    Ok(PromptedLine::Text(text)) => ReadAnswer::Words(text),
+                    Ok(PromptedLine::Cleared | PromptedLine::End) => ReadAnswer::Stop,
+                    Ok(PromptedLine::Stopped) | Err(_) => ReadAnswer::Nothing,
+                }
+            }
+            RequestSource::Lines(input) => {
+                if !self.output.prints_events() {
+                    self.output.prompt(INDICATOR);
+                }
+                let line = tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => return ReadAnswer::Stop,
+                    () = tokio::time::sleep(time_max) => return ReadAnswer::Nothing,
+                    line = input.next() => line,
+                };
+                match line {
+                    Ok(InputLine::Text(text)) => ReadAnswer::Words(text),
+                    Ok(InputLine::NotText | InputLine::TooLong) => ReadAnswer::Words(String::new()),
+                    Ok(InputLine::End) | Err(_) => ReadAnswer::Nothing,
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Questioner for ChatQuestioner<'_> {
+    async fn ask(&self, question: &AskedQuestion, cancel: &CancellationToken) -> QuestionAnswer {
+        if let Some(choice) = question.default_choice()
+            && self.takes_defaults
+        {
+            return question.read(choice);
+        }
+        if !self.output.prints_events() {
+            // What was typed before the question was shown is no answer to it.
+            let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        }
+        let time_max = Duration::from_secs(u64::from(question.minutes()) * 60);
+        match self.read(time_max, cancel).await {
+            ReadAnswer::Words(words) if !words.trim().is_empty() => question.read(&words),
+            ReadAnswer::Words(_) | ReadAnswer::Nothing if !cancel.is_cancelled() => question.late_answer(),
+            ReadAnswer::Words(_) | ReadAnswer::Nothing | ReadAnswer::Stop => {
+                cancel.cancel();
+                QuestionAnswer::Stopped
+            }
+        }
+    }
+}

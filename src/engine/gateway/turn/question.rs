@@ -1,0 +1,111 @@
+//! The message with which a turn asks its person. It has a button for each choice; each works once and belongs to the
+//! person.
+
+use super::answer::new_button;
+use super::{ClaimedMessage, OpenedTurn, TurnRunner};
+use crate::base::model::{Action, ConversationId, Reply, TurnId};
+use crate::engine::agent::QuestionRecord;
+use crate::engine::gateway::active_turns::TurnHandle;
+use crate::engine::gateway::compose::Address;
+use crate::engine::gateway::parts::Parts;
+use crate::state::access::Identity;
+use crate::state::store::{NewQuestion, QuestionPlace};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The verb of the buttons of a question. It is no command that people can type.
+pub(in crate::engine::gateway) const ANSWER_VERB: &str = "choose";
+
+/// Composes the questions of one turn.
+pub(super) struct QuestionComposer {
+    parts: Arc<Parts>,
+    identity: Identity,
+    conversation: ConversationId,
+    address: Address,
+    /// True if the channel can look up sent posts.
+    can_find_posts: bool,
+    began: Instant,
+}
+
+impl TurnRunner {
+    pub(super) fn question_composer(
+        &self,
+        assigned: &ClaimedMessage,
+        opened: &OpenedTurn,
+    ) -> QuestionComposer {
+        let address = self.address(assigned);
+        QuestionComposer {
+            parts: Arc::clone(&self.parts),
+            identity: opened.identity.clone(),
+            conversation: opened.conversation.id,
+            can_find_posts: self.outgoing.can_find(&address),
+            address,
+            began: opened.began,
+        }
+    }
+
+    /// Shows on the card of a turn, if it has one, that the turn waits for an answer.
+    pub(super) async fn show_waiting_card(
+        &self,
+        address: &Address,
+        handle: &TurnHandle,
+    ) -> anyhow::Result<()> {
+        handle.card.send_modify(|card| card.set_asking());
+        let reply = handle.card.borrow().reply();
+        let id = format!("card/asks-{}", hex::encode(&(self.parts.random)()[..4]));
+        let fill = Action::Fill {
+            post: address.id("card"),
+            reply,
+        };
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        store.enqueue(vec![address.op(&id, fill)], now).await?;
+        self.outgoing.wake();
+        Ok(())
+    }
+}
+
+impl QuestionComposer {
+    /// Composes a question. The id of its message comes from the turn, because each turn asks anew.
+    pub(super) fn compose(&self, turn: TurnId, asked: QuestionRecord<'_>) -> NewQuestion {
+        let name = format!("question-{turn}-{}", asked.number);
+        let post = self.address.id(&name);
+        let choices = 0..asked.question.choices().len();
+        let buttons = choices.map(|choice| {
+            let argument = format!("{choice} {post}");
+            new_button(
+                &self.parts,
+                (ANSWER_VERB, argument),
+                &self.identity,
+                self.conversation,
+            )
+        });
+        let (tokens, actions) = buttons.unzip();
+        let reply = asked.question.reply(self.address.mention.as_ref(), tokens);
+        let ops = match self.can_find_posts {
+            true => vec![self.address.post(&name, reply)],
+            false => {
+                let fill = Action::Fill {
+                    post: post.clone(),
+                    reply,
+                };
+                let line = Reply::text("I need your decision.");
+                vec![
+                    self.address.placeholder(&name, line),
+                    self.address.op(&format!("{name}/fill"), fill),
+                ]
+            }
+        };
+        NewQuestion {
+            question: asked.question.clone(),
+            call: asked.call.to_owned(),
+            shown: QuestionPlace {
+                post,
+                channel: self.address.channel.clone(),
+                place: self.address.place.clone(),
+            },
+            ops,
+            actions,
+            ran: self.began.elapsed(),
+        }
+    }
+}

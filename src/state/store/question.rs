@@ -1,0 +1,384 @@
+//! Questions of a model to the person of its turn. A question is stored together with the step that asks it, and closed
+//! together with the result of its call. Whatever closes it first counts; nobody claims its conversation before that.
+
+use super::claim::Claim;
+use super::column::{count, count_column, json, millis, parse, time};
+use super::outbox;
+use super::turn::record_step;
+use super::{Cost, NewAction, StepEffects, Store, StoreError, action, audit_in};
+use crate::base::model::{
+    Action, AskedQuestion, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Op, QuestionAnswer,
+    Step, TurnId,
+};
+use crate::crash_point;
+use crate::state::store::command::apply_once;
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Maximum number of questions that one transaction closes because their time has passed.
+const LATE_MAX: u32 = 50;
+
+/// The operation that shows a question, and where it does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionPlace {
+    /// The id of the operation that posts the question.
+    #[serde(skip)]
+    pub post: String,
+    /// The configured name of the channel.
+    pub channel: String,
+    /// The chat and thread.
+    pub place: ChatPlace,
+}
+
+/// A question to store, with what becomes durable together with it.
+#[derive(Clone, Debug)]
+pub struct NewQuestion {
+    /// The question.
+    pub question: AskedQuestion,
+    /// The id of the call that asks.
+    pub call: String,
+    /// The message that shows it.
+    pub shown: QuestionPlace,
+    /// The operations that post it.
+    pub ops: Vec<Op>,
+    /// Its buttons.
+    pub actions: Vec<NewAction>,
+    /// The time that the turn has run so far.
+    pub ran: Duration,
+}
+
+/// A question that waits for its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenQuestion {
+    /// The question.
+    pub question: AskedQuestion,
+    /// The time until which it can be answered.
+    pub deadline: Timestamp,
+}
+
+/// A turn that goes on with the answer to its last question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnsweredTurn {
+    /// The row of the turn.
+    pub turn: TurnId,
+    /// The id of the call that asked.
+    pub call: String,
+    /// The time that the turn had run when it asked.
+    pub ran: Duration,
+}
+
+/// The outcome of a click on a choice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "question", rename_all = "snake_case")]
+pub enum ButtonOutcome {
+    /// The choice is the answer.
+    Answered {
+        /// The choice.
+        choice: String,
+    },
+    /// The question was closed before.
+    Closed,
+}
+
+/// A row of an open question.
+struct QuestionRow {
+    id: i64,
+    conversation: ConversationId,
+    turn: TurnId,
+    step: i64,
+    call: String,
+    question: AskedQuestion,
+    shown: QuestionPlace,
+    deadline: Timestamp,
+}
+
+impl Store {
+    /// Records a step like [`Store::record_step`], with the question that one of its calls asks and the message that
+    /// shows it, in one transaction. From then on the conversation waits.
+    pub async fn record_question(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        (step, cost): (&Step, &Cost),
+        effects: StepEffects,
+        asked: NewQuestion,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (claim, step, cost) = (*claim, step.clone(), cost.clone());
+        crash_point::before("ask");
+        let recorded = self
+            .write(move |tx| {
+                record_step(tx, (claim, turn), &step, &cost, effects, at)?;
+                insert(tx, (claim.conversation, turn), &asked, at)
+            })
+            .await;
+        crash_point::after("ask");
+        recorded
+    }
+
+    /// Answers the question of a button with one of its choices. `inbox` is the click; a repeated run returns the first
+    /// result.
+    pub async fn answer_question(
+        &self,
+        inbox: InboxId,
+        post: &str,
+        choice: usize,
+        at: Timestamp,
+    ) -> Result<ButtonOutcome, StoreError> {
+        let post = post.to_owned();
+        crash_point::before("reply");
+        let outcome = self
+            .write(move |tx| {
+                apply_once(tx, inbox, || {
+                    let row = find(tx, "post = ?1", post)?;
+                    let answer = row.and_then(|row| {
+                        let answer = row.question.choose(choice)?;
+                        Some((row, answer))
+                    });
+                    let Some((row, QuestionAnswer::Choice { choice })) = answer else {
+                        return Ok(ButtonOutcome::Closed);
+                    };
+                    let answer = QuestionAnswer::Choice {
+                        choice: choice.clone(),
+                    };
+                    close(tx, row, &answer, at)?;
+                    Ok(ButtonOutcome::Answered { choice })
+                })
+            })
+            .await;
+        crash_point::after("reply");
+        outcome
+    }
+
+    /// Closes questions whose time has passed. Returns their number, and the time of the next deadline.
+    pub async fn close_late_questions(
+        &self,
+        at: Timestamp,
+    ) -> Result<(usize, Option<Timestamp>), StoreError> {
+        let next = self.read(next_deadline).await?;
+        if next.is_none_or(|next| next > at) {
+            return Ok((0, next));
+        }
+        crash_point::before("late");
+        let closed = self
+            .write(move |tx| {
+                let mut closed = 0;
+                while closed < LATE_MAX as usize
+                    && let Some(row) = find(tx, "deadline <= ?1 ORDER BY deadline LIMIT 1", millis(at))?
+                {
+                    let answer = row.question.late_answer();
+                    close(tx, row, &answer, at)?;
+                    closed += 1;
+                }
+                Ok((closed, next_deadline(tx)?))
+            })
+            .await;
+        crash_point::after("late");
+        closed
+    }
+
+    /// Returns the question that a conversation waits for.
+    pub async fn open_question(&self, id: ConversationId) -> Result<Option<OpenQuestion>, StoreError> {
+        self.read(move |tx| {
+            let row = find(tx, "conversation = ?1", id.0)?;
+            Ok(row.map(|row| OpenQuestion {
+                question: row.question,
+                deadline: row.deadline,
+            }))
+        })
+        .await
+    }
+}
+
+fn insert(
+    tx: &Transaction<'_>,
+    (conversation, turn): (ConversationId, TurnId),
+    asked: &NewQuestion,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let step: i64 = tx
+        .prepare_cached("SELECT MAX(id) FROM step WHERE turn = ?1")?
+        .query_row([turn.0], |row| row.get(0))?;
+    let minutes = SignedDuration::from_mins(i64::from(asked.question.minutes()));
+    let deadline = at.checked_add(minutes).unwrap_or(at);
+    let ran = u64::try_from(asked.ran.as_millis()).unwrap_or(u64::MAX);
+    tx.prepare_cached(
+        "INSERT INTO question (conversation, turn, step, call, content, post, address, ran_ms, asked_at, deadline)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )?
+    .execute(params![
+        conversation.0,
+        turn.0,
+        step,
+        asked.call,
+        json(&asked.question)?,
+        asked.shown.post,
+        json(&asked.shown)?,
+        count_column(ran),
+        millis(at),
+        millis(deadline)
+    ])?;
+    let id = tx.last_insert_rowid();
+    tx.prepare_cached("UPDATE conversation SET question = ?2 WHERE id = ?1")?
+        .execute(params![conversation.0, id])?;
+    action::insert(tx, &asked.actions)?;
+    outbox::enqueue(tx, &asked.ops, at)?;
+    let data = serde_json::json!({ "conversation": conversation, "question": id, "turn": turn });
+    audit_in(tx, "question.asked", data, at)
+}
+
+/// Finds an open question by a condition.
+fn find(
+    tx: &Transaction<'_>,
+    condition: &str,
+    value: impl rusqlite::ToSql,
+) -> Result<Option<QuestionRow>, StoreError> {
+    let sql = format!(
+        "SELECT id, conversation, turn, step, call, content, post, address, deadline FROM question
+         WHERE closed_at IS NULL AND {condition}"
+    );
+    tx.prepare_cached(&sql)?
+        .query_row([value], |row| Ok(read(row)))
+        .optional()?
+        .transpose()
+}
+
+fn read(row: &Row<'_>) -> Result<QuestionRow, StoreError> {
+    let (content, address): (String, String) = (row.get(5)?, row.get(7)?);
+    Ok(QuestionRow {
+        id: row.get(0)?,
+        conversation: ConversationId(row.get(1)?),
+        turn: TurnId(row.get(2)?),
+        step: row.get(3)?,
+        call: row.get(4)?,
+        question: parse("question", &content)?,
+        shown: QuestionPlace {
+            post: row.get(6)?,
+            ..parse("question", &address)?
+        },
+        deadline: time(row.get(8)?)?,
+    })
+}
+
+fn next_deadline(tx: &Transaction<'_>) -> Result<Option<Timestamp>, StoreError> {
+    let next: Option<i64> = tx
+        .prepare_cached("SELECT MIN(deadline) FROM question WHERE closed_at IS NULL")?
+        .query_row([], |row| row.get(0))?;
+    next.map(time).transpose()
+}
+
+/// Closes a question: stores the answer as the result of its call, changes the message that shows it, and lets its
+/// conversation be claimed.
+fn close(
+    tx: &Transaction<'_>,
+    row: QuestionRow,
+    answer: &QuestionAnswer,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let step: String = tx
+        .prepare_cached("SELECT step FROM step WHERE id = ?1")?
+        .query_row([row.step], |found| found.get(0))?;
+    let step: Step = parse("step", &step)?;
+    let step = step
+        .with_late_result(&row.call, AskedQuestion::WAITING, &answer.result())
+        .map_err(|error| StoreError::Unreadable {
+            what: "step",
+            why: error.to_string(),
+        })?;
+    tx.prepare_cached("UPDATE step SET step = ?2 WHERE id = ?1")?
+        .execute(params![row.step, json(&step)?])?;
+    tx.prepare_cached("UPDATE question SET answer = ?2, closed_at = ?3 WHERE id = ?1")?
+        .execute(params![row.id, json(answer)?, millis(at)])?;
+    tx.prepare_cached("UPDATE conversation SET question = NULL WHERE id = ?1")?
+        .execute([row.conversation.0])?;
+    let QuestionPlace { post, channel, place } = row.shown;
+    let op = Op {
+        id: format!("{post}/closed"),
+        channel,
+        place,
+        action: Action::Fill {
+            post,
+            reply: row.question.closed_reply(answer),
+        },
+        response_url: None,
+    };
+    outbox::enqueue(tx, &[op], at)?;
+    let data = serde_json::json!({
+        "by": answer.word(),
+        "conversation": row.conversation,
+        "question": row.id,
+        "turn": row.turn,
+    });
+    audit_in(tx, "question.closed", data, at)
+}
+
+/// Answers the open question of a conversation with a message of its person. Returns false if there is none.
+pub(super) fn answer_with(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+    inbound: &Inbound,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    let InboundKind::Text { text, .. } = &inbound.kind else {
+        return Ok(false);
+    };
+    let is_waiting = tx
+        .prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND question IS NOT NULL")?
+        .exists([conversation.0])?;
+    if !is_waiting {
+        return Ok(false);
+    }
+    let Some(row) = find(tx, "conversation = ?1", conversation.0)? else {
+        return Ok(false);
+    };
+    let answer = row.question.read(text);
+    close(tx, row, &answer, at)?;
+    Ok(true)
+}
+
+/// Closes the question that the turn of a stopped message waits for.
+pub(super) fn stop(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+    message: InboxId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let Some(row) = find(tx, "conversation = ?1", conversation.0)? else {
+        return Ok(());
+    };
+    let is_of_message = tx
+        .prepare_cached("SELECT 1 FROM turn WHERE id = ?1 AND inbox = ?2")?
+        .exists(params![row.turn.0, message.0])?;
+    match is_of_message {
+        true => close(tx, row, &QuestionAnswer::Stopped, at),
+        false => Ok(()),
+    }
+}
+
+/// Returns the unfinished turn of a message whose last step asked a question that is closed.
+pub(super) fn answered_turn(
+    tx: &Transaction<'_>,
+    inbox: InboxId,
+) -> Result<Option<AnsweredTurn>, StoreError> {
+    let found = tx
+        .prepare_cached(
+            "SELECT turn.id, question.call, question.ran_ms FROM turn JOIN question ON question.turn = turn.id
+             WHERE turn.inbox = ?1 AND turn.finished_at IS NULL AND question.closed_at IS NOT NULL
+               AND question.step = (SELECT MAX(id) FROM step WHERE step.turn = turn.id)",
+        )?
+        .query_row([inbox.0], |row| {
+            Ok(AnsweredTurn {
+                turn: TurnId(row.get(0)?),
+                call: row.get(1)?,
+                ran: Duration::from_millis(count(row.get(2)?)),
+            })
+        })
+        .optional()?;
+    Ok(found)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;

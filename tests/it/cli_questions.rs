@@ -1,0 +1,137 @@
+//! Questions of the model in `drydock chat`: a menu at a terminal, an event and a line for scripts, and nobody to ask in a
+//! pipe.
+
+use crate::support::screen::{ScreenProgram, key};
+use crate::support::shell::{BlockingModel, Shell};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use serde_json::{Value, json};
+
+const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
+const MENU: &str = "The model asks: How many replicas?\n  1. Three (default)\n  2. Five\n\
+                    Type a number, or your own words; Enter takes the default. Ctrl-C stops the work.";
+
+fn shell() -> Shell {
+    Shell::with_repository(&[("a", "one\n")]).set(KEY.0, KEY.1)
+}
+
+/// Asks, and repeats the answer.
+fn asks(asked: &ModelRequest) -> ScriptedAnswer {
+    let question = json!({
+        "question": "How many replicas?", "choices": ["Three", "Five"], "default": "Three", "minutes": 5,
+    });
+    match asked.last_results() {
+        [] => calls("ask_user", question),
+        [.., last] => says(format!("Told: {}", last.content)),
+    }
+}
+
+fn url(model: &BlockingModel) -> String {
+    format!("providers.anthropic.base_url={}", model.url())
+}
+
+#[test]
+fn a_question_is_a_menu_that_takes_a_number_words_or_enter() {
+    for (typed, told) in [
+        ("2", "Told: The person chose: Five"),
+        ("", "Told: Nobody answered in time; the default applies: Three"),
+        ("none at all", "Told: The person answered: none at all"),
+    ] {
+        let (shell, model) = (shell(), BlockingModel::start(asks));
+        let program = ScreenProgram::start(&shell, &["chat", "--set", &url(&model)], 100, "xterm-256color");
+        program.wait_for_prompt();
+        program.enter("more replicas");
+        program.wait_for(MENU);
+        program.wait_for_prompt();
+        program.enter(typed);
+        program.wait_for(told);
+        let screen = program.wait_for_prompt();
+        assert!(!screen.contains("step 1 ·"), "{screen}");
+        program.press(key::CTRL_D);
+        assert_eq!(program.end().code, Some(0));
+    }
+}
+
+#[test]
+fn ctrl_c_at_a_question_stops_the_turn() {
+    let (shell, model) = (shell(), BlockingModel::start(asks));
+    let program = ScreenProgram::start(&shell, &["chat", "--set", &url(&model)], 100, "xterm-256color");
+    program.wait_for_prompt();
+    program.enter("more replicas");
+    program.wait_for(MENU);
+    program.wait_for_prompt();
+    program.press(key::CTRL_C);
+    program.wait_for("Stopped at step 1.");
+    program.wait_for_prompt();
+    program.press(key::CTRL_D);
+    assert_eq!(program.end().code, Some(0));
+    assert_eq!(model.asked().len(), 1);
+}
+
+#[test]
+fn a_question_is_an_event_for_scripts_and_the_next_line_answers_it() {
+    for (arguments, input, by, told) in [
+        (
+            &["--json"][..],
+            "more\n2\n",
+            "choice",
+            "Told: The person chose: Five",
+        ),
+        (
+            &["--json"],
+            "more\n",
+            "default",
+            "Told: Nobody answered in time; the default applies: Three",
+        ),
+        (
+            &["--json", "--yes"],
+            "more\n/usage\n",
+            "choice",
+            "Told: The person chose: Three",
+        ),
+    ] {
+        let model = BlockingModel::start(asks);
+        let url = url(&model);
+        let arguments = [&["chat", "--set", &url], arguments].concat();
+        let ended = shell().run_with_input(&arguments, input);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let events: Vec<Value> = ended
+            .out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let event = |name: &str| events.iter().find(|event| event["event"] == name).unwrap();
+        assert_eq!(
+            *event("question"),
+            json!({
+                "event": "question",
+                "question": "How many replicas?",
+                "choices": ["Three", "Five"],
+                "default": "Three",
+                "seconds": 300,
+            })
+        );
+        assert_eq!(event("question_closed")["by"], by, "{ended:?}");
+        assert_eq!(event("turn_ended")["result"]["answer"], told, "{ended:?}");
+    }
+}
+
+#[test]
+fn in_a_pipe_and_in_ask_there_is_nobody_to_ask() {
+    let offered = |model: &BlockingModel| {
+        let asked = model.asked();
+        asked[0].tools.iter().any(|tool| tool.name == "ask_user")
+    };
+    let model = BlockingModel::start(|_: &ModelRequest| says("Done."));
+    let ended = shell().run_with_input(&["chat", "--set", &url(&model)], "more\n");
+    assert_eq!((ended.code, offered(&model)), (Some(0), false), "{ended:?}");
+    for arguments in [
+        &["more"][..],
+        &["--json", "--events", "more"],
+        &["--shorthand", "debug"],
+    ] {
+        let model = BlockingModel::start(|_: &ModelRequest| says("Verdict: pass"));
+        let url = url(&model);
+        shell().run_with_input(&[&["ask", "--set", &url], arguments].concat(), "");
+        assert!(!offered(&model), "{arguments:?}");
+    }
+}

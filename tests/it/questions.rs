@@ -1,0 +1,331 @@
+//! Questions of the model: the person answers with a button or in their own words, the turn waits for it without a place,
+//! and goes on once.
+
+use crate::support::app::{TestApp, visible_text};
+use crate::support::{sign, world};
+use drydock::simulation::demo::environment::HOOK_SECRET;
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::slack::SlackMessage;
+use serde_json::json;
+
+const ALICE: &str = "U0ALICE";
+const BOB: &str = "U0BOB";
+/// The number of unfinished messages of conversations that wait for an answer.
+const WAITING: &str =
+    "SELECT COUNT(*) FROM conversation WHERE question IS NOT NULL AND owner IS NULL AND pending > 0";
+
+fn question() -> serde_json::Value {
+    json!({
+        "question": "How many replicas should web get in dev?",
+        "choices": ["Three", "Five"],
+        "default": "Three",
+        "minutes": 600,
+    })
+}
+
+/// Asks how many replicas there should be, unless the request is a greeting, and repeats the answer.
+fn asks(asked: &ModelRequest) -> ScriptedAnswer {
+    if asked.last_user_text().contains("hello") {
+        return says("Hello.");
+    }
+    match asked.last_results() {
+        [] => calls("file_list", json!({"glob_pattern": "environments/dev/*"}))
+            .with_call("ask_user", question()),
+        [.., last] => says(format!("I was told: {}", last.content)),
+    }
+}
+
+async fn wait_for_question(app: &TestApp, thread: &str) -> SlackMessage {
+    let asked = app.wait_for_slack_reply(thread, "I need your decision.").await;
+    wait_until_waiting(app).await;
+    asked
+}
+
+async fn wait_until_waiting(app: &TestApp) {
+    for _ in 0..2_000 {
+        if app.count(WAITING) > 0 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("no conversation waits for an answer");
+}
+
+/// Returns the message as it is now.
+fn now(app: &TestApp, message: &SlackMessage) -> SlackMessage {
+    app.demo.slack.with_state(|state| {
+        let mut messages = state.messages.iter();
+        messages.find(|shown| shown.ts == message.ts).unwrap().clone()
+    })
+}
+
+fn labels(message: &SlackMessage) -> Vec<String> {
+    message.buttons().into_iter().map(|button| button.label).collect()
+}
+
+/// T07
+#[tokio::test]
+async fn the_person_of_the_turn_answers_with_one_press_and_nobody_else_can() {
+    let app = TestApp::with_settings(asks, &[("limits.turns_at_once_max", "1")]).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor(BOB).await;
+    let said = app.say(ALICE, "more replicas in dev").await;
+    let asked = wait_for_question(&app, &said.ts).await;
+    let text = visible_text(&asked);
+    for line in [
+        "How many replicas should web get in dev?",
+        "1. Three",
+        "2. Five",
+        "Press a button, or write your answer here. After 60 minutes I go on with: Three",
+    ] {
+        assert!(text.contains(line), "no `{line}` in {text}");
+    }
+    assert!(text.starts_with("<@U0ALICE>"), "{text}");
+    assert_eq!(labels(&asked), ["Three", "Five"]);
+    // The only place for turns is free: the turn of another person runs.
+    let other = app.ask(BOB, "hello").await;
+    assert!(other.text.contains("Hello."), "{}", other.text);
+    let seen = app.ephemeral_messages(BOB).len();
+    app.demo.slack.click(BOB, &asked.ts, "Five").await.unwrap();
+    let refused = app.wait_for_ephemeral(BOB, seen).await;
+    assert_eq!(refused, "This button belongs to U0ALICE.");
+    assert_eq!(app.count(WAITING), 1);
+    app.say_in(ALICE, &said.ts, "!status").await;
+    app.wait_for_slack_reply(&said.ts, "a turn waits for your answer until")
+        .await;
+
+    app.demo.slack.click(ALICE, &asked.ts, "Five").await.unwrap();
+    let result = app.wait_for_result(&said.ts, 1).await;
+    assert!(
+        result.text.contains("I was told: The person chose: Five"),
+        "{}",
+        result.text
+    );
+    assert!(result.text.contains("2 steps · 2,100 tokens"), "{}", result.text);
+    app.wait_until_idle().await;
+    let closed = now(&app, &asked);
+    assert_eq!(labels(&closed), [""; 0]);
+    assert!(visible_text(&closed).contains("Your answer: Five"), "{closed:?}");
+    // The other button says that there is nothing left to answer.
+    let edits = "SELECT COUNT(*) FROM outbox WHERE op LIKE '%/closed'";
+    assert_eq!((app.count(edits), app.count("SELECT COUNT(*) FROM turn")), (1, 2));
+    for line in ["question.asked", "question.closed"] {
+        assert_eq!(app.audit_lines_with(line).len(), 1, "{line}");
+    }
+    let recorded = app.recordings();
+    let recorded = recorded
+        .iter()
+        .find(|(_, text)| text.contains("more replicas"))
+        .unwrap();
+    assert_eq!(
+        recorded.1.matches("The person chose: Five").count(),
+        2,
+        "{}",
+        recorded.1
+    );
+    // The request that goes on is the continuation of the first, with each result at its call.
+    let requests = app.model_requests();
+    let resumed = requests.last().unwrap();
+    assert_eq!(resumed.messages.len(), requests[0].messages.len() + 2);
+    let results: Vec<&str> = resumed
+        .last_results()
+        .iter()
+        .map(|result| result.content.as_str())
+        .collect();
+    assert!(results[0].contains("environments/dev"), "{results:?}");
+    assert_eq!(results[1], "The person chose: Five");
+}
+
+#[tokio::test]
+async fn the_next_message_of_the_person_is_the_answer_by_number_or_in_their_own_words() {
+    let app = TestApp::new(asks).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor(BOB).await;
+    for (words, told) in [
+        ("2", "The person chose: Five"),
+        ("three", "The person chose: Three"),
+        (
+            "As many as prod has.",
+            "The person answered: As many as prod has.",
+        ),
+    ] {
+        let said = app.say(ALICE, "more replicas in dev").await;
+        let asked = wait_for_question(&app, &said.ts).await;
+        // A message of another person in the thread is theirs.
+        app.say_in(BOB, &said.ts, "@drydock hello").await;
+        let greeted = app.wait_for_result(&said.ts, 1).await;
+        assert!(greeted.text.contains("Hello."), "{}", greeted.text);
+        assert_eq!(app.count(WAITING), 1);
+        app.say_in(ALICE, &said.ts, words).await;
+        let result = app.wait_for_result(&said.ts, 2).await;
+        assert!(result.text.contains(told), "{}", result.text);
+        app.wait_until_idle().await;
+        let answered = visible_text(&now(&app, &asked));
+        let answer = told.split_once(": ").unwrap().1;
+        assert!(answered.contains(&format!("Your answer: {answer}")), "{answered}");
+    }
+    // The next message is a request again.
+    let said = app.ask(ALICE, "hello").await;
+    assert!(said.text.contains("Hello."), "{}", said.text);
+}
+
+#[tokio::test]
+async fn a_question_in_telegram_is_answered_by_a_button_and_by_words() {
+    let app = TestApp::new(asks).await;
+    app.admit_telegram_editor(4_201).await;
+    for (number, told) in [
+        (0, "I was told: The person chose: Five"),
+        (1, "I was told: The person answered: none at all"),
+    ] {
+        app.demo.telegram.say(4_201, 4_201, "more replicas in dev").await;
+        let asked = app
+            .wait_for_telegram("a question with buttons", || {
+                let messages = app.demo.telegram.messages(4_201);
+                messages
+                    .into_iter()
+                    .find(|posted| posted.text.contains("1. Three") && !posted.keyboard.is_empty())
+            })
+            .await;
+        wait_until_waiting(&app).await;
+        match number {
+            0 => {
+                let telegram = &app.demo.telegram;
+                telegram.click(4_201, 4_201, asked.id, "Five").await.unwrap();
+            }
+            _ => {
+                app.demo.telegram.say(4_201, 4_201, "none at all").await;
+            }
+        }
+        let result = app
+            .wait_for_telegram("a result", || app.telegram_results(4_201).into_iter().nth(number))
+            .await;
+        assert!(result.text.contains(told), "{}", result.text);
+        app.wait_until_idle().await;
+        let messages = app.demo.telegram.messages(4_201);
+        let closed = messages.iter().find(|posted| posted.id == asked.id).unwrap();
+        assert!(closed.keyboard.is_empty(), "{closed:?}");
+        assert!(closed.text.contains("Your answer: "), "{}", closed.text);
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_answers_in_time_gets_its_default_also_after_a_restart() {
+    const CLOCK: usize = 2;
+    let settings = [("limits.question_minutes_max", "30")];
+    let mut app = TestApp::with_host(asks, world::world::<CLOCK>(), &settings).await;
+    app.admit_slack_editor(ALICE).await;
+    let said = app.say(ALICE, "more replicas in dev").await;
+    let asked = wait_for_question(&app, &said.ts).await;
+    assert!(visible_text(&asked).contains("After 30 minutes"), "{asked:?}");
+    app.restart().await;
+    assert_eq!((app.count(WAITING), app.model_requests().len()), (1, 1));
+    world::advance::<CLOCK>(31 * 60);
+    let result = app.wait_for_result(&said.ts, 1).await;
+    let told = "I was told: Nobody answered in time; the default applies: Three";
+    assert!(result.text.contains(told), "{}", result.text);
+    app.wait_until_idle().await;
+    let closed = now(&app, &asked);
+    assert_eq!(labels(&closed), [""; 0]);
+    let text = visible_text(&closed);
+    assert!(
+        text.contains("Nobody answered in time; I go on with: Three"),
+        "{text}"
+    );
+}
+
+/// T06
+#[tokio::test]
+async fn the_answer_of_a_revoked_person_does_nothing_and_their_turn_ends() {
+    const CLOCK: usize = 3;
+    let app = TestApp::with_host(asks, world::world::<CLOCK>(), &[]).await;
+    app.admit_slack_editor(ALICE).await;
+    let said = app.say(ALICE, "more replicas in dev").await;
+    let asked = wait_for_question(&app, &said.ts).await;
+    app.revoke(ALICE).await;
+    app.demo.slack.click(ALICE, &asked.ts, "Five").await.unwrap();
+    app.say_in(ALICE, &said.ts, "Five").await;
+    assert_eq!((app.count(WAITING), app.model_requests().len()), (1, 1));
+    world::advance::<CLOCK>(61 * 60);
+    app.wait_for_slack_reply(&said.ts, "Access was revoked.").await;
+    app.wait_until_idle().await;
+    assert_eq!(app.model_requests().len(), 1);
+    let stored = app.column("SELECT answer FROM question");
+    assert_eq!(stored, [r#"{"answer":"default","choice":"Three"}"#]);
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_turn_that_waits_and_closes_its_question() {
+    let app = TestApp::new(asks).await;
+    app.admit_slack_editor(ALICE).await;
+    let said = app.say(ALICE, "more replicas in dev").await;
+    let asked = wait_for_question(&app, &said.ts).await;
+    app.say_in(ALICE, &said.ts, "!stop").await;
+    let result = app.wait_for_result(&said.ts, 1).await;
+    assert!(result.text.contains("Stopped at step 1."), "{}", result.text);
+    app.wait_until_idle().await;
+    assert_eq!(app.model_requests().len(), 1);
+    let closed = now(&app, &asked);
+    assert_eq!(labels(&closed), [""; 0]);
+    let text = visible_text(&closed);
+    assert!(text.contains("Stopped; no answer is needed any more."), "{text}");
+    // The button of the person who still sees it does nothing, and the next message begins something new.
+    let next = app.ask_in(ALICE, &said.ts, "hello").await;
+    assert!(next.text.contains("Hello."), "{}", next.text);
+}
+
+/// A process that ends between the answer and the next step asks nothing again, and the turn goes on with the answer.
+#[tokio::test]
+async fn a_restart_after_the_answer_goes_on_with_it() {
+    let mut app = TestApp::new(|asked: &ModelRequest| match asks(asked) {
+        answer if answer.calls.is_empty() && !asked.last_results().is_empty() => {
+            answer.with_fault(AnswerFault::Stall)
+        }
+        answer => answer,
+    })
+    .await;
+    app.admit_slack_editor(ALICE).await;
+    let said = app.say(ALICE, "more replicas in dev").await;
+    let asked = wait_for_question(&app, &said.ts).await;
+    app.demo.slack.click(ALICE, &asked.ts, "Five").await.unwrap();
+    app.wait_for_model_requests(2).await;
+    // The process ends without notice: what it had not stored is gone.
+    app.demo.stop().await;
+    app.alter_database("UPDATE turn SET finished_at = NULL, verdict = NULL, source = NULL");
+    app.demo.start().await.unwrap();
+    app.wait_for_model_requests(3).await;
+    let requests = app.model_requests();
+    assert_eq!(requests[2].messages, requests[1].messages);
+    assert_eq!(app.count("SELECT COUNT(*) FROM turn"), 1);
+    assert_eq!(app.count("SELECT COUNT(*) FROM question"), 1);
+    app.say_in(ALICE, &said.ts, "!stop").await;
+    let result = app.wait_for_result(&said.ts, 1).await;
+    assert!(result.text.contains("Stopped at step 2."), "{}", result.text);
+}
+
+#[tokio::test]
+async fn an_event_of_a_hook_has_nobody_to_ask() {
+    let app = TestApp::new(|_: &ModelRequest| says("Nothing to do.")).await;
+    app.admit_slack_editor(ALICE).await;
+    app.ask(ALICE, "hello").await;
+    let payload = json!({
+        "action": "published",
+        "release": {"tag_name": "v1.9.0", "body": ""},
+        "repository": {"full_name": "acme/web"},
+    });
+    let body = payload.to_string();
+    let signature = sign::github(HOOK_SECRET, body.as_bytes());
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-github-event", "release"),
+        ("x-github-delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958"),
+        ("x-hub-signature-256", &signature),
+    ];
+    assert_eq!(app.post("/in/release", &headers, body.as_bytes()).await.0, 200);
+    app.wait_for_model_requests(2).await;
+    app.wait_until_idle().await;
+    let offered = app.model_requests().into_iter().map(|request| {
+        let mut tools = request.tools.iter();
+        tools.any(|tool| tool.name == "ask_user")
+    });
+    assert_eq!(offered.collect::<Vec<_>>(), [true, false]);
+}
