@@ -2,6 +2,7 @@
 //! shows their results in the end.
 
 use crate::explain::CommandKind;
+use crate::model::CHOICE;
 use crate::slack_thread::{Thread, transcript};
 use crate::task::Task;
 use crate::testbed::{CHANNEL, Testbed};
@@ -203,6 +204,40 @@ impl UserConversation {
         self.testbed
             .note(&format!("talk {}: acknowledged {acknowledged}", self.number));
         Some(acknowledged)
+    }
+
+    /// Waits for an open question, and answers it: with a button, or else with a message. The message is repeated until it
+    /// is acknowledged, and so is the press.
+    pub(crate) async fn answer_question(&mut self, by: CommandInput) {
+        self.until("a question", |thread| !thread.questions.is_empty())
+            .await;
+        if self.is_stuck {
+            return;
+        }
+        let acknowledged = match by {
+            CommandInput::Text => self.send_message(CHOICE).await,
+            CommandInput::Button(label) => {
+                let pressed = self.press(label).await;
+                if pressed == Some(false) {
+                    self.pressed.clear();
+                    self.press(label).await;
+                }
+                pressed.is_some()
+            }
+        };
+        if !acknowledged {
+            self.report_violation("an answer was not acknowledged");
+        }
+    }
+
+    /// Checks that exactly one question was asked, and that it is closed.
+    pub(crate) async fn check_question(&mut self) {
+        self.until("a closed question", |thread| thread.questions.is_empty())
+            .await;
+        let closed = self.read().closed_questions;
+        if closed != 1 {
+            self.report_violation(&format!("{closed} questions were asked and closed, and not one"));
+        }
     }
 
     /// Waits until every message for a turn has its outcome.

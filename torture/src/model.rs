@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
+/// The choice with which people answer questions.
+pub(crate) const CHOICE: &str = "Five";
+
 /// The emulated model, which can be held at a step.
 pub(crate) struct HoldableModel {
     pub(crate) emulator: ModelEmulator,
@@ -26,6 +29,8 @@ struct State {
     holds: BTreeMap<u32, usize>,
     /// Tasks by id, with a step at which the model takes this long.
     slow: BTreeMap<u32, (usize, Duration)>,
+    /// Tasks by id, with the step at which the model also asks a question.
+    asks: BTreeMap<u32, usize>,
     /// The errors found in requests.
     problems: Vec<String>,
     /// The longest time an answer takes.
@@ -61,6 +66,11 @@ impl HoldableModel {
     /// Makes the model take this long for a step of a task.
     pub(crate) fn slow_down(&self, task: &Task, step: usize, by: Duration) {
         self.shared.state().slow.insert(task.id, (step, by));
+    }
+
+    /// Asks a question in a task: at this step, beside its edits.
+    pub(crate) fn ask(&self, task: &Task, step: usize) {
+        self.shared.state().asks.insert(task.id, step);
     }
 
     /// Lets the model answer all requests again. A request that is already held stays held until its caller gives up.
@@ -117,6 +127,18 @@ fn answer(shared: &Shared, asked: &ModelRequest) -> ScriptedAnswer {
         shared.held.send_modify(|held| *held += 1);
         return says("").with_fault(AnswerFault::Stall);
     }
+    let asks_at = state.asks.get(&task.id).copied();
+    if asks_at.is_some_and(|asked_at| step == asked_at + 1)
+        && !asked
+            .last_results()
+            .iter()
+            .any(|result| is_answer(&result.content))
+    {
+        state.problems.push(format!(
+            "task {} goes on without the answer of its person",
+            task.id
+        ));
+    }
     let words = match step < task.steps {
         true => task
             .edits(step)
@@ -132,6 +154,13 @@ fn answer(shared: &Shared, asked: &ModelRequest) -> ScriptedAnswer {
                 .keys()
                 .fold(task.done(), |done, note| format!("{done} Noted {note}.")),
         ),
+    };
+    let words = match asks_at == Some(step) {
+        true => words.with_call(
+            "ask_user",
+            serde_json::json!({"question": "How many?", "choices": ["Three", CHOICE]}),
+        ),
+        false => words,
     };
     if let Some((_, by)) = state.slow.get(&task.id).filter(|(at, _)| *at == step) {
         return words.with_fault(AnswerFault::Delay(*by));
@@ -166,6 +195,11 @@ fn notes(asked: &ModelRequest) -> BTreeMap<u32, usize> {
         }
     }
     notes
+}
+
+/// Returns true for the result of a question that was answered with the choice.
+fn is_answer(result: &str) -> bool {
+    result == format!("The person chose: {CHOICE}")
 }
 
 /// Returns the step of the turn for a request: the number of answers since the last message of the person.

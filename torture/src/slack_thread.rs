@@ -11,10 +11,12 @@ const REFUSALS: [&str; 3] = [
     "I failed with an internal error",
     "Access was revoked.",
 ];
+/// The first words of a question that is closed.
+const CLOSED_QUESTION: &str = "I asked for your decision.";
 /// The number of characters of a message that a transcript shows.
 const SHOWN_CHARS_MAX: usize = 160;
 /// The words on the card of an unfinished message.
-const OPEN: [&str; 2] = ["Working", "Queued ("];
+const OPEN: [&str; 3] = ["Working", "Queued (", "Waiting for your answer"];
 
 /// The bot's messages in a thread.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,10 @@ pub(crate) struct Thread {
     pub(crate) refusals: Vec<String>,
     /// The answers to commands.
     pub(crate) answers: Vec<String>,
+    /// The questions that wait for an answer.
+    pub(crate) questions: Vec<String>,
+    /// The number of questions that are closed.
+    pub(crate) closed_questions: usize,
     /// The patches that were sent as files.
     pub(crate) patches: Vec<String>,
     /// The errors, which must not occur in any thread.
@@ -55,6 +61,10 @@ impl Thread {
                 Some(part) if part.starts_with("result-") => continue_last(&mut thread.results, &text),
                 Some(part) if part.starts_with("answer-") => continue_last(&mut thread.answers, &text),
                 Some("card") => cards.push(text),
+                Some(part) if part.starts_with("question-") => thread.questions.push(text),
+                None if message.edits > 0 && text.starts_with(CLOSED_QUESTION) => {
+                    thread.closed_questions += 1
+                }
                 // An edit removes the metadata. A result that was filled in later begins with the mention of its
                 // person.
                 None if message.edits > 0 && text.starts_with("<@") => thread.results.push(text),

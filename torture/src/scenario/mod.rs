@@ -8,6 +8,7 @@ mod hooks;
 mod kills;
 mod mirror;
 mod outage;
+mod questions;
 mod queue;
 mod steering;
 mod store;
@@ -61,6 +62,7 @@ scenarios! {
     Ci "resumed" "P4" "an undo of a message that was cut short and resumed" directed::resumed;
     Ci "stop" "P4" "a stop, and the end of the process right after it" directed::stop;
     Ci "buttons" "P4" "presses of buttons, and the end of the process right after each" directed::buttons;
+    Ci "questions" "P4" "questions of the model, and the end of the process as it asks and as it is answered" questions::run;
     Ci "queue" "P2,R6" "more messages than may wait" queue::run;
     Ci "steering" "R1,P2" "a message that reaches a running turn, and the end of the process before and after it is taken" steering::run;
     Ci "hooks" "P2,R5" "events of hooks, more than may wait, and ends of the process" hooks::run;
