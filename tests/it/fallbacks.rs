@@ -50,7 +50,6 @@ impl TwoModels {
         let url = backup.base_url(wire);
         let chain = [
             ("model.fallbacks", "backup/second"),
-            ("providers.backup.api_key", "sk-second-0123456789"),
             ("providers.backup.wire", wire.word()),
             ("providers.backup.base_url", url.as_str()),
             ("providers.backup.attempts_max", "1"),

@@ -77,21 +77,23 @@ fn fallbacks(reader: &mut SettingsReader<'_>, default: &str, listed_default: Lis
         configured: &configured,
     };
     let mut models: Vec<String> = Vec::new();
-    for name in listed {
+    for (index, name) in listed.iter().enumerate() {
+        // A problem never repeats a value, which may be a secret in the wrong place.
+        let place = format!("model {}", index + 1);
         let model = choice
-            .check_shape(&name)
-            .and_then(|()| choice.without_provider(&name));
+            .check_shape(name)
+            .and_then(|()| choice.without_provider(name));
         let problem = match model {
-            Ok(model) if models.contains(&model) => format!("lists {model} twice"),
+            Ok(model) if models.contains(&model) => format!("{place} is listed twice"),
             Ok(model) if model == default && is_mistake => {
-                format!("lists {model}, which is the default model; remove it here")
+                format!("{place} is the default model; remove it here")
             }
             Ok(model) if model == default => continue,
             Ok(model) => {
                 models.push(model);
                 continue;
             }
-            Err(why) => format!("{name}: {why}"),
+            Err(why) => format!("{place}: {why}"),
         };
         reader.problem(FALLBACKS, problem);
     }

@@ -6,7 +6,7 @@ use super::failure::{FailureSubject, ProviderFailure, from_decoding, from_status
 use super::failure_kind::ProviderFailureKind;
 use super::gate::ProviderGate;
 use super::own_blocks;
-use super::refusals::Refusals;
+use super::refusals::ModelRefusals;
 use super::retry::{RetryPolicy, RetryableCall, call_with_retries};
 use super::sse::STREAM_BYTES_MAX;
 use super::{Completion, EventSink, Patience, Provider, ProviderError, StreamEvent, TurnRequest};
@@ -49,7 +49,7 @@ pub(super) struct HttpProvider {
     /// The gate, shared by all callers of this provider.
     pub(super) gate: ProviderGate,
     /// The recent refusals, for callers with another model.
-    pub(super) refusals: Refusals,
+    pub(super) refusals: ModelRefusals,
     /// The HTTP client, shared by all providers.
     pub(super) client: reqwest::Client,
 }

@@ -3,7 +3,7 @@
 
 use super::gate::ProviderGate;
 use super::http::HttpProvider;
-use super::refusals::Refusals;
+use super::refusals::ModelRefusals;
 use super::{Provider, codec};
 use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, ProviderId, ProviderSettings, known_provider};
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ fn build_one(
         idle_time_max: Duration::from_secs(settings.idle_seconds_max.max(1)),
         attempts_max: settings.attempts_max.max(1),
         gate: ProviderGate::default(),
-        refusals: Refusals::default(),
+        refusals: ModelRefusals::default(),
         client,
     })
 }

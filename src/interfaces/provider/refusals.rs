@@ -17,12 +17,12 @@ const MODELS_MAX: usize = 64;
 
 /// The recent refusals of one provider, by model.
 #[derive(Debug, Default)]
-pub(super) struct Refusals {
+pub(super) struct ModelRefusals {
     // The lock is never held across an await.
     by_model: Mutex<BTreeMap<String, (Instant, ProviderFailure)>>,
 }
 
-impl Refusals {
+impl ModelRefusals {
     /// Returns the refusal of a model, if it is recent.
     pub(super) fn recent(&self, model: &str) -> Option<ProviderFailure> {
         let by_model = self.lock();
@@ -59,7 +59,7 @@ impl Refusals {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProviderError, ProviderFailure, ProviderFailureKind, Refusals};
+    use super::{ModelRefusals, ProviderError, ProviderFailure, ProviderFailureKind};
     use std::time::Duration;
 
     fn failed(kind: ProviderFailureKind) -> Result<super::Completion, ProviderError> {
@@ -69,7 +69,7 @@ mod tests {
     /// R9
     #[tokio::test(start_paused = true)]
     async fn a_refusal_is_remembered_for_a_minute_and_only_for_its_model() {
-        let refusals = Refusals::default();
+        let refusals = ModelRefusals::default();
         refusals.record("a", &failed(ProviderFailureKind::Refused));
         refusals.record("b", &failed(ProviderFailureKind::Overloaded));
         let known = |model: &str| refusals.recent(model).map(|failure| failure.detail);

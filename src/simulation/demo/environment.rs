@@ -141,6 +141,8 @@ impl DemoEnvironment {
             ("STAGE_TELEGRAM_BOT_TOKEN", TELEGRAM_BOT_TOKEN),
             ("STAGE_HOOK_SECRET", HOOK_SECRET),
             ("STAGE_MODEL_KEY", MODEL_KEY),
+            // The key of a second provider, if the settings name one.
+            ("BACKUP_API_KEY", MODEL_KEY),
         ];
         let environment: BTreeMap<String, String> = secrets
             .into_iter()

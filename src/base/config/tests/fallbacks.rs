@@ -43,23 +43,23 @@ fn a_fallback_that_cannot_be_used_is_a_problem_and_its_key_is_named() {
     for (fallbacks, expected) in [
         (
             r#"["openai/gpt-4o"]"#,
-            "drydock.toml:3: providers.openai.api_key: the API key is missing; set OPENAI_API_KEY or this key",
+            "drydock.toml:4: providers.openai.api_key: the API key is missing; set OPENAI_API_KEY or this key",
         ),
         (
             r#"["anthropic/claude-sonnet-4-5"]"#,
-            "drydock.toml:3: model.fallbacks: lists anthropic/claude-sonnet-4-5, which is the default model; remove it here",
+            "drydock.toml:3: model.fallbacks: model 1 is the default model; remove it here",
         ),
         (
             r#"["house/a", "house/b", "house/a"]"#,
-            "drydock.toml:3: model.fallbacks: lists house/a twice",
+            "drydock.toml:3: model.fallbacks: model 3 is listed twice",
         ),
         (
             r#"["hause/a"]"#,
-            "drydock.toml:3: model.fallbacks: hause/a: its provider is neither known nor configured; did you mean house?",
+            "drydock.toml:3: model.fallbacks: model 1: its provider is neither known nor configured; did you mean house?",
         ),
         (
             r#"["qwen3"]"#,
-            "drydock.toml:3: model.fallbacks: qwen3: names no provider; expected provider/model, such as anthropic/claude-sonnet-4-5",
+            "drydock.toml:3: model.fallbacks: model 1: names no provider; expected provider/model, such as anthropic/claude-sonnet-4-5",
         ),
         (
             r#"["house/a", "house/b", "house/c", "house/d", "house/e"]"#,

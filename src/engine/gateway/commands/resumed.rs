@@ -55,7 +55,7 @@ impl CommandRunner {
                 for command in commands {
                     let now = (runner.parts.now)();
                     let is_old = now.duration_since(command.accepted_at) > AGE_MAX;
-                    runner.resume(command, is_old.then_some(TOO_OLD)).await;
+                    Box::pin(runner.resume(command, is_old.then_some(TOO_OLD))).await;
                 }
             };
             self.background
