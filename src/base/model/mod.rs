@@ -54,7 +54,7 @@ pub use path::{PathError, RepoPath};
 pub use plain_output::plain_output;
 pub use platform::{ChatProperties, Platform};
 pub use price::{LongPromptPrices, ModelPrice, TokenPrice, TokenPrices};
-pub use question::{AskedQuestion, QuestionAnswer};
+pub use question::{ASK_USER, AskedQuestion, QuestionAnswer};
 pub use reply::{Button, ButtonStyle, Reply, ReplyPart};
 pub use response_url::ResponseUrl;
 pub use role::Role;

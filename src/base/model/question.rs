@@ -4,6 +4,9 @@
 use super::{Button, ButtonStyle, Reply, ReplyPart, Sender, cut_to, is_invisible, pluralize};
 use serde::{Deserialize, Serialize};
 
+/// The name of the tool that asks.
+pub const ASK_USER: &str = "ask_user";
+
 /// Maximum number of characters of a question.
 const QUESTION_CHARS_MAX: usize = 500;
 /// Maximum number of characters of a choice.

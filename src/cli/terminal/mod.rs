@@ -353,7 +353,7 @@ impl Terminal {
             postconditions: &self.checking,
             verdict: self.verdict,
             questions,
-            is_resumed: false,
+            resumed_steps: 0,
             limits: &self.config.limits.turn,
             strategy: agent::context::strategy(self.config.limits.turn.context_strategy),
             redactor: &self.redactor,

@@ -92,8 +92,8 @@ pub struct TurnContext<'a> {
     pub verdict: VerdictRule,
     /// The person who can be asked.
     pub questions: Questions<'a>,
-    /// True if the turn goes on after a question: its finished steps are the last ones of the history.
-    pub is_resumed: bool,
+    /// The number of finished steps of a turn that goes on after a question. They are the last ones of the history.
+    pub resumed_steps: usize,
     /// The limits of the turn.
     pub limits: &'a Limits,
     /// The way in which the conversation is shortened.
@@ -341,7 +341,7 @@ pub async fn run_turn(
         repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
         repairs: 0,
         // It is not known what a turn that goes on has edited.
-        has_written: cx.is_resumed,
+        has_written: cx.resumed_steps > 0,
         steps: before.steps,
         tool_calls: before.tool_calls,
         writes: WriteCounts::default(),
@@ -430,6 +430,10 @@ impl TurnLoop<'_> {
                 return Ok(end);
             }
             self.shorten(history, journal, events).await?;
+            // A summary may have taken the rest of the time.
+            if let Some(end) = self.limit_reached() {
+                return Ok(end);
+            }
             let turns = match self.request_turns(history) {
                 Ok(turns) => turns,
                 Err(too_long) => return Ok(self.too_long(too_long)),
@@ -446,11 +450,16 @@ impl TurnLoop<'_> {
             let completion = match outcome {
                 Ok(completion) => completion,
                 Err(error) => {
-                    // The cost of a cancelled call is not known, so it stays reserved.
-                    if matches!(error, CallError::Failed(_)) {
-                        journal.call_failed(&losses).await?;
-                        self.usage += unused;
+                    match error {
+                        CallError::Failed(_) => journal.call_failed(&losses).await?,
+                        // The cost of a cancelled call is not known, so it stays reserved. Those of the models before
+                        // it are known.
+                        CallError::Cancelled if !losses.discarded.is_empty() => {
+                            journal.answer_received(&losses).await?;
+                        }
+                        CallError::Cancelled => {}
                     }
+                    self.usage += unused;
                     return Ok(self.call_failed(&error));
                 }
             };
@@ -720,6 +729,8 @@ impl TurnLoop<'_> {
         }
         if stop.is_none()
             && let Some(question) = self.stored_question(question.as_ref())
+            // The person may have written the answer already.
+            && journal.waiting_messages().await?.is_empty()
         {
             let (step, recorded) = (Step::new(kept, results)?, (outputs.as_slice(), model.as_str()));
             let waits = self.wait_for_answer(step, question, recorded, history, journal);

@@ -153,8 +153,8 @@ fn code(name: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::{PromptFacts, RepositoryKind, data_block, own_words, system};
+    use crate::base::model::ASK_USER;
     use crate::base::model::RepoPath;
-    use crate::interfaces::tool::ASK_USER;
     use crate::interfaces::tool::testing::all_tools;
     use crate::state::access::Role;
     use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};

@@ -3,19 +3,21 @@
 
 use super::calls::{CallOutcome, CallResult};
 use super::{Journal, LoopEnd, StepRecord, TurnContext, TurnEvent, TurnLoop};
+use crate::base::model::ASK_USER;
 use crate::base::model::{
     AskedQuestion, Assistant, History, QuestionAnswer, Step, StoredOutput, ToolCall, ToolResult, Turn, Usage,
     Verdict, VerdictSource,
 };
-use crate::interfaces::tool::{ASK_USER, ToolError, question_of_call};
+use crate::interfaces::tool::{ToolError, question_of_call};
 use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of questions of one turn.
 const QUESTIONS_MAX: usize = 3;
-/// The result of a call whose question was not asked, because the turn ends with its step.
-const NOT_ASKED: &str = "not asked: the work ends here";
+/// The result of a call whose question was not asked, because the turn ends with its step, or because the person wrote in
+/// the meantime.
+const NOT_ASKED: &str = "not asked: the work ends here, or the person has written in the meantime";
 
 /// The person who can be asked during a turn.
 #[derive(Clone, Copy)]
@@ -101,7 +103,8 @@ impl PartBefore {
     /// Returns the part before of a turn that goes on; nothing of a new one.
     pub(super) fn of(cx: &TurnContext<'_>, history: &History) -> Self {
         let mut part = Self::default();
-        for step in open_steps(history).iter().filter(|_| cx.is_resumed) {
+        // Steps before them are those of another turn, which this one continues.
+        for step in open_steps(history).iter().rev().take(cx.resumed_steps) {
             part.steps += 1;
             part.tool_calls += u32::try_from(step.results().len()).unwrap_or(u32::MAX);
             part.usage += step.assistant().usage;

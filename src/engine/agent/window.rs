@@ -206,8 +206,8 @@ impl<'h> Window<'h> {
             self.bytes += NOTE_BYTES;
         }
         while self.bytes > self.target_bytes() && self.left_out + 1 < self.seen {
-            // The person's messages after a step are kept.
-            let kept = self.step(self.left_out).map_or(0, Step::messages_bytes);
+            // The person's answers and messages are kept.
+            let kept = self.step(self.left_out).map_or(0, Step::words_bytes);
             self.bytes = (self.bytes + kept).saturating_sub(self.bytes_of(self.left_out));
             self.left_out += 1;
             self.is_cut = true;

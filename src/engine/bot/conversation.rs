@@ -170,7 +170,7 @@ impl LiveConversation {
             postconditions: &checks,
             verdict: VerdictRule::Computed,
             questions: Questions::Nobody,
-            is_resumed: false,
+            resumed_steps: 0,
             limits: &options.limits,
             strategy: options.strategy.as_ref(),
             redactor: &options.guard.redactor,

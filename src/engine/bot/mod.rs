@@ -135,15 +135,21 @@ impl Bot {
     pub async fn run(&self, cancel: &CancellationToken) -> Result<(), BotError> {
         let mut conversations: HashMap<BotConversation, mpsc::Sender<BotMessage>> = HashMap::new();
         let mut running = JoinSet::new();
-        loop {
+        let ended = loop {
             let polled = self.options.messenger.poll(self.options.poll_timeout);
-            let Some(polled) = cancel.run_until_cancelled(polled).await else {
-                break;
-            };
-            let Some(messages) = polled.map_err(BotError::Messenger)? else {
-                break;
+            let messages = match cancel.run_until_cancelled(polled).await {
+                None | Some(Ok(None)) => break Ok(()),
+                Some(Ok(Some(messages))) => messages,
+                Some(Err(error)) => break Err(BotError::Messenger(error)),
             };
             for message in messages {
+                // A conversation that broke begins anew.
+                if conversations
+                    .get(&message.conversation)
+                    .is_some_and(mpsc::Sender::is_closed)
+                {
+                    conversations.remove(&message.conversation);
+                }
                 let queue = match conversations.get(&message.conversation) {
                     Some(queue) => queue,
                     None if conversations.len() >= CONVERSATIONS_MAX => {
@@ -152,8 +158,14 @@ impl Bot {
                     }
                     None => {
                         let (queue, waiting) = mpsc::channel(WAITING_MAX);
-                        let opened = self.open(cancel).await?;
-                        running.spawn(opened.serve(waiting));
+                        match self.open(cancel).await {
+                            Ok(opened) => running.spawn(opened.serve(waiting)),
+                            Err(error) => {
+                                warn!("a conversation of a bot did not begin: {error}");
+                                self.refuse(&message).await;
+                                continue;
+                            }
+                        };
                         conversations.entry(message.conversation.clone()).or_insert(queue)
                     }
                 };
@@ -161,11 +173,11 @@ impl Bot {
                     self.refuse(&unsent.into_inner()).await;
                 }
             }
-        }
+        };
         // Each conversation ends after its last message.
         drop(conversations);
         while running.join_next().await.is_some() {}
-        Ok(())
+        ended
     }
 
     async fn open(&self, cancel: &CancellationToken) -> Result<LiveConversation, BotError> {

@@ -135,7 +135,12 @@ impl Reception {
             );
             vec![address.post("answer", Reply::text(text))]
         });
+        let wants_own_turn = match &inbound.kind {
+            InboundKind::Text { text, .. } => command::queued(text).is_some(),
+            _ => false,
+        };
         QueueLimits {
+            may_answer: !wants_own_turn,
             of_conversation_max: waiting_max,
             of_hook_max: limits.waiting_events_max,
             refusal,

@@ -5,13 +5,10 @@ use super::adapter::{ToolAdapter, ToolBody, ToolFunction};
 use super::arguments::{ToolArguments, bind};
 use super::conclude::NoContext;
 use super::{Tool, ToolError, schema};
-use crate::base::model::{AskedQuestion, Effect, ToolCall};
+use crate::base::model::{ASK_USER, AskedQuestion, Effect, ToolCall};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-
-/// The name of the tool.
-pub const ASK_USER: &str = "ask_user";
 
 /// The number of minutes that a question waits if the model names none.
 const MINUTES_DEFAULT: u32 = 60;
@@ -89,7 +86,8 @@ fn question(arguments: &QuestionArguments) -> Result<AskedQuestion, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ASK_USER, question_of_call};
+    use super::question_of_call;
+    use crate::base::model::ASK_USER;
     use crate::base::model::ToolCall;
 
     #[test]

@@ -45,7 +45,7 @@ mod text;
 mod toolbox;
 mod adapter;
 
-pub use ask_user::{ASK_USER, ask_user, question_of_call};
+pub use ask_user::{ask_user, question_of_call};
 pub use conclude::{CONCLUDE, Conclusion, conclude};
 pub use function_tool::function_tool;
 pub use git_diff::diff_for_model;

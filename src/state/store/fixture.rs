@@ -167,6 +167,7 @@ pub(super) fn cost(input: u64) -> Cost {
 /// Returns limits with this number of waiting messages per conversation. Further ones must be delivered again.
 pub(super) fn room(of_conversation_max: usize) -> QueueLimits {
     QueueLimits {
+        may_answer: true,
         of_conversation_max,
         of_hook_max: 200,
         refusal: None,

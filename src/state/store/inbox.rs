@@ -57,8 +57,10 @@ pub enum AcceptOutcome {
     Full,
 }
 
-/// The limits for waiting messages.
+/// The limits for waiting messages, and whether a message may answer a question instead of waiting.
 pub struct QueueLimits {
+    /// False for a message that asks for a turn of its own.
+    pub may_answer: bool,
     /// Maximum number of messages of one conversation and queue that wait behind the active one.
     pub of_conversation_max: usize,
     /// Maximum number of messages over all conversations of a hook. Applies only without `refusal`.
@@ -211,7 +213,10 @@ fn accept(
     if !inbound.is_addressed() && !conversation::has_turn_message(tx, conversation)? {
         return Ok(AcceptOutcome::NotAddressed);
     }
-    if queue_kind == QueueKind::Turn && question::answer_with(tx, conversation, inbound, at)? {
+    if queue_kind == QueueKind::Turn
+        && room.may_answer
+        && question::answer_with(tx, conversation, inbound, at)?
+    {
         insert_answered(tx, arrival, conversation)?;
         return Ok(AcceptOutcome::Answered);
     }
@@ -493,6 +498,7 @@ mod tests {
         accept(&store, &says("U1", "x", &["n"]), 0).await;
         let late = says("U1", "late", &["late"]);
         let refused = || QueueLimits {
+            may_answer: true,
             refusal: Some(vec![post("refused", None, "Too many wait.")]),
             ..room(1)
         };
@@ -515,6 +521,7 @@ mod tests {
             event
         };
         let two = || QueueLimits {
+            may_answer: true,
             of_hook_max: 2,
             ..room(20)
         };

@@ -3,12 +3,11 @@
 
 use super::claim::Claim;
 use super::column::{count, count_column, json, millis, parse, time};
-use super::outbox;
-use super::turn::record_step;
-use super::{Cost, NewAction, StepEffects, Store, StoreError, action, audit_in};
+use super::turn::{check_open, record_step};
+use super::{Cost, NewAction, StepEffects, Store, StoreError, action, audit_in, inbox, outbox, people};
 use crate::base::model::{
     Action, AskedQuestion, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Op, QuestionAnswer,
-    Step, TurnId,
+    Step, TurnId, UserId,
 };
 use crate::crash_point;
 use crate::state::store::command::apply_once;
@@ -37,6 +36,8 @@ pub struct QuestionPlace {
 pub struct NewQuestion {
     /// The question.
     pub question: AskedQuestion,
+    /// The person who is asked.
+    pub user: UserId,
     /// The id of the call that asks.
     pub call: String,
     /// The message that shows it.
@@ -67,6 +68,8 @@ pub struct AnsweredTurn {
     pub call: String,
     /// The time that the turn had run when it asked.
     pub ran: Duration,
+    /// The number of its steps.
+    pub steps: usize,
 }
 
 /// The outcome of a click on a choice.
@@ -111,7 +114,13 @@ impl Store {
         let recorded = self
             .write(move |tx| {
                 record_step(tx, (claim, turn), &step, &cost, effects, at)?;
-                insert(tx, (claim.conversation, turn), &asked, at)
+                insert(tx, (claim.conversation, turn), &asked, at)?;
+                // A stop that was stored first found no question to close. A revoked person is not waited for.
+                let by = check_open(tx, claim, turn)?;
+                if inbox::is_stopped(tx, by)? || people::current_grants(tx, asked.user)?.is_none() {
+                    stop(tx, claim.conversation, by, at)?;
+                }
+                Ok(())
             })
             .await;
         crash_point::after("ask");
@@ -166,10 +175,15 @@ impl Store {
             .write(move |tx| {
                 let mut closed = 0;
                 while closed < LATE_MAX as usize
-                    && let Some(row) = find(tx, "deadline <= ?1 ORDER BY deadline LIMIT 1", millis(at))?
+                    && let Some(id) = first_late(tx, at)?
                 {
-                    let answer = row.question.late_answer();
-                    close(tx, row, &answer, at)?;
+                    let late = |row: QuestionRow| {
+                        let answer = row.question.late_answer();
+                        close(tx, row, &answer, at)
+                    };
+                    if let Some(row) = find_readable(tx, id, at)? {
+                        unless_unreadable(tx, id, late(row), at)?;
+                    }
                     closed += 1;
                 }
                 Ok((closed, next_deadline(tx)?))
@@ -227,6 +241,48 @@ fn insert(
     outbox::enqueue(tx, &asked.ops, at)?;
     let data = serde_json::json!({ "conversation": conversation, "question": id, "turn": turn });
     audit_in(tx, "question.asked", data, at)
+}
+
+fn first_late(tx: &Transaction<'_>, at: Timestamp) -> Result<Option<i64>, StoreError> {
+    let first = tx
+        .prepare_cached(
+            "SELECT id FROM question WHERE closed_at IS NULL AND deadline <= ?1 ORDER BY deadline LIMIT 1",
+        )?
+        .query_row([millis(at)], |row| row.get(0))
+        .optional()?;
+    Ok(first)
+}
+
+/// Finds an open question. One that cannot be read is given up.
+fn find_readable(tx: &Transaction<'_>, id: i64, at: Timestamp) -> Result<Option<QuestionRow>, StoreError> {
+    match find(tx, "id = ?1", id) {
+        Err(StoreError::Unreadable { .. }) => give_up(tx, id, at).map(|()| None),
+        found => found,
+    }
+}
+
+/// Gives a question up whose step cannot be read.
+fn unless_unreadable(
+    tx: &Transaction<'_>,
+    id: i64,
+    closed: Result<(), StoreError>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    match closed {
+        Err(StoreError::Unreadable { .. }) => give_up(tx, id, at),
+        closed => closed,
+    }
+}
+
+/// Closes a question that cannot be read, so that its conversation is claimed, and reported as unreadable there. Other
+/// questions do not wait for it.
+fn give_up(tx: &Transaction<'_>, id: i64, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached("UPDATE question SET closed_at = ?2 WHERE id = ?1")?
+        .execute(params![id, millis(at)])?;
+    tx.prepare_cached("UPDATE conversation SET question = NULL WHERE question = ?1")?
+        .execute([id])?;
+    let data = serde_json::json!({ "by": "unreadable", "question": id });
+    audit_in(tx, "question.closed", data, at)
 }
 
 /// Finds an open question by a condition.
@@ -314,6 +370,15 @@ fn close(
     audit_in(tx, "question.closed", data, at)
 }
 
+/// Returns the row of the question that a conversation waits for.
+fn open(tx: &Transaction<'_>, conversation: ConversationId) -> Result<Option<i64>, StoreError> {
+    let question: Option<Option<i64>> = tx
+        .prepare_cached("SELECT question FROM conversation WHERE id = ?1")?
+        .query_row([conversation.0], |row| row.get(0))
+        .optional()?;
+    Ok(question.flatten())
+}
+
 /// Answers the open question of a conversation with a message of its person. Returns false if there is none.
 pub(super) fn answer_with(
     tx: &Transaction<'_>,
@@ -324,18 +389,17 @@ pub(super) fn answer_with(
     let InboundKind::Text { text, .. } = &inbound.kind else {
         return Ok(false);
     };
-    let is_waiting = tx
-        .prepare_cached("SELECT 1 FROM conversation WHERE id = ?1 AND question IS NOT NULL")?
-        .exists([conversation.0])?;
-    if !is_waiting {
+    let Some(id) = open(tx, conversation)? else {
         return Ok(false);
-    }
-    let Some(row) = find(tx, "conversation = ?1", conversation.0)? else {
+    };
+    let Some(row) = find_readable(tx, id, at)? else {
         return Ok(false);
     };
     let answer = row.question.read(text);
-    close(tx, row, &answer, at)?;
-    Ok(true)
+    match close(tx, row, &answer, at) {
+        Err(StoreError::Unreadable { .. }) => give_up(tx, id, at).map(|()| false),
+        closed => closed.map(|()| true),
+    }
 }
 
 /// Closes the question that the turn of a stopped message waits for.
@@ -345,14 +409,17 @@ pub(super) fn stop(
     message: InboxId,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let Some(row) = find(tx, "conversation = ?1", conversation.0)? else {
+    let Some(id) = open(tx, conversation)? else {
+        return Ok(());
+    };
+    let Some(row) = find_readable(tx, id, at)? else {
         return Ok(());
     };
     let is_of_message = tx
         .prepare_cached("SELECT 1 FROM turn WHERE id = ?1 AND inbox = ?2")?
         .exists(params![row.turn.0, message.0])?;
     match is_of_message {
-        true => close(tx, row, &QuestionAnswer::Stopped, at),
+        true => unless_unreadable(tx, id, close(tx, row, &QuestionAnswer::Stopped, at), at),
         false => Ok(()),
     }
 }
@@ -364,7 +431,9 @@ pub(super) fn answered_turn(
 ) -> Result<Option<AnsweredTurn>, StoreError> {
     let found = tx
         .prepare_cached(
-            "SELECT turn.id, question.call, question.ran_ms FROM turn JOIN question ON question.turn = turn.id
+            "SELECT turn.id, question.call, question.ran_ms,
+                    (SELECT COUNT(*) FROM step WHERE step.turn = turn.id)
+             FROM turn JOIN question ON question.turn = turn.id
              WHERE turn.inbox = ?1 AND turn.finished_at IS NULL AND question.closed_at IS NOT NULL
                AND question.step = (SELECT MAX(id) FROM step WHERE step.turn = turn.id)",
         )?
@@ -373,10 +442,23 @@ pub(super) fn answered_turn(
                 turn: TurnId(row.get(0)?),
                 call: row.get(1)?,
                 ran: Duration::from_millis(count(row.get(2)?)),
+                steps: row.get::<_, u32>(3)? as usize,
             })
         })
         .optional()?;
     Ok(found)
+}
+
+/// Returns true if a turn of a message asked a question that is closed. The opening text alone would not show the
+/// answer.
+pub(super) fn has_answer(tx: &Transaction<'_>, inbox: InboxId) -> Result<bool, StoreError> {
+    let answered = tx
+        .prepare_cached(
+            "SELECT 1 FROM question JOIN turn ON turn.id = question.turn
+             WHERE turn.inbox = ?1 AND question.closed_at IS NOT NULL",
+        )?
+        .exists([inbox.0])?;
+    Ok(answered)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::claim;
 use super::column::{json, millis, parse, parse_word};
 use super::command::apply_once;
 use super::inbox::{self, QueueKind};
-use super::{Store, StoreError, conversation, edits, steering};
+use super::{Store, StoreError, conversation, edits, question, steering};
 use crate::base::model::{
     ConversationId, Inbound, InboundKind, InboxId, MessageRef, Sender, TurnId, Verdict,
 };
@@ -220,7 +220,7 @@ fn finished_steps(tx: &Transaction<'_>, turn: TurnId) -> Result<u32, StoreError>
 }
 
 /// Returns the turn that the next turn of a message continues: the failed one that the message retries, or the
-/// interrupted one, if it took messages that the opening text alone would not show.
+/// interrupted one, if it took messages or got an answer that the opening text alone would not show.
 pub(super) fn continued(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -232,7 +232,13 @@ pub(super) fn continued(
         .query_row([inbox.0], |row| row.get(0).map(TurnId))
         .optional()?;
     let turn = match interrupted {
-        Some(turn) if retries.is_some() || steering::has_taken(tx, id, inbox)? => Some(turn),
+        Some(turn)
+            if retries.is_some()
+                || steering::has_taken(tx, id, inbox)?
+                || question::has_answer(tx, inbox)? =>
+        {
+            Some(turn)
+        }
         Some(_) => None,
         None => retries,
     };

@@ -1,6 +1,7 @@
 //! The size of turns in a request, and turns with parts left out.
 
 use super::{Assistant, ContentBlock, Step, ToolCall, ToolResult, Turn};
+use crate::base::model::ASK_USER;
 
 /// The overhead of a message in bytes, for any wire format.
 const MESSAGE_BYTES: usize = 96;
@@ -118,9 +119,19 @@ impl Step {
         self.bytes.results
     }
 
-    /// Returns the number of bytes of the person's messages after the step in a request.
-    pub fn messages_bytes(&self) -> usize {
-        self.messages().iter().map(|message| user_bytes(message)).sum()
+    /// Returns the number of bytes of the person's words in a request: the answers to the questions of the step, and the
+    /// messages after it.
+    pub fn words_bytes(&self) -> usize {
+        let messages = self.messages().iter().map(|message| user_bytes(message));
+        let answers = self.answers().map(user_bytes);
+        messages.chain(answers).sum()
+    }
+
+    /// Returns the person's answers to the questions of the step.
+    fn answers(&self) -> impl Iterator<Item = &str> {
+        let calls = self.assistant.calls().zip(&self.results);
+        let asked = calls.filter(|(call, result)| call.name == ASK_USER && !result.is_error);
+        asked.map(|(_, result)| result.content.as_str())
     }
 
     /// Returns the maximum number of bytes of the step in a request.
@@ -141,7 +152,7 @@ impl Turn {
     }
 
     /// Returns the turn without its first `left_out` steps, with a `note` about them after the user's text, and with
-    /// shortened results. The person's messages after those steps are kept. `content` gets the number of a step, the
+    /// shortened results. The person's answers and messages in those steps are kept. `content` gets the number of a step, the
     /// number of a call and the result of that call.
     pub fn shortened(
         &self,
@@ -150,9 +161,11 @@ impl Turn {
         mut content: impl FnMut(usize, usize, &ToolResult) -> Option<String>,
     ) -> Self {
         let mut user = format!("{}{note}", self.user);
-        for message in self.steps.iter().take(left_out).flat_map(Step::messages) {
-            user.push_str("\n\n");
-            user.push_str(message);
+        for step in self.steps.iter().take(left_out) {
+            for words in step.answers().chain(step.messages().iter().map(String::as_str)) {
+                user.push_str("\n\n");
+                user.push_str(words);
+            }
         }
         let mut turn = Self::new(self.id, user);
         let steps = self.steps.iter().skip(left_out).cloned();

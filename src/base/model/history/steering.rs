@@ -48,7 +48,7 @@ mod tests {
         let again: Step = serde_json::from_str(&text).unwrap();
         assert_eq!(again.messages(), ["and \"two\""]);
         assert_eq!(again.bytes(), step.bytes());
-        assert_eq!(step.bytes(), plain.bytes() + step.messages_bytes());
+        assert_eq!(step.bytes(), plain.bytes() + step.words_bytes());
         // A step without messages is stored as before.
         assert!(!serde_json::to_string(&plain).unwrap().contains("messages"));
         assert_eq!(step.clone().trimmed().messages(), step.messages());

@@ -3,7 +3,7 @@
 //! trim.
 
 use super::{Assistant, History, Step, Turn};
-use crate::base::model::{OutputNumber, TurnId};
+use crate::base::model::{ASK_USER, OutputNumber, TurnId};
 use std::sync::Arc;
 
 /// The beginning of the text that replaces a result.
@@ -41,10 +41,14 @@ const SUMMARY_READ: &str = "I have read it.";
 
 impl Step {
     /// Returns the step with placeholders instead of results. Calls keep their ids, and a result that was stored keeps
-    /// its reference.
+    /// its reference. The answers of the person stay.
     #[must_use]
     pub fn trimmed(mut self) -> Self {
-        for result in &mut self.results {
+        let calls = self.assistant.calls();
+        for (call, result) in calls.zip(&mut self.results) {
+            if call.name == ASK_USER {
+                continue;
+            }
             result.content = match OutputNumber::in_shortened_result(&result.content) {
                 Some(number) => format!("{PLACEHOLDER} {}", number.note()),
                 None => PLACEHOLDER.to_owned(),

@@ -93,4 +93,7 @@ fn step_text(text: &mut String, step: &Step) {
             cut_to(&result.content, PART_CHARS_MAX)
         );
     }
+    for said in step.messages() {
+        let _ = writeln!(text, "Person: {}", cut_to(said, WORDS_CHARS_MAX));
+    }
 }

@@ -57,7 +57,7 @@ pub(super) struct TurnFixture {
     /// The person who answers while the turn waits.
     pub(super) questioner: Option<Box<dyn Questioner>>,
     /// True if the next turn goes on after a question.
-    pub(super) is_resumed: bool,
+    pub(super) resumed_steps: usize,
     /// The actions of the slow tools, in order.
     pub(super) log: Arc<Mutex<Vec<String>>>,
     _directory: TempDir,
@@ -152,7 +152,7 @@ impl TurnFixture {
             redactor,
             cancel: CancellationToken::new(),
             questioner: None,
-            is_resumed: false,
+            resumed_steps: 0,
             log,
             _directory: directory,
         }
@@ -187,7 +187,7 @@ impl TurnFixture {
         history: &mut History,
         mut journal: MemoryJournal,
     ) -> TurnRun {
-        if !self.is_resumed {
+        if self.resumed_steps == 0 {
             history.begin("please").unwrap();
         }
         let facts = ModelFacts {
@@ -218,7 +218,7 @@ impl TurnFixture {
                 (None, true) => Questions::Stored,
                 (None, false) => Questions::Nobody,
             },
-            is_resumed: self.is_resumed,
+            resumed_steps: self.resumed_steps,
             limits: &self.limits,
             strategy: self
                 .strategy

@@ -88,7 +88,7 @@ async fn a_stored_question_ends_the_run_and_the_turn_goes_on_with_the_answer() {
     let mut history = History::default();
     history.begin("please").unwrap();
     history.push(answered).unwrap();
-    fixture.is_resumed = true;
+    fixture.resumed_steps = 1;
     let model = ScriptedProvider::new([says("Done.")]);
     let resumed = fixture.run_on(&model, &mut history, storing()).await;
     let outcome = resumed.outcome();

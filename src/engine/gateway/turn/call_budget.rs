@@ -61,6 +61,7 @@ impl CallBudget {
         call: CallSize,
         at: Timestamp,
     ) -> Result<Option<BudgetRefusal>, StoreError> {
+        self.refusal = None;
         if self.bounds.is_empty() {
             return Ok(None);
         }

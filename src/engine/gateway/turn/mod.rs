@@ -414,7 +414,7 @@ impl TurnRunner {
             postconditions: preparing,
             verdict: VerdictRule::Computed,
             questions,
-            is_resumed: resumed.is_some(),
+            resumed_steps: resumed.map_or(0, ResumedTurn::steps),
             limits: &self.parts.config.limits.turn,
             strategy: agent::context::strategy(self.parts.config.limits.turn.context_strategy),
             redactor: &opened.workspace.guard.redactor,

@@ -97,6 +97,7 @@ impl QuestionComposer {
         };
         NewQuestion {
             question: asked.question.clone(),
+            user: self.identity.user(),
             call: asked.call.to_owned(),
             shown: QuestionPlace {
                 post,

@@ -52,7 +52,6 @@ pub(super) struct ResumedTurn<'a> {
     answered: &'a AnsweredTurn,
     /// The result of the call that asked.
     result: ToolResult,
-    steps: u32,
     usage: Usage,
 }
 
@@ -75,18 +74,24 @@ impl<'a> ResumedTurn<'a> {
             return None;
         }
         let steps = history.turns().last().map_or(&[][..], Turn::steps);
+        // Steps before them are those of another turn, which this one continues.
+        let own = steps.iter().rev().take(answered.steps);
         let mut usage = Usage::default();
-        steps.iter().for_each(|step| usage += step.assistant().usage);
+        own.for_each(|step| usage += step.assistant().usage);
         Some(Self {
             answered,
             result,
-            steps: u32::try_from(steps.len()).unwrap_or(u32::MAX),
             usage,
         })
     }
 
     pub(super) fn turn(&self) -> TurnId {
         self.answered.turn
+    }
+
+    /// Returns the number of its finished steps.
+    pub(super) fn steps(&self) -> usize {
+        self.answered.steps
     }
 
     /// Returns the start of the turn as if it had not waited, for its time limit.
@@ -111,7 +116,8 @@ pub(super) fn earlier_attempts(
 ) -> EarlierAttempts {
     let work = &assigned.work;
     let (turns, steps, usage) = resumed.map_or((0, 0, Usage::default()), |resumed| {
-        (1, resumed.steps, resumed.usage)
+        let steps = u32::try_from(resumed.steps()).unwrap_or(u32::MAX);
+        (1, steps, resumed.usage)
     });
     let before = work.usage_before;
     EarlierAttempts {

@@ -3,14 +3,15 @@
 use super::{AnsweredTurn, ButtonOutcome, NewQuestion, QuestionPlace};
 use crate::base::model::{
     AskedQuestion, Assistant, ContentBlock, ConversationId, InboxId, Op, QuestionAnswer, Step, StopReason,
-    ToolCall, ToolResult, TurnId, Usage,
+    ToolCall, ToolResult, TurnId, Usage, UserId,
 };
 use crate::state::store::fixture::{
     accept, at, begin, claim, command, cost, edits, fresh, place, post, room, says,
 };
+use crate::state::store::people::add_person;
 use crate::state::store::{
-    AcceptOutcome, ActionOwner, Claim, NewAction, PressOutcome, QueueKind, StepEffects, Store, StoreError,
-    TurnStart,
+    AcceptOutcome, ActionOwner, Claim, NewAction, PressOutcome, QueueKind, QueueLimits, StepEffects, Store,
+    StoreError, TurnStart,
 };
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ fn asking_step() -> Step {
 fn new_question(default: Option<&str>, conversation: ConversationId) -> NewQuestion {
     NewQuestion {
         question: question(default),
+        user: UserId(1),
         call: "q".to_owned(),
         shown: QuestionPlace {
             post: POST.to_owned(),
@@ -63,8 +65,17 @@ fn new_question(default: Option<&str>, conversation: ConversationId) -> NewQuest
     }
 }
 
+/// Admits the person of the turn, who is the first one.
+async fn admit(store: &Store) {
+    let grant = ("editor".into(), "*".into(), vec!["**".into()]);
+    let sender = crate::state::store::fixture::person("U1");
+    let added = store.write(move |tx| add_person(tx, "alice", "operator", &sender, &grant, at(0)));
+    assert_eq!(added.await, Ok(UserId(1)));
+}
+
 /// Begins a turn that asks, and releases its claim.
 async fn asked(store: &Store, default: Option<&str>) -> (Claim, InboxId, TurnId) {
+    admit(store).await;
     let (claim, inbox, turn) = begin(store, "U1", 0).await;
     let effects = StepEffects::from(Some(&edits(&[("a", Some(b"x"))])));
     let asked = new_question(default, claim.conversation);
@@ -131,6 +142,7 @@ async fn a_conversation_with_an_open_question_is_not_claimed_until_it_is_answere
         turn,
         call: "q".to_owned(),
         ran: Duration::from_millis(1_500),
+        steps: 1,
     };
     assert_eq!(work.answered, Some(expected.clone()));
     // The turn goes on under the new claim only.
@@ -139,7 +151,7 @@ async fn a_conversation_with_an_open_question_is_not_claimed_until_it_is_answere
     assert_eq!(stale.map(|_| ()), Err(StoreError::Fenced));
     let resumed = store.resume_turn(&next, turn, user, None).await.unwrap();
     assert_eq!((resumed.turn, resumed.is_stopped), (turn, false));
-    // A process that ends now finds the same; one that has made a step begins anew.
+    // A process that ends now finds the same; one that has made a step continues after it in a new turn.
     let work = store.work(&next, 40, usize::MAX).await.unwrap().unwrap();
     assert_eq!(work.answered, Some(expected));
     store
@@ -147,7 +159,10 @@ async fn a_conversation_with_an_open_question_is_not_claimed_until_it_is_answere
         .await
         .unwrap();
     let work = store.work(&next, 40, usize::MAX).await.unwrap().unwrap();
-    assert_eq!((work.answered, work.has_edited), (None, true));
+    assert_eq!(
+        (work.answered, work.continues, work.has_edited),
+        (None, Some(turn), true)
+    );
     let ops: Vec<String> = outbox(&store).await.into_iter().map(|op| op.id).collect();
     assert_eq!(ops, [POST.to_owned(), format!("{POST}/closed")]);
 }
@@ -281,4 +296,72 @@ async fn an_open_question_survives_a_restart_and_a_newer_turn_asks_anew() {
     let work = store.work(&next, 40, usize::MAX).await.unwrap().unwrap();
     assert_eq!((work.begun, work.answered), (2, None));
     assert_eq!(work.conversation.id, first.conversation);
+}
+
+/// A question that commits after a stop of its turn is closed at once: nobody waits for its answer.
+#[tokio::test]
+async fn a_question_after_a_stop_or_a_revocation_is_closed_at_once() {
+    for is_revoked in [false, true] {
+        let (_directory, store) = fresh();
+        admit(&store).await;
+        let (claim, inbox, turn) = begin(&store, "U1", 0).await;
+        match is_revoked {
+            false => {
+                let stop = command(&store, "stop", "stop", 1).await;
+                let stopped = store.stop(claim.conversation, stop, None, at(1)).await.unwrap();
+                assert_eq!(stopped.message, Some(inbox));
+            }
+            true => {
+                let revoke = "UPDATE user SET revoked_at = 1";
+                store.write(move |tx| Ok(tx.execute(revoke, [])?)).await.unwrap();
+            }
+        }
+        let asked = new_question(None, claim.conversation);
+        store
+            .record_question(
+                &claim,
+                turn,
+                (&asking_step(), &cost(1)),
+                StepEffects::from(None),
+                asked,
+                at(1),
+            )
+            .await
+            .unwrap();
+        assert_eq!(
+            store.open_question(claim.conversation).await,
+            Ok(None),
+            "{is_revoked}"
+        );
+        store.release(&claim).await.unwrap();
+        assert!(crate::state::store::fixture::claim(&store, "w").await.is_some());
+    }
+}
+
+/// A message that waits for its own turn is no answer.
+#[tokio::test]
+async fn a_queued_message_leaves_the_question_open() {
+    let (_directory, store) = fresh();
+    let (first, ..) = asked(&store, None).await;
+    let words = says("U1", "queue: then bump the chart", &["q1"]);
+    let limits = QueueLimits {
+        may_answer: false,
+        ..room(20)
+    };
+    let stored = store.accept(&words, QueueKind::Turn, limits, None, at(2)).await;
+    assert!(matches!(stored, Ok(AcceptOutcome::Stored { .. })));
+    assert!(store.open_question(first.conversation).await.unwrap().is_some());
+}
+
+/// R18
+#[tokio::test]
+async fn a_question_that_cannot_be_read_holds_up_no_other() {
+    let (_directory, store) = fresh();
+    let (first, ..) = asked(&store, None).await;
+    let spoil = "UPDATE question SET content = 'torn'";
+    store.write(move |tx| Ok(tx.execute(spoil, [])?)).await.unwrap();
+    let (closed, next) = store.close_late_questions(at(100_000)).await.unwrap();
+    assert_eq!((closed, next), (1, None));
+    assert_eq!(store.open_question(first.conversation).await, Ok(None));
+    assert!(crate::state::store::fixture::claim(&store, "w").await.is_some());
 }
