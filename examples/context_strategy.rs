@@ -4,6 +4,10 @@
 //! cargo run --example context_strategy
 //! ```
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the program is the shell of its bot: it reads the clock and the environment"
+)]
 #![allow(clippy::print_stdout, reason = "the example shows what the model reads")]
 
 use async_trait::async_trait;
@@ -90,7 +94,7 @@ fn model(asked: &ModelRequest) -> ScriptedAnswer {
         true => " and a note",
         false => "",
     };
-    says(&format!("I see requests {}{note}.", seen.join(", ")))
+    says(format!("I see requests {}{note}.", seen.join(", ")))
 }
 
 #[tokio::main]

@@ -7,6 +7,10 @@
 //! cargo run --example custom_tool
 //! ```
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the program is the shell of its bot: it reads the clock and the environment"
+)]
 #![allow(clippy::print_stdout, reason = "the example shows what the people read")]
 
 use async_trait::async_trait;
@@ -60,7 +64,8 @@ impl BotBehaviour for Team {
 
     async fn authorise(&self, message: &BotMessage) -> Result<Role, String> {
         match message.conversation.person.as_str() {
-            "alice" | "bob" => Ok(Role::Viewer),
+            // A tool with an effect is offered to editors only.
+            "alice" | "bob" => Ok(Role::Editor),
             person => Err(format!("I do not know you, {person}.")),
         }
     }
@@ -119,22 +124,17 @@ impl Messenger for Script {
 
 /// The model: it sends what Alice asks it to send, and tells Bob what it read.
 fn model(asked: &ModelRequest) -> ScriptedAnswer {
-    match (
-        asked.last_user_text().contains("tell bob"),
-        asked.last_results().is_empty(),
-    ) {
-        (true, true) => calls(
-            "send_user_message",
-            serde_json::json!({ "person": "bob", "text": "The freeze ends at noon." }),
-        ),
-        (true, false) if asked.last_results().iter().any(|result| result.is_error) => {
-            says("Bob has not agreed.")
-        }
-        (true, false) => says("I told Bob."),
-        (false, _) if asked.raw.contains("untrusted_data") => {
-            says("Alice wrote that the freeze ends at noon.")
-        }
-        (false, _) => says("Nobody wrote to you."),
+    let last = asked.messages.last().map_or("", |message| message.text.as_str());
+    if last.contains("tell bob") {
+        let message = serde_json::json!({ "person": "bob", "text": "The freeze ends at noon." });
+        return calls("send_user_message", message);
+    }
+    let sent = asked.last_results();
+    match sent.last() {
+        Some(result) if result.is_error => says(format!("I could not: {}.", result.content)),
+        Some(_) => says("I told Bob."),
+        None if asked.raw.contains("untrusted_data") => says("Alice wrote that the freeze ends at noon."),
+        None => says("Nobody wrote to you."),
     }
 }
 

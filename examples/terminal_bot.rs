@@ -4,6 +4,11 @@
 //! printf 'how many replicas has web?\n' | ANTHROPIC_API_KEY=... cargo run --example terminal_bot -- ~/infra
 //! ```
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the program is the shell of its bot: it reads the clock and the environment"
+)]
+
 use async_trait::async_trait;
 use drydock::base::config::{Config, ConfigSources};
 use drydock::base::http_client::api_client;

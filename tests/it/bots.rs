@@ -220,7 +220,7 @@ async fn a_bot_decides_in_order_and_nobody_costs_tokens_before_they_are_authoris
 #[tokio::test]
 async fn conversations_of_a_bot_share_no_words_and_no_files() {
     let script = |asked: &ModelRequest| {
-        let edit = serde_json::json!({ "path": FILE, "old": "replicas: 2", "new": "replicas: 4" });
+        let edit = serde_json::json!({ "path": FILE, "old": "web:1.8.3", "new": "web:1.9.0" });
         match (
             asked.last_user_text().contains("set"),
             asked.last_results().first(),
@@ -240,10 +240,10 @@ async fn conversations_of_a_bot_share_no_words_and_no_files() {
     let bot = run(
         script,
         [vec![
-            message("alice", "dm", "set the replicas: the code word is heron"),
+            message("alice", "dm", "set the image: the code word is heron"),
             message("alice", "dm", "what is changed? off the record"),
             message("alice", "group", "what is changed?"),
-            message("victor", "dm", "set the replicas"),
+            message("victor", "dm", "set the image"),
             message("alice", "dm", "what is changed?"),
         ]],
     )
@@ -328,7 +328,7 @@ fn the_tool_example_sends_messages_only_to_people_who_agreed_and_as_data() {
     let expected = "eve: hello\n\
                     to eve: I do not know you, eve.\n\
                     alice: tell bob when the freeze ends\n\
-                    to alice: Bob has not agreed.\n\
+                    to alice: I could not: the person has not agreed to receive messages from others here.\n\
                     bob: /start\n\
                     to bob: Others may now send you messages through me.\n\
                     alice: tell bob when the freeze ends\n\

@@ -43,7 +43,7 @@ struct FunctionTool<A> {
 
 /// Creates a tool from a function. The schema of its arguments comes from their type: a struct with
 /// `#[serde(deny_unknown_fields)]` whose fields have doc comments. The model reads an error and continues. An
-/// `Effect::Read` call may run in parallel to others; other calls run alone.
+/// `Effect::Read` call may run in parallel to others; other calls run alone, and their tools are offered to editors only.
 pub fn function_tool<A, F>(
     name: &'static str,
     description: &'static str,

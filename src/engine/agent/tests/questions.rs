@@ -2,8 +2,8 @@
 
 use super::fixture::{MemoryJournal, TurnFixture, TurnRun};
 use super::{TurnEvent, notice, write};
-use crate::base::model::{AskedQuestion, History, QuestionAnswer, Step, Verdict};
-use crate::engine::agent::Questioner;
+use crate::base::model::{AskedQuestion, History, InboxId, QuestionAnswer, Step, Verdict};
+use crate::engine::agent::{Questioner, SteeringMessage};
 use crate::interfaces::provider::scripted::{ScriptedProvider, calls, says};
 use async_trait::async_trait;
 use serde_json::json;
@@ -102,6 +102,55 @@ async fn a_stored_question_ends_the_run_and_the_turn_goes_on_with_the_answer() {
     let turn = &requests[0].turns[0];
     assert_eq!((requests[0].turns.len(), turn.steps().len()), (1, 1));
     assert_eq!(turn.steps()[0].results()[1].content, "The person chose: 5");
+}
+
+/// The steps of the turn that it continues do not count against its limits.
+#[tokio::test]
+async fn a_turn_that_continues_another_has_all_of_its_own_steps_after_an_answer() {
+    let mut fixture = TurnFixture::new();
+    fixture.limits.steps_max = 3;
+    let mut history = History::default();
+    let model = ScriptedProvider::new([
+        calls(&[READ_A]),
+        calls(&[("x", "git_status", "{}")]),
+        says("Done."),
+    ]);
+    let earlier = fixture
+        .run_on(&model, &mut history, MemoryJournal::default())
+        .await;
+    let mut history = History::default();
+    history.begin("please").unwrap();
+    for step in earlier.steps.iter().filter(|step| !step.is_final()) {
+        history.push(step.clone()).unwrap();
+    }
+    let mut asking = History::default();
+    let asks = ScriptedProvider::new([calls(&[("q", "ask_user", ASK)])]);
+    let ran = fixture.run_on(&asks, &mut asking, storing()).await;
+    history.push(ran.steps[0].clone()).unwrap();
+    fixture.resumed_steps = 1;
+    let model = ScriptedProvider::new([says("Done.")]);
+    let resumed = fixture.run_on(&model, &mut history, storing()).await;
+    let outcome = resumed.outcome();
+    assert_eq!((outcome.verdict, outcome.steps), (Verdict::Pass, 2));
+}
+
+/// Messages that wait may hold the answer, so nothing is asked.
+#[tokio::test]
+async fn nothing_is_asked_while_words_of_the_person_wait() {
+    let fixture = TurnFixture::new();
+    let message = SteeringMessage {
+        inbox: InboxId(7),
+        text: "make it five".to_owned(),
+    };
+    let journal = MemoryJournal {
+        waiting: [vec![message.clone()], vec![message]].into(),
+        ..storing()
+    };
+    let model = ScriptedProvider::new([calls(&[("q", "ask_user", ASK)]), says("Five.")]);
+    let ran = fixture.run_on(&model, &mut History::default(), journal).await;
+    assert_eq!((ran.questions.len(), ran.outcome().verdict), (0, Verdict::Pass));
+    assert!(results(&ran)[0].1.starts_with("not asked: "));
+    assert_eq!(ran.steps[0].messages().len(), 1);
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ const CAPTION_UNITS_MAX: usize = 1024;
 const ANSWER_UNITS_MAX: usize = 200;
 
 /// The commands that Telegram suggests while a user types.
-const COMMANDS: [(&str, &str); 14] = [
+const COMMANDS: [(&str, &str); 16] = [
     ("help", "list what I can do here"),
     ("status", "show what is running, waiting and prepared"),
     (
@@ -55,8 +55,19 @@ const COMMANDS: [(&str, &str); 14] = [
     ("discard", "discard the prepared change"),
     ("clear", "clear the history; the prepared change stays"),
     ("context", "show what the model sees of this conversation"),
-    ("usage", "show the tokens you used"),
+    (
+        "usage",
+        "show the tokens and the money you used; for administrators, by person",
+    ),
+    (
+        "budget",
+        "show what is used of the budgets; administrators allow more",
+    ),
     ("stop", "stop what is running"),
+    (
+        "retry",
+        "go on with the last message, if it failed or was stopped",
+    ),
 ];
 
 struct TelegramChannel {

@@ -312,7 +312,7 @@ async fn a_question_after_a_stop_or_a_revocation_is_closed_at_once() {
                 assert_eq!(stopped.message, Some(inbox));
             }
             true => {
-                let revoke = "UPDATE user SET revoked_at = 1";
+                let revoke = "UPDATE users SET revoked_at = 1";
                 store.write(move |tx| Ok(tx.execute(revoke, [])?)).await.unwrap();
             }
         }
