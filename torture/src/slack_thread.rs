@@ -12,7 +12,7 @@ const REFUSALS: [&str; 3] = [
     "Access was revoked.",
 ];
 /// The first words of a question that is closed.
-const CLOSED_QUESTION: &str = "I asked for your decision.";
+const CLOSED_QUESTION: &str = "*I asked for your decision.*";
 /// The number of characters of a message that a transcript shows.
 const SHOWN_CHARS_MAX: usize = 160;
 /// The words on the card of an unfinished message.
