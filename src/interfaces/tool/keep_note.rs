@@ -3,7 +3,8 @@
 
 use super::adapter::{ToolAdapter, ToolBody, ToolFunction};
 use super::arguments::ToolArguments;
-use super::{Context, Tool, ToolError};
+use super::conclude::NoContext;
+use super::{Tool, ToolError};
 use crate::base::model::{Effect, ToolCall};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,18 +28,9 @@ impl ToolArguments for NoteArguments {
     const SUBJECT: Option<&'static str> = Some("note");
 }
 
-/// The tool needs nothing of the context.
-struct NoteContext;
-
-impl From<Context<'_>> for NoteContext {
-    fn from(_: Context<'_>) -> Self {
-        Self
-    }
-}
-
 impl ToolBody for KeepNote {
     type Arguments = NoteArguments;
-    type CallContext = NoteContext;
+    type CallContext = NoContext;
 
     const NAME: &'static str = KEEP_NOTE;
     const DESCRIPTION: &'static str = "Keeps a note. When this conversation becomes too long, its oldest messages and results are left out, \

@@ -125,8 +125,8 @@ impl Store {
     }
 
     /// Stops the oldest unfinished turn message that arrived before the command `inbox`, or `message` if given. The
-    /// stop holds until the message is answered, also across restarts. A question that its turn waits for is closed. A repeated run of the command returns the first
-    /// result.
+    /// stop holds until the message is answered, also across restarts. A question that its turn waits for is closed. A
+    /// repeated run of the command returns the first result.
     pub async fn stop(
         &self,
         id: ConversationId,
