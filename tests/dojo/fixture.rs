@@ -24,9 +24,10 @@ use drydock::simulation::emulator::model::ModelEmulator;
 use drydock::simulation::emulator::slack::{RateLimits, Retry, SlackEmulator, SlackOptions};
 use drydock::simulation::emulator::telegram::{PushedUpdate, TelegramEmulator};
 use drydock::state::access::Role;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OpenFlags, Params};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -58,6 +59,8 @@ pub(crate) struct AttackFixture {
     has_pushes: bool,
     /// The conditions whose waits timed out.
     pub(crate) timeouts: Mutex<Vec<String>>,
+    /// The gateway's database, for reading.
+    database: Mutex<Connection>,
 }
 
 /// Returns the values every row can use.
@@ -150,6 +153,7 @@ impl AttackFixture {
         let has_pushes = has_pushes(&config);
         let app = App::start(config, world::<0>()).await.unwrap();
         slack.connect_to(&format!("http://{}/in/slack", app.address));
+        let database = Mutex::new(open_database(&room.path().join("data")));
         let mut fixture = Self {
             initial_digests: digests(&source),
             app: Some(app),
@@ -165,6 +169,7 @@ impl AttackFixture {
             directory: room,
             has_pushes,
             timeouts: Mutex::default(),
+            database,
         };
         fixture.wait_until_ready().await;
         if has_pushes {
@@ -303,22 +308,15 @@ impl AttackFixture {
         let like = format!("%{place}%");
         let expected = i64::try_from(messages).unwrap();
         loop {
-            let database = self.database();
-            let done: i64 = database
-                .query_row(
-                    "SELECT count(*) FROM inbox WHERE done_at IS NOT NULL
-                       AND conversation IN (SELECT id FROM conversation WHERE key LIKE ?1)",
-                    [&like],
-                    |row| row.get(0),
-                )
-                .unwrap();
-            let open: i64 = database
-                .query_row(
-                    "SELECT count(*) FROM outbox WHERE done_at IS NULL AND lane LIKE ?1",
-                    [&like],
-                    |row| row.get(0),
-                )
-                .unwrap();
+            let done: i64 = self.read_value(
+                "SELECT count(*) FROM inbox WHERE done_at IS NOT NULL
+                   AND conversation IN (SELECT id FROM conversation WHERE key LIKE ?1)",
+                [&like],
+            );
+            let open: i64 = self.read_value(
+                "SELECT count(*) FROM outbox WHERE done_at IS NULL AND lane LIKE ?1",
+                [&like],
+            );
             if done >= expected && open == 0 {
                 return;
             }
@@ -354,11 +352,7 @@ impl AttackFixture {
             AND NOT EXISTS (SELECT 1 FROM inbox WHERE done_at IS NULL AND lane <> 'turn'
                 AND conversation IN (SELECT id FROM conversation WHERE key LIKE ?1))
             AND NOT EXISTS (SELECT 1 FROM outbox WHERE done_at IS NULL AND lane LIKE ?1)";
-        while !self
-            .database()
-            .query_row(asked, [&like], |row| row.get::<_, bool>(0))
-            .unwrap()
-        {
+        while !self.read_value::<bool>(asked, [&like]) {
             if started.elapsed() > BOUND {
                 let what = format!("nothing is asked in {place}");
                 self.timeouts.lock().unwrap().push(what);
@@ -373,12 +367,7 @@ impl AttackFixture {
         let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)
             + (SELECT count(*) FROM outbox WHERE done_at IS NULL)";
         let started = Instant::now();
-        while self
-            .database()
-            .query_row(open, [], |row| row.get::<_, i64>(0))
-            .unwrap()
-            > 0
-        {
+        while self.read_value::<i64>(open, []) > 0 {
             assert!(started.elapsed() < BOUND, "the gateway is never quiet");
             tokio::time::sleep(POLL).await;
         }
@@ -386,7 +375,7 @@ impl AttackFixture {
 
     /// Returns the files that the conversations of a place have edited.
     pub(crate) fn edited_files(&self, place: &str) -> Vec<String> {
-        let database = self.database();
+        let database = self.database.lock().unwrap();
         let mut statement = database
             .prepare("SELECT DISTINCT value FROM (SELECT j.key AS value FROM conversation c, json_each(c.edits) j WHERE c.key LIKE ?1) ORDER BY 1")
             .unwrap();
@@ -400,11 +389,11 @@ impl AttackFixture {
         self.directory.path().join("data")
     }
 
-    pub(crate) fn database(&self) -> Connection {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let database = Connection::open_with_flags(self.data_directory().join("drydock.db"), flags).unwrap();
-        database.busy_timeout(BOUND).unwrap();
-        database
+    /// Reads one value of the gateway's database.
+    fn read_value<T: FromSql>(&self, sql: &str, parameters: impl Params) -> T {
+        let database = self.database.lock().unwrap();
+        let mut statement = database.prepare_cached(sql).unwrap();
+        statement.query_row(parameters, |row| row.get(0)).unwrap()
     }
 }
 
@@ -442,4 +431,13 @@ fn victim_case() -> (usize, DojoCase) {
         row: row.unwrap(),
     };
     (VICTIM, case)
+}
+
+/// Opens the database of a running gateway for reading. It is opened once for each fixture, because a connection reads
+/// the whole schema before its first query, and a wait has many queries.
+fn open_database(data: &Path) -> Connection {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let database = Connection::open_with_flags(data.join("drydock.db"), flags).unwrap();
+    database.busy_timeout(BOUND).unwrap();
+    database
 }
