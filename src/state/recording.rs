@@ -185,10 +185,7 @@ impl Recorder {
         at: Timestamp,
     ) -> Result<Self, SessionError> {
         let path = path(directory, session)?;
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory.join("sessions"))?;
+        create_directory(directory)?;
         let mut file = open_shared(&path)?;
         let lost_bytes = torn_bytes(&mut file)?;
         if lost_bytes > 0 {
@@ -232,6 +229,13 @@ impl Recorder {
         crash_point::after("B21");
         Ok(())
     }
+}
+
+/// Creates the directory of the recordings in a data directory, for this user only.
+pub fn create_directory(directory: &Path) -> Result<(), SessionError> {
+    let sessions = directory.join("sessions");
+    DirBuilder::new().recursive(true).mode(0o700).create(sessions)?;
+    Ok(())
 }
 
 /// Reads the events of a recording, oldest first, from its newest 64 MiB.
@@ -384,9 +388,14 @@ fn open_shared(path: &Path) -> Result<File, SessionError> {
     Err(SessionError::Io("it is shortened again and again".to_owned()))
 }
 
-fn path(directory: &Path, session: &str) -> Result<PathBuf, SessionError> {
+/// Returns true if a text is the name of a recording: 32 hex digits.
+fn is_session(name: &str) -> bool {
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    if session.len() != 32 || !session.bytes().all(is_hex) {
+    name.len() == 32 && name.bytes().all(is_hex)
+}
+
+fn path(directory: &Path, session: &str) -> Result<PathBuf, SessionError> {
+    if !is_session(session) {
         return Err(SessionError::Name(session.chars().take(40).collect()));
     }
     Ok(directory.join("sessions").join(format!("{session}.jsonl")))

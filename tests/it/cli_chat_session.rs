@@ -235,6 +235,44 @@ fn a_recorded_session_goes_on_later() {
     assert_eq!(model.asked()[3].messages.len(), 1);
 }
 
+/// A session without a request leaves no recording, so that the newest one is always a conversation.
+#[test]
+fn a_session_without_a_request_leaves_no_recording() {
+    let model = BlockingModel::start(queue([says("It says one."), says("Again."), says("Empty.")]));
+    let shell = shell();
+    let kept = shell.home().join("kept").display().to_string();
+    let url = url(&model);
+    let chat = ["chat", "--set", &url, "--record", &kept];
+    let resumed = |input: &str| shell.run_with_input(&[&chat[..], &["--resume"]].concat(), input);
+    assert_eq!(shell.run_with_input(&chat, "/clear\n/usage\n").code, Some(0));
+    let review = ["ask", "--set", &url, "--record", &kept, "--review", "nope"];
+    assert_eq!(shell.run(&review).code, Some(2));
+    assert_eq!(recordings(&shell), Vec::<PathBuf>::new());
+    assert_eq!(shell.run_with_input(&chat, "read a\n").code, Some(0));
+    assert_eq!(shell.run_with_input(&chat, "").code, Some(0));
+    let sessions = shell.home().join("kept/sessions");
+    std::fs::write(sessions.join(format!("{}.jsonl", "0".repeat(32))), "").unwrap();
+    std::fs::write(sessions.join("x.jsonl"), "{}\n").unwrap();
+    let again = resumed("and again\n/clear\n");
+    assert_eq!(
+        (again.code, again.out.as_str()),
+        (Some(0), "Again.\ncleared; the files stay\n"),
+        "{again:?}"
+    );
+    // A session that was cleared goes on without its conversation.
+    let cleared = resumed("what is left?\n");
+    assert_eq!(
+        (cleared.code, cleared.out.as_str()),
+        (Some(0), "Empty.\n"),
+        "{cleared:?}"
+    );
+    assert!(
+        cleared.err.contains(" goes on; its conversation was cleared."),
+        "{cleared:?}"
+    );
+    assert_eq!(model.asked()[2].messages.len(), 1);
+}
+
 /// A recording that is damaged or cut is refused with its line, and stays as it is.
 #[test]
 fn a_damaged_recording_is_refused_and_not_changed() {
@@ -262,7 +300,7 @@ fn a_damaged_recording_is_refused_and_not_changed() {
             [lines[0], lines[2], lines[3]].concat(),
             "line 2 of the recording does not fit",
         ),
-        (String::new(), "the recording has no request"),
+        (String::new(), "has no recorded session"),
     ] {
         std::fs::write(&file, &text).unwrap();
         let ended = shell.run_with_input(&[&chat[..], &["--resume"]].concat(), "hi\n");
@@ -270,6 +308,10 @@ fn a_damaged_recording_is_refused_and_not_changed() {
         assert!(ended.err.contains(why), "{why}: {ended:?}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
     }
+    let id = file.file_stem().unwrap().to_string_lossy().into_owned();
+    let empty = shell.run_with_input(&[&chat[..], &["--resume", &id]].concat(), "hi\n");
+    assert_eq!(empty.code, Some(1), "{empty:?}");
+    assert!(empty.err.contains("the recording has no request"), "{empty:?}");
     let unrecorded = shell.run_with_input(&["chat", "--set", &url, "--resume"], "hi\n");
     assert_eq!(unrecorded.code, Some(2), "{unrecorded:?}");
     assert!(unrecorded.err.contains("--record"), "{unrecorded:?}");

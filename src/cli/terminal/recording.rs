@@ -6,14 +6,23 @@ use crate::cli::CliError;
 use crate::cli::serve::host;
 use crate::engine::agent::{CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord};
 use crate::interfaces::tool::MemoryOutputs;
-use crate::state::recording::{self, RecordedEvent, Recorder, SessionRecord};
+use crate::state::recording::{self, RecordedEvent, Recorder, Redact, SessionRecord};
 use async_trait::async_trait;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A recording, if requested.
 pub(super) struct TerminalRecording {
     recorder: Option<Recorder>,
+    // A recording that is created with the first request, so that a session without one leaves no file.
+    planned: Option<PlannedRecording>,
+}
+
+/// The place of a recording that does not exist yet.
+struct PlannedRecording {
+    directory: PathBuf,
+    name: String,
+    redact: Redact,
 }
 
 /// The beginning of a session.
@@ -26,39 +35,57 @@ pub(in crate::cli) enum SessionStart {
 }
 
 impl TerminalRecording {
-    /// Opens a recording below `directory`, with its conversation. Without a directory nothing is recorded. A recording
-    /// that cannot be continued is left as it is.
+    /// Opens a recording below `directory`, with its conversation. Without a directory nothing is recorded. A new
+    /// recording is created with its first request. A recording that cannot be continued is left as it is.
     pub(super) fn open(
         directory: Option<&Path>,
         start: &SessionStart,
         redactor: &Arc<Redactor>,
     ) -> Result<(Self, History, Option<String>), CliError> {
+        let mut opened = Self {
+            recorder: None,
+            planned: None,
+        };
         let Some(directory) = directory else {
-            return Ok((Self { recorder: None }, History::default(), None));
+            return Ok((opened, History::default(), None));
         };
         let host = host();
-        let (name, history, resumed) = match start {
-            SessionStart::New => (hex::encode(&(host.random)()[..16]), History::default(), None),
+        let redactor = Arc::clone(redactor);
+        let redact: Redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
+        match start {
+            SessionStart::New => {
+                // A directory that cannot be written is reported before the person types a request.
+                recording::create_directory(directory).map_err(CliError::failed)?;
+                opened.planned = Some(PlannedRecording {
+                    directory: directory.to_owned(),
+                    name: hex::encode(&(host.random)()[..16]),
+                    redact,
+                });
+                Ok((opened, History::default(), None))
+            }
             SessionStart::Resume(name) => {
                 let (name, history) = restored(directory, name.as_deref())?;
+                let recorder = Recorder::open(directory, &name, redact, (host.now)());
+                opened.recorder = Some(recorder.map_err(CliError::failed)?);
                 let report = report(&name, &history);
-                (name, history, Some(report))
+                Ok((opened, history, Some(report)))
             }
-        };
-        let redactor = Arc::clone(redactor);
-        let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
-        let recorder = Recorder::open(directory, &name, redact, (host.now)()).map_err(CliError::failed)?;
-        let recorder = Some(recorder);
-        Ok((Self { recorder }, history, resumed))
+        }
     }
 
-    /// Records that the conversation was cleared.
+    /// Records that the conversation was cleared. Before the first request there is nothing to clear.
     pub(super) fn record_clear(&self) -> anyhow::Result<()> {
         self.append(vec![RecordedEvent::Cleared {}])
     }
 
-    /// Records the request of a new turn.
-    pub(super) fn record_request(&self, request: &str) -> anyhow::Result<()> {
+    /// Records the request of a new turn. The first request creates the recording.
+    pub(super) fn record_request(&mut self, request: &str) -> anyhow::Result<()> {
+        if let Some(planned) = &self.planned {
+            let redact = Arc::clone(&planned.redact);
+            let at = (host().now)();
+            self.recorder = Some(Recorder::open(&planned.directory, &planned.name, redact, at)?);
+            self.planned = None;
+        }
         self.append(vec![RecordedEvent::Began {
             user: request.to_owned(),
         }])
@@ -134,9 +161,11 @@ fn restored(directory: &Path, name: Option<&str>) -> Result<(String, History), C
 /// Returns a line about a session that goes on.
 fn report(name: &str, history: &History) -> String {
     let turns = pluralize(history.turns().len(), "turn", "turns");
-    let last = history.turns().last().map_or("", |turn| turn.user());
-    format!(
-        "Session {name} goes on after {turns}; the last request was: {}",
-        short_line(last, 60)
-    )
+    match history.turns().last() {
+        Some(last) => format!(
+            "Session {name} goes on after {turns}; the last request was: {}",
+            short_line(last.user(), 60)
+        ),
+        None => format!("Session {name} goes on; its conversation was cleared."),
+    }
 }

@@ -1,7 +1,7 @@
 //! A conversation restored from its recording. A recording that is damaged or cut is refused as a whole: a history with
 //! a missing part would let the model believe something that did not happen.
 
-use super::{RecordedEvent, SessionError, SessionRecord};
+use super::{RecordedEvent, SessionError, SessionRecord, is_session};
 use crate::base::model::{
     Assistant, ContentBlock, History, HistoryError, Step, StopReason, ToolCall, ToolResult, Usage,
 };
@@ -28,7 +28,8 @@ pub enum ResumeError {
     Empty,
 }
 
-/// Returns the name of the recording in a data directory that was written last; `None` if there is none.
+/// Returns the name of the recording in a data directory that was written last; `None` if there is none. Files with
+/// other names and empty files are no recordings.
 pub fn newest(directory: &Path) -> Result<Option<String>, SessionError> {
     let entries = match std::fs::read_dir(directory.join("sessions")) {
         Ok(entries) => entries,
@@ -39,10 +40,14 @@ pub fn newest(directory: &Path) -> Result<Option<String>, SessionError> {
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some(name) = name.strip_suffix(".jsonl") else {
+        let Some(name) = name.strip_suffix(".jsonl").filter(|name| is_session(name)) else {
             continue;
         };
-        let found = (entry.metadata()?.modified()?, name.to_owned());
+        let about = entry.metadata()?;
+        if !about.is_file() || about.len() == 0 {
+            continue;
+        }
+        let found = (about.modified()?, name.to_owned());
         if newest.as_ref().is_none_or(|known| known < &found) {
             newest = Some(found);
         }
@@ -50,7 +55,7 @@ pub fn newest(directory: &Path) -> Result<Option<String>, SessionError> {
     Ok(newest.map(|(_, name)| name))
 }
 
-/// Returns the conversation of a recording.
+/// Returns the conversation of a recording. After the conversation was cleared, it has no turns.
 pub fn history_of(records: &[SessionRecord]) -> Result<History, ResumeError> {
     let mut restored = RestoredHistory::default();
     for (line, record) in (1..).zip(records) {
@@ -58,7 +63,8 @@ pub fn history_of(records: &[SessionRecord]) -> Result<History, ResumeError> {
     }
     restored.finish_step()?;
     restored.history.close(UNFINISHED);
-    match restored.history.turns().is_empty() {
+    let was_cleared = |record: &SessionRecord| matches!(record.event, RecordedEvent::Cleared {});
+    match restored.history.turns().is_empty() && !records.iter().any(was_cleared) {
         true => Err(ResumeError::Empty),
         false => Ok(restored.history),
     }
@@ -201,6 +207,8 @@ mod tests {
         assert_eq!(last.assistant().text(), super::UNFINISHED);
         let cleared = [BEGAN, ANSWER, CLEARED, BEGAN, ANSWER];
         assert_eq!(history_of(&records(&cleared)).unwrap().turns().len(), 1);
+        let emptied = [BEGAN, ANSWER, CLEARED];
+        assert_eq!(history_of(&records(&emptied)).unwrap().turns().len(), 0);
     }
 
     #[test]
