@@ -113,6 +113,29 @@ fn a_review_is_of_a_range_or_of_a_patch_file() {
     assert_eq!(model.asked().len(), 2);
 }
 
+/// Three dots mean the changes since the two sides parted, as in git.
+#[test]
+fn a_range_with_three_dots_begins_where_the_two_sides_parted() {
+    let shell = shell();
+    let branch = |name: &str| shell.work().join(".git/refs/heads").join(name);
+    let parted = std::fs::read_to_string(branch("main")).unwrap();
+    commit_again(&shell.work(), &[(MAIN, "{ replicas: 3 }\n")]);
+    std::fs::rename(branch("main"), branch("feature")).unwrap();
+    std::fs::write(branch("main"), parted).unwrap();
+    commit_again(&shell.work(), &[("README.md", "# moved on\n")]);
+    let model = BlockingModel::start(queue([concludes("pass", "Fine."), concludes("pass", "Fine.")]));
+    for range in ["main..feature", "main...feature"] {
+        let ended = ask(&shell, &model, &["--review", range]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let asked = model.asked();
+    let reviewed = asked.iter().map(|asked| {
+        let text = asked.last_user_text();
+        (text.contains("+{ replicas: 3 }"), text.contains("-# moved on"))
+    });
+    assert_eq!(reviewed.collect::<Vec<_>>(), [(true, true), (true, false)]);
+}
+
 /// CI-2, CI-3, CI-7
 #[test]
 fn a_verdict_that_was_inferred_says_so() {

@@ -11,9 +11,18 @@ use std::sync::Arc;
 /// Bytes of a patch file that a review reads.
 const PATCH_BYTES_MAX: u64 = 1 << 20;
 
+/// The commit that a range begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RangeStart {
+    /// `main..HEAD`: the named commit.
+    Named,
+    /// `main...HEAD`: the newest commit that both sides have.
+    MergeBase,
+}
+
 impl Terminal {
-    /// Returns the block of data with the change to review. `what` is a range such as `main..HEAD`, the path of a patch
-    /// file, or empty for what is not committed.
+    /// Returns the block of data with the change to review. `what` is a range such as `main..HEAD`, or `main...HEAD`
+    /// for the changes since the two parted, the path of a patch file, or empty for what is not committed.
     pub(in crate::cli) fn change_block(&self, what: &str) -> Result<String, CliError> {
         let head = self.workspace.base.as_deref();
         if what.is_empty() {
@@ -24,12 +33,15 @@ impl Terminal {
         }
         match what.split_once("..") {
             // A path such as `../change.patch` is no range.
-            Some((from, to)) if !is_file(what) => self.range_block(from, to.trim_start_matches('.')),
+            Some((from, to)) if !is_file(what) => match to.strip_prefix('.') {
+                Some(to) => self.range_block(from, to, RangeStart::MergeBase),
+                None => self.range_block(from, to, RangeStart::Named),
+            },
             Some(_) | None => patch_file(what).map(|text| self.block(what, &text)),
         }
     }
 
-    fn range_block(&self, from: &str, to: &str) -> Result<String, CliError> {
+    fn range_block(&self, from: &str, to: &str, start: RangeStart) -> Result<String, CliError> {
         let repository = &self.workspace.repository;
         let head = self.workspace.base.as_deref();
         let head = head.ok_or_else(|| CliError::failed("the repository has no commits yet"))?;
@@ -38,6 +50,10 @@ impl Terminal {
             repository.resolve(revision, head).map_err(CliError::usage)
         };
         let (from, to) = (resolve(from)?, resolve(to)?);
+        let from = match start {
+            RangeStart::Named => from,
+            RangeStart::MergeBase => repository.merge_base(&from, &to).map_err(CliError::usage)?,
+        };
         let base = repository.base(&to, &|_| ()).map_err(CliError::failed)?;
         let tree: Arc<dyn Tree> = Arc::new(Overlay::new(base, WorkspaceEdits::new()));
         let changes = repository.changes_to(Some(&from), tree.as_ref());

@@ -303,6 +303,13 @@ impl Repository {
         revision::resolve(&repository, revision, head, &|| false).map(|id| id.to_string())
     }
 
+    /// Returns the newest common ancestor of two commits.
+    pub fn merge_base(&self, one: &str, other: &str) -> Result<String, RepositoryError> {
+        let repository = self.objects.thread_local();
+        let (one, other) = (self.commit_id(one)?, self.commit_id(other)?);
+        revision::merge_base(&repository, one, other).map(|base| base.to_string())
+    }
+
     /// Returns the file at `path` in a commit. Symlinks are not followed.
     pub fn file_at(&self, commit: &str, path: &RepoPath) -> Result<Option<FileVersion>, RepositoryError> {
         let repository = self.objects.thread_local();

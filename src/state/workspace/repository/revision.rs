@@ -1,7 +1,7 @@
 //! Revisions as people write them. Only commits that a branch or a tag reaches are found. Other objects in the
 //! database may belong to another person.
 
-use super::RepositoryError;
+use super::{RepositoryError, unreadable};
 use crate::base::model::is_hex;
 use gix::{ObjectId, Repository};
 use std::collections::HashSet;
@@ -50,6 +50,22 @@ pub(super) fn resolve(
         .ok_or_else(unknown)?;
     }
     Ok(commit)
+}
+
+/// Returns the newest common ancestor of two commits.
+pub(super) fn merge_base(
+    repository: &Repository,
+    one: ObjectId,
+    other: ObjectId,
+) -> Result<ObjectId, RepositoryError> {
+    let base = repository
+        .merge_base(one, other)
+        .map_err(|err| unreadable(&err))?;
+    base.map(gix::Id::detach).ok_or_else(|| {
+        RepositoryError::Refused(
+            "the two commits have no common ancestor; write two dots instead of three".to_owned(),
+        )
+    })
 }
 
 fn start(
