@@ -2,12 +2,14 @@
 
 use super::output::Output;
 use super::{CliError, Global, comparer, evaluator, sandbox_layers};
-use crate::base::config::{ChannelSettings, Config, DataSettings};
+use crate::base::config::{ChannelSettings, Config, DataSettings, ProgramSettings};
 use crate::base::model::{RepoPath, pluralize};
 use crate::base::redact::Redactor;
+use crate::engine::agent::context::check_room;
 use crate::interfaces::tool::{self, ToolServices, Toolbox};
 use crate::rendering::bundler::OfflineFetcher;
 use crate::rendering::helm::Helm;
+use crate::rendering::jsonnet::external_program::{ExternalPrograms, ProgramChoice};
 use crate::rendering::sandbox::{self, ProgramPath, SandboxError};
 use crate::server::app;
 use crate::state::store::{self, GroupAccess, OpenError};
@@ -61,14 +63,36 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
         evaluator,
         helm: Helm::configured(ProgramPath::current(), &config.sandbox.programs).map(Arc::new),
     };
-    let tools = Toolbox::new(tool::all(&services))
-        .map(|tools| format!("{} tools, all schemas are valid", tools.specs().len()));
-    findings.push(finding("tools", tools));
+    findings.push(finding("tools", check_tools(&config, &services)));
     findings.push(finding("sandbox", check_sandbox(&config.sandbox.layers_missing)));
-    if let Some(helm) = &services.helm {
-        findings.push(finding("helm", helm.version()));
-    }
+    findings.extend(check_programs(&config.sandbox.programs));
     report(findings, output)
+}
+
+/// Checks the schemas of the tools, and that every model that may answer has room for them.
+fn check_tools(config: &Config, services: &ToolServices) -> Result<String, String> {
+    let tools = Toolbox::new(tool::all(services)).map_err(|error| error.to_string())?;
+    check_room(config, tools.specs()).map_err(|error| error.to_string())?;
+    Ok(format!("{} tools, all schemas are valid", tools.specs().len()))
+}
+
+/// Runs each configured external program in the sandbox and reports its version.
+fn check_programs(settings: &ProgramSettings) -> Vec<Finding> {
+    let programs = ExternalPrograms::new(ProgramPath::current(), settings);
+    let configured = [
+        (ProgramChoice::Helm, "helm", &settings.helm),
+        (ProgramChoice::Kustomize, "kustomize", &settings.kustomize),
+    ];
+    let configured = configured
+        .into_iter()
+        .filter_map(|(program, name, path)| Some((program, name, path.as_ref()?)));
+    let findings = configured.map(|(program, name, path)| {
+        let version = programs.version(program);
+        let version =
+            version.map_err(|why| format!("`{name}.program`, which is `{}`: {why}", path.display()));
+        finding(name, version)
+    });
+    findings.collect()
 }
 
 /// Returns a hint if the secret of a channel's requests does not have the form of its platform's secrets.

@@ -103,6 +103,7 @@ fn server_error(ended: &ServerFailure) -> CliError {
 fn start_error(error: StartError) -> CliError {
     match &error {
         StartError::Database(unusable) if is_unusable(unusable) => CliError::config(error),
+        StartError::Room(_) => CliError::config(error),
         StartError::Database(_)
         | StartError::Listen { .. }
         | StartError::Setup(_)

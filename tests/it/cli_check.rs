@@ -138,6 +138,47 @@ fn what_is_wrong_is_a_finding_with_code_78() {
     assert!(ended.out.contains("is not a git repository"), "{}", ended.out);
 }
 
+/// Checks that `check` finds what ends the start of the server, with the exit code of a wrong configuration.
+#[test]
+fn a_model_without_room_for_the_tools_is_refused_by_check_and_serve() {
+    let shell = shell("prompts/release.md", "main");
+    for command in ["check", "serve"] {
+        let ended = shell.run(&[
+            command,
+            "--set",
+            "models.anthropic/claude-haiku-4-5.context_tokens=1000",
+            "--set",
+            "model.fallbacks=[\"anthropic/claude-haiku-4-5\"]",
+        ]);
+        assert_eq!(ended.code, Some(78), "{ended:?}");
+        let reported = format!("{}{}", ended.out, ended.err);
+        assert!(
+            reported.contains("the context window of `anthropic/claude-haiku-4-5` has 1000"),
+            "{reported}"
+        );
+    }
+}
+
+#[test]
+fn an_external_program_that_does_not_run_is_named_with_its_key() {
+    let shell = shell("prompts/release.md", "main");
+    for program in ["helm", "kustomize"] {
+        let setting = format!("{program}.program=/nope/{program}");
+        let ended = shell.run(&["check", "--set", &setting, "--json"]);
+        assert_eq!(ended.code, Some(78), "{ended:?}");
+        let value = ended.json();
+        let finding = value["findings"].as_array().unwrap().last().unwrap();
+        assert_eq!(
+            (&finding["what"], &finding["ok"]),
+            (&json!(program), &json!(false))
+        );
+        let detail = finding["detail"].as_str().unwrap();
+        let named = format!("`{program}.program`, which is `/nope/{program}`: ");
+        assert!(detail.starts_with(&named), "{detail}");
+        assert!(detail.contains("No such file"), "{detail}");
+    }
+}
+
 #[test]
 fn a_variable_of_another_program_is_ignored_and_a_misspelt_key_is_not() {
     let neighbours = shell("prompts/release.md", "main")

@@ -104,14 +104,6 @@ impl Helm {
         self
     }
 
-    /// Returns the version of helm. This also checks that helm runs with every layer of the sandbox.
-    pub fn version(&self) -> Result<String, HelmError> {
-        let arguments = ["version", "--short"].map(str::to_owned).to_vec();
-        let (ran, scratch) = self.run(arguments, &Copies::new(), CopyAccess::ReadOnly, &|| false)?;
-        check_success(&ran, &scratch)?;
-        Ok(text(&ran))
-    }
-
     /// Returns the lint results of helm for a chart.
     pub fn lint(
         &self,

@@ -13,7 +13,7 @@ use crate::base::http_client;
 use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::engine::admin::{self, Admin};
-use crate::engine::agent::context::check_room;
+use crate::engine::agent::context::{NoRoomForConversation, check_room};
 use crate::engine::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention};
 use crate::interfaces::provider;
 use crate::interfaces::tool::{self, ToolServices, Toolbox};
@@ -76,6 +76,9 @@ pub enum StartError {
         /// The system's reason.
         why: std::io::Error,
     },
+    /// The instructions and tools leave no room for a conversation with a configured model.
+    #[error(transparent)]
+    Room(#[from] NoRoomForConversation),
     /// Another setting of the configuration does not work.
     #[error("{0}")]
     Setup(String),
@@ -352,7 +355,7 @@ fn toolbox(
         helm: helm.map(Arc::new),
     };
     let toolbox = Toolbox::new(tool::all(&services)).map_err(setup)?;
-    check_room(config, toolbox.specs()).map_err(setup)?;
+    check_room(config, toolbox.specs())?;
     Ok(toolbox)
 }
 

@@ -65,12 +65,24 @@ pub struct ProgramRun<'a> {
     pub time_max: Duration,
 }
 
+/// A program that an operator may configure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramChoice {
+    /// `[helm] program`
+    Helm,
+    /// `[kustomize] program`
+    Kustomize,
+}
+
 /// The reason why a program has no output.
 #[derive(Debug, thiserror::Error)]
 pub enum ExternalProgramError {
     /// The operator has not configured the program.
     #[error("{0} is not enabled here; an operator names the program with `[{0}] program`")]
     Off(&'static str),
+    /// The program ran and reported an error.
+    #[error("{0}")]
+    Failed(String),
     /// The run failed or was ended.
     #[error(transparent)]
     Command(#[from] CommandError),
@@ -118,6 +130,29 @@ impl ExternalPrograms {
             .as_ref()
             .ok_or(ExternalProgramError::Off("helm"))?;
         self.run(program, order, Budget::current().tenant(), stopped)
+    }
+
+    /// Returns the version of a program. This also checks that it runs with every layer of the sandbox. Blocks.
+    pub fn version(&self, program: ProgramChoice) -> Result<String, ExternalProgramError> {
+        let (name, path, arguments) = match program {
+            ProgramChoice::Helm => ("helm", &self.settings.helm, &["version", "--short"][..]),
+            ProgramChoice::Kustomize => ("kustomize", &self.settings.kustomize, &["version"][..]),
+        };
+        let path = path.as_ref().ok_or(ExternalProgramError::Off(name))?;
+        let order = ProgramRun {
+            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+            input: &[],
+            copies: &Copies::new(),
+            access: CopyAccess::ReadOnly,
+            time_max: self.settings.time_max,
+        };
+        let (output, scratch) = self.run(path, order, Budget::current().tenant(), &|| false)?;
+        match output.succeeded {
+            true => Ok(plain_output(&String::from_utf8_lossy(&output.output))
+                .trim()
+                .to_owned()),
+            false => Err(ExternalProgramError::Failed(error_output(&output, &scratch))),
+        }
     }
 
     /// Answers a call that an evaluation requests.
