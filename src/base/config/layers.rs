@@ -90,6 +90,12 @@ impl Layers {
                 }
                 VariableMeaning::Unrelated | VariableMeaning::Unknown => continue,
             };
+            if path.first().is_some_and(|section| section == "models") {
+                // The names of models have characters that no variable has.
+                let why = "[models] cannot be set by variables; write it into the configuration file";
+                problems.add(&place, "", why);
+                continue;
+            }
             match find_text(&path) {
                 Some((key, path, KeyPart::Whole)) => {
                     let value = value::from_text(key.kind, text);

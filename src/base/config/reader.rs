@@ -104,11 +104,13 @@ impl<'a> SettingsReader<'a> {
         self.problems.add(&place, path, message);
     }
 
-    /// Records a problem of a key that is not set but is required because of the key `cause`.
+    /// Records a problem of a key that is not set but is required because of the key `cause`. It is recorded at the
+    /// section of the key, or at the cause if there is no such section.
     pub(super) fn problem_because_of(&mut self, cause: &str, path: &str, message: impl Into<String>) {
-        let place = match self.location(path) {
-            SettingLocation::Nowhere => self.location(cause),
-            place => place,
+        let section = path.rsplit_once('.').map_or(path, |(section, _)| section);
+        let place = match self.layers.sections.get(section) {
+            Some(place) => place.clone(),
+            None => self.location(cause),
         };
         self.problems.add(&place, path, message);
     }

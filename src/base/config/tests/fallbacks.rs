@@ -43,7 +43,7 @@ fn a_fallback_that_cannot_be_used_is_a_problem_and_its_key_is_named() {
     for (fallbacks, expected) in [
         (
             r#"["openai/gpt-4o"]"#,
-            "drydock.toml:4: providers.openai.api_key: the API key is missing; set OPENAI_API_KEY or this key",
+            "drydock.toml:3: providers.openai.api_key: the API key is missing; set OPENAI_API_KEY or this key",
         ),
         (
             r#"["anthropic/claude-sonnet-4-5"]"#,

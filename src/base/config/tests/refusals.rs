@@ -157,6 +157,30 @@ fn a_missing_key_is_reported_at_the_line_that_chose_the_model() {
         found,
         ["drydock.toml:2: providers.openai.api_key: the API key is missing; set OPENAI_API_KEY or this key"]
     );
+    let why =
+        "providers.google.api_key: the API key is missing; set GEMINI_API_KEY or GOOGLE_API_KEY or this key";
+    let other = "[providers.openrouter]\napi_key = { env = \"ANTHROPIC_API_KEY\" }\n";
+    let google = "google/gemini-2.5-pro";
+    let chosen = |text: String| problems(with(&text, &[("ANTHROPIC_API_KEY", "sk-ant-test-0123456789")]));
+    // A section of another provider is not the reason.
+    let by_default = chosen(format!("[model]\ndefault = \"{google}\"\n\n{other}"));
+    assert_eq!(by_default, [format!("drydock.toml:2: {why}")]);
+    let fallback =
+        format!("[model]\ndefault = \"anthropic/claude-haiku-4-5\"\nfallbacks = [\"{google}\"]\n\n{other}");
+    assert_eq!(chosen(fallback), [format!("drydock.toml:3: {why}")]);
+    let own_section = chosen(format!(
+        "[model]\ndefault = \"{google}\"\n[providers.google]\nattempts_max = 2\n{other}"
+    ));
+    assert_eq!(own_section, [format!("drydock.toml:3: {why}")]);
+    let key = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
+    let by_variable = problems(with(other, &[key, ("DRYDOCK_MODEL__DEFAULT", google)]));
+    assert_eq!(by_variable, [format!("DRYDOCK_MODEL__DEFAULT: {why}")]);
+    let mut by_flag = with(other, &[key]);
+    by_flag
+        .flags
+        .push(("model.default".to_owned(), google.to_owned()));
+    let found = problems(by_flag).join("\n");
+    assert!(found.ends_with(why) && !found.contains("drydock.toml"), "{found}");
 }
 
 #[test]
