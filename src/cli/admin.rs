@@ -132,6 +132,8 @@ pub(super) async fn invite(
     output: &Output,
 ) -> Result<(), CliError> {
     let grant = arguments.scope.grant(arguments.role);
+    let mut client = AdminClient::new(global)?;
+    client.warn_of_unknown_repositories(&grant.repositories, output);
     let request = AdminRequest::Invite {
         name: arguments.name,
         role: grant.role,
@@ -139,7 +141,7 @@ pub(super) async fn invite(
         environments: grant.environments,
         hours: arguments.hours,
     };
-    let answer = send_request(global, request).await?;
+    let answer = client.send(request).await?;
     if output.json() {
         return print_json(output, &answer);
     }
@@ -155,6 +157,10 @@ pub(super) async fn invite(
 }
 
 pub(super) async fn user(command: UserCommand, global: &Global, output: &Output) -> Result<(), CliError> {
+    let mut client = AdminClient::new(global)?;
+    if let UserCommand::Add { scope, .. } | UserCommand::Grant { scope, .. } = &command {
+        client.warn_of_unknown_repositories(&scope.repositories, output);
+    }
     let request = match command {
         UserCommand::List => AdminRequest::Users,
         UserCommand::Show { which } => AdminRequest::User { which },
@@ -180,7 +186,7 @@ pub(super) async fn user(command: UserCommand, global: &Global, output: &Output)
             grant: reach.grant(role),
         },
     };
-    let answer = send_request(global, request).await?;
+    let answer = client.send(request).await?;
     if output.json() {
         return print_json(output, &answer);
     }
@@ -264,6 +270,17 @@ impl AdminClient {
         })
     }
 
+    /// Warns if a glob matches none of the configured repositories. Without any, nothing is known about them.
+    fn warn_of_unknown_repositories(&self, glob: &str, output: &Output) {
+        let known = &self.settings.repositories;
+        if !known.is_empty() && !known.iter().any(|name| access::matches_glob(glob, name)) {
+            let listed = known.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            output.message(&format!(
+                "`{glob}` matches none of the configured repositories, which are {listed}."
+            ));
+        }
+    }
+
     pub(super) async fn send(&mut self, request: AdminRequest) -> Result<AdminReply, CliError> {
         let data = &self.settings.data.directory;
         let answered = match &self.database {
@@ -287,7 +304,9 @@ impl AdminClient {
     async fn open(&self, request: &AdminRequest) -> Result<Admin, CliError> {
         let data = &self.settings.data.directory;
         // Only an invite can come before the first start; any other request without a data directory is a mistake.
-        if !matches!(request, AdminRequest::Invite { .. }) && !data.is_dir() {
+        // Without a configuration, the invite would be for a server that does not exist.
+        let may_create = matches!(request, AdminRequest::Invite { .. }) && self.settings.is_directory_named;
+        if !may_create && !data.is_dir() {
             let why = format!(
                 "there is no data directory `{}`; name the server's configuration with --config",
                 data.display()

@@ -110,6 +110,7 @@ impl Config {
             limits: limits(&mut reader),
             repositories: reader.names("repositories"),
             channels: reader.names("channels"),
+            is_directory_named: sources.file.is_some() || reader.is_set("data.directory"),
         };
         reader.finish()?;
         Ok(settings)

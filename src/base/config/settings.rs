@@ -95,6 +95,8 @@ pub struct OperatorSettings {
     pub repositories: BTreeSet<String>,
     /// The names of `[channels.<name>]`.
     pub channels: BTreeSet<String>,
+    /// True if a configuration file was read or `data.directory` is set, so that the directory is the server's.
+    pub is_directory_named: bool,
 }
 
 /// `[data]`: the data on disk.

@@ -15,7 +15,7 @@ pub use crate::base::model::Role;
 pub use admission::{Admitter, NewPerson, account_of};
 pub use identity::{Grant, Identity};
 pub use invite::{InviteToken, JoinOutcome, NewInvite, check_name};
-pub use people::{User, check_glob};
+pub use people::{User, check_glob, matches_glob};
 pub use unknown_sender::DenialNotice;
 
 use crate::base::config::{HookSettings, LimitSettings};
@@ -46,6 +46,11 @@ pub enum AccessError {
     /// A glob of the grant does not compile.
     #[error("`{0}` is not a glob; use one such as `*`, `infra-*` or `environments/dev`")]
     Glob(String),
+    /// A glob of the grant is empty.
+    #[error(
+        "an empty glob grants nothing; use one such as `*`, `infra-*` or `environments/dev`, or leave it out"
+    )]
+    EmptyGlob,
     /// The user does not exist.
     #[error("no user `{0}`; `drydock user list` shows all")]
     Unknown(String),

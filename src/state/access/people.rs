@@ -137,12 +137,20 @@ pub(super) fn check(grant: &Grant) -> Result<(), AccessError> {
     globs.try_for_each(|glob| check_glob(glob))
 }
 
-/// Refuses a text that is not a valid glob.
+/// Refuses a text that is not a valid glob. An empty one would grant nothing.
 pub fn check_glob(text: &str) -> Result<(), AccessError> {
+    if text.trim().is_empty() {
+        return Err(AccessError::EmptyGlob);
+    }
     match Glob::new(text) {
         Ok(_) => Ok(()),
         Err(_) => Err(AccessError::Glob(text.to_owned())),
     }
+}
+
+/// Returns true if a glob of a grant matches the name of a repository.
+pub fn matches_glob(glob: &str, repository: &str) -> bool {
+    Glob::new(glob).is_ok_and(|glob| glob.compile_matcher().is_match(repository))
 }
 
 /// Converts a grant to a row.
