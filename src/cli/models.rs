@@ -10,6 +10,7 @@ use crate::interfaces::provider::{self, Completion, Patience, Providers, TurnReq
 use crate::state::access::Access;
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +24,9 @@ It lists every provider with a section or a key. Prices are US dollars for a mil
 marks the default model, and a number its fallbacks in order. [models] in the configuration file
 adds models and replaces their facts. --check asks each provider once, and each model that may
 answer, with a request of a few tokens and a wait of at most 30 s.
+
+Without --config, the configuration file is ~/.config/drydock/drydock.toml; a drydock.toml in the
+working directory is not read.
 
 Exit codes: 0 all providers answered, or none was asked; 1 a provider did not answer; 78 wrong
 configuration.";
@@ -61,17 +65,23 @@ pub(super) async fn run(
             }
         }
     }
-    let failed = checks
-        .iter()
-        .flatten()
-        .filter(|check| check.outcome.is_err())
-        .count();
-    match failed {
-        0 => Ok(()),
-        failed => {
-            let providers = pluralize(failed, "provider", "providers");
-            Err(CliError::failed(format!("{providers} did not answer")))
+    let failed = checks.iter().flatten().filter(|check| check.outcome.is_err());
+    match unanswered(&failed.collect::<Vec<_>>()) {
+        None => Ok(()),
+        Some(why) => Err(CliError::failed(why)),
+    }
+}
+
+/// Returns the number of providers that did not answer, and of their models if these are more; `None` if all answered.
+fn unanswered(failed: &[&ProviderCheck]) -> Option<String> {
+    let providers: BTreeSet<&str> = failed.iter().map(|check| check.provider.as_str()).collect();
+    let counted = pluralize(providers.len(), "provider", "providers");
+    match (providers.len(), failed.len()) {
+        (0, _) => None,
+        (providers, models) if models > providers => {
+            Some(format!("{models} models of {counted} did not answer"))
         }
+        _ => Some(format!("{counted} did not answer")),
     }
 }
 
@@ -197,8 +207,10 @@ fn price_source(price: Option<&ModelPrice>) -> String {
 /// The answer of a provider to a check.
 struct ProviderCheck {
     provider: String,
-    /// The model that was asked, and its answer; else the reason, with what to set.
-    outcome: Result<(String, Completion), String>,
+    /// The model that was asked; none if no model of the provider is known.
+    model: Option<String>,
+    /// The answer; else the reason, with what to set.
+    outcome: Result<Completion, String>,
 }
 
 async fn check_all(config: &Config) -> Result<Vec<ProviderCheck>, CliError> {
@@ -239,11 +251,12 @@ async fn check(providers: &Providers, provider: &str, model: Option<&str>) -> Pr
     };
     ProviderCheck {
         provider: provider.to_owned(),
+        model: model.map(str::to_owned),
         outcome,
     }
 }
 
-async fn ask(providers: &Providers, provider: &str, model: &str) -> Result<(String, Completion), String> {
+async fn ask(providers: &Providers, provider: &str, model: &str) -> Result<Completion, String> {
     let (provider, model) = providers.resolve(&format!("{provider}/{model}"))?;
     let mut history = History::default();
     history
@@ -262,7 +275,7 @@ async fn ask(providers: &Providers, provider: &str, model: &str) -> Result<(Stri
     let mut sink = |_| ();
     let answer = provider.turn(request, &mut sink, &cancel);
     match tokio::time::timeout(Duration::from_secs(CHECK_SECONDS_MAX), answer).await {
-        Ok(Ok(completion)) => Ok((model, completion)),
+        Ok(Ok(completion)) => Ok(completion),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("there was no answer within {CHECK_SECONDS_MAX} s")),
     }
@@ -272,13 +285,14 @@ fn print_checks(checks: &[ProviderCheck], output: &Output) {
     let rows: Vec<Vec<String>> = checks
         .iter()
         .map(|check| {
-            let (result, detail) = match &check.outcome {
-                Ok((model, completion)) => {
+            let (result, detail) = match (&check.outcome, check.model.as_deref()) {
+                (Ok(completion), model) => {
                     let tokens = completion.usage().total();
                     let tokens = format!("{} tokens", group_thousands(tokens));
-                    ("ok", format!("{model} answered, {tokens}"))
+                    ("ok", format!("{} answered, {tokens}", model.unwrap_or_default()))
                 }
-                Err(why) => ("FAILED", why.clone()),
+                (Err(why), Some(model)) => ("FAILED", format!("{model}: {why}")),
+                (Err(why), None) => ("FAILED", why.clone()),
             };
             vec![check.provider.clone(), result.to_owned(), detail]
         })
@@ -305,7 +319,7 @@ fn as_json(config: &Config, listed: &[ListedModel], checks: Option<&[ProviderChe
         let checks = checks.iter().map(|check| {
             json!({
                 "provider": check.provider, "ok": check.outcome.is_ok(),
-                "model": check.outcome.as_ref().ok().map(|(model, _)| model),
+                "model": check.model,
                 "error": check.outcome.as_ref().err(),
             })
         });

@@ -155,7 +155,7 @@ fn each_provider_is_asked_once_and_a_failure_says_what_to_set() {
     for line in [
         "google    ok      gemini-2.5-pro answered, 1,050 tokens",
         "my-house  ok      qwen3.5-coder answered, 1,050 tokens",
-        "openai    FAILED  the model provider refused the request: the key was not accepted (401); check `providers.openai.api_key`",
+        "openai    FAILED  gpt-4o: the model provider refused the request: the key was not accepted (401); check `providers.openai.api_key`",
     ] {
         assert!(checks.contains(line), "{line}: {checks}");
     }
@@ -173,6 +173,47 @@ fn each_provider_is_asked_once_and_a_failure_says_what_to_set() {
         .map(|check| &check["ok"])
         .collect();
     assert_eq!(ok, [&json!(true), &json!(true), &json!(false)]);
+    assert_eq!(checks[2]["model"], "gpt-4o");
+}
+
+#[test]
+fn each_model_that_did_not_answer_is_named_and_counted() {
+    let refused = AnswerFault::Status {
+        status: 401,
+        headers: Vec::new(),
+        body: String::new(),
+    };
+    let script = move |asked: &drydock::simulation::emulator::model::ModelRequest| match asked.model.as_str()
+    {
+        "qwen3.5-coder" => says("ok"),
+        _ => says("no").with_fault(refused.clone()),
+    };
+    let model = BlockingModel::start(script);
+    let shell = shell();
+    configured(&shell, &model);
+    let fallback = "model.fallbacks=[\"google/gemini-2.5-flash\"]";
+    let alone = "google FAILED gemini-2.5-flash: ";
+    let ended = shell.run(&["models", "--check", "--set", fallback]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.err, "3 models of 2 providers did not answer\n");
+    let words = ended.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for row in [
+        alone,
+        "google FAILED gemini-2.5-pro: ",
+        "openai FAILED gpt-4o: ",
+        "my-house ok qwen3.5-coder answered",
+    ] {
+        assert!(words.contains(row), "{row}: {}", ended.out);
+    }
+    let checked = shell
+        .run(&["models", "--check", "--json", "--set", fallback])
+        .json();
+    let models = checked["checks"].as_array().unwrap().iter();
+    let models: Vec<&Value> = models.map(|check| &check["model"]).collect();
+    assert_eq!(
+        models,
+        ["gemini-2.5-pro", "gemini-2.5-flash", "qwen3.5-coder", "gpt-4o"]
+    );
 }
 
 /// TK-10, CI-21
