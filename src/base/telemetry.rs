@@ -25,7 +25,9 @@ pub enum LogFormat {
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The operator's filter is not valid.
-    #[error("DRYDOCK_LOG: {0}; write a level such as `debug`, or `drydock::server::http=debug,info`")]
+    #[error(
+        "the log filter is wrong: {0}; write a level such as `debug`, or `drydock::server::http=debug,info`"
+    )]
     Filter(String),
     /// Logging is already set up in this process.
     #[error("logging was set up twice")]
@@ -48,6 +50,11 @@ where
     tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::AlreadyInitialized)
 }
 
+/// Refuses a filter that [`init`] would refuse.
+pub fn check_filter(filter: Option<&str>) -> Result<(), TelemetryError> {
+    parsed_filter(filter).map(drop)
+}
+
 /// Logs every panic from now on. This replaces the default text on standard error, which is not redacted.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
@@ -67,17 +74,21 @@ where
     W: Fn() -> O + Send + Sync + 'static,
     O: Write + 'static,
 {
-    let filter = filter
-        .map(str::trim)
-        .filter(|filter| !filter.is_empty())
-        .unwrap_or(FILTER_DEFAULT);
-    let filter = EnvFilter::try_new(filter).map_err(|err| TelemetryError::Filter(err.to_string()))?;
+    let filter = parsed_filter(filter)?;
     let layer = tracing_subscriber::fmt::layer().with_writer(RedactedWriters { open, redactor });
     let registry = tracing_subscriber::registry().with(filter);
     Ok(match format {
         LogFormat::Json => Box::new(registry.with(layer.json().flatten_event(true))),
         LogFormat::Pretty => Box::new(registry.with(layer.with_ansi(false))),
     })
+}
+
+fn parsed_filter(filter: Option<&str>) -> Result<EnvFilter, TelemetryError> {
+    let filter = filter
+        .map(str::trim)
+        .filter(|filter| !filter.is_empty())
+        .unwrap_or(FILTER_DEFAULT);
+    EnvFilter::try_new(filter).map_err(|err| TelemetryError::Filter(err.to_string()))
 }
 
 /// A factory that gives each event its own writer.
@@ -217,7 +228,10 @@ mod tests {
         let error = subscriber(LogFormat::Json, Some("drydock=loudly"), redactor, Page::default)
             .err()
             .unwrap();
-        assert!(error.to_string().starts_with("DRYDOCK_LOG: "), "{error}");
+        assert!(
+            error.to_string().starts_with("the log filter is wrong: "),
+            "{error}"
+        );
     }
 
     #[test]

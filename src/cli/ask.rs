@@ -21,6 +21,9 @@ The repository's files are edited in place; nothing is committed. The model is t
 DRYDOCK_MODEL__DEFAULT or the configuration file, or else the default model of the provider whose key is set:
 ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what was edited.
 
+Without --config, the configuration file is ~/.config/drydock/drydock.toml; a drydock.toml in the
+working directory is not read.
+
 --review and --shorthand end with a verdict of the model. A verdict that was only inferred from its
 words is labelled so; with --json the fields are verdict and source. Exit codes: 0 for pass or a
 finished request, 1 for fail or an unfinished one, 2 for wrong arguments, 78 for a wrong
@@ -36,8 +39,8 @@ pub(super) struct AskArguments {
     /// The request: a change to make, or a question to answer
     #[arg(required_unless_present_any = ["review", "shorthand"], value_name = "REQUEST")]
     request: Vec<String>,
-    /// Reviews a change and ends with a verdict: a range such as main..HEAD, a patch file, or without a value what is
-    /// not committed. Files are not changed
+    /// Reviews a change and ends with a verdict: a range such as main..HEAD, or main...HEAD for what changed since the
+    /// two parted, a patch file, or without a value what is not committed. Files are not changed
     #[arg(long, value_name = "RANGE|FILE", num_args = 0..=1, default_missing_value = "", conflicts_with = "shorthand")]
     review: Option<String>,
     /// Runs a standard request that ends with a verdict: debug, review or analyze. Files are not changed

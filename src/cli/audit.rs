@@ -18,10 +18,10 @@ Examples:
   drydock audit list --since 2026-11-24 --limit 500 --json
   drydock audit verify                                  check that no line was changed
 
-Kinds begin with audit, auth, change, ingress, invite, outbox, turn or user; --kind ingress means all of ingress. An
-`ingress` line has the name of the channel or hook, the reason, and the count of that reason since the start:
-`hook.forged` and `wrong secret token` mean that the secrets of the two sides differ. At most ten lines a minute are
-written for one name and reason.";
+Kinds begin with audit, auth, budget, change, ingress, invite, outbox, question, turn or user; --kind ingress means
+all of ingress. An `ingress` line has the name of the channel or hook, the reason, and the count of that reason since
+the start: `hook.forged` and `wrong secret token` mean that the secrets of the two sides differ. At most ten lines a
+minute are written for one name and reason.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
@@ -129,4 +129,25 @@ fn since(text: &str) -> Result<Timestamp, String> {
     let at = day.or_else(|_| ago());
     at.map(|at| at.timestamp())
         .map_err(|_| "write 2h, 3d, 2026-11-24 or 2026-11-24T10:00:00Z".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AUDIT_KINDS, EXAMPLES};
+
+    #[test]
+    fn the_help_lists_the_beginning_of_every_kind() {
+        let (_, listed) = EXAMPLES.split_once("Kinds begin with ").unwrap_or_default();
+        let (listed, _) = listed.split_once(';').unwrap_or_default();
+        let listed: Vec<&str> = listed
+            .split([',', ' '])
+            .filter(|word| !matches!(*word, "" | "or"))
+            .collect();
+        let mut begins: Vec<&str> = AUDIT_KINDS
+            .iter()
+            .filter_map(|kind| kind.split('.').next())
+            .collect();
+        begins.dedup();
+        assert_eq!(listed, begins);
+    }
 }

@@ -31,6 +31,9 @@ Examples:
 At a terminal, Tab completes, Up and Ctrl-R recall, Alt-Enter starts another line, Ctrl-C clears
 the line or stops the turn, and Ctrl-D ends the session.
 
+Without --config, the configuration file is ~/.config/drydock/drydock.toml; a drydock.toml in the
+working directory is not read.
+
 Exit codes: 0 the session ended, 1 a failure or, at a terminal, a signal ended it, 2 wrong
 usage, 78 wrong configuration.";
 

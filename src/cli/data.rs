@@ -33,7 +33,7 @@ pub(super) enum DataCommand {
 #[derive(Debug, Args)]
 pub(super) struct PruneArguments {
     /// Counts what would be removed, and removes nothing. Data that can be removed only after other data is not counted
-    #[arg(long, conflicts_with = "yes", required_unless_present = "yes")]
+    #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
     /// Removes the data for good
     #[arg(long)]
@@ -44,7 +44,10 @@ pub(super) async fn run(command: DataCommand, global: &Global, output: &Output) 
     match command {
         DataCommand::Show => show(global, output).await,
         DataCommand::Prune(arguments) if arguments.yes => prune(Prune::Remove, global, output).await,
-        DataCommand::Prune(_) => prune(Prune::DryRun, global, output).await,
+        DataCommand::Prune(arguments) if arguments.dry_run => prune(Prune::DryRun, global, output).await,
+        DataCommand::Prune(_) => Err(CliError::usage(
+            "give --dry-run to count the data that would go, or --yes to remove it",
+        )),
     }
 }
 

@@ -200,8 +200,8 @@ fn report(prepared: &PreparedOperation, output: Output) {
     if !rows.is_empty() {
         output.table(&["PACKAGE", "", "FROM", "TO"], &rows);
     }
-    let files = pluralize(prepared.changes.len(), "file", "files");
-    output.styled_message(OutputStyle::Dim, &format!("{files} differ from before."));
+    let files = pluralize(prepared.changes.len(), "file differs", "files differ");
+    output.styled_message(OutputStyle::Dim, &format!("{files} from before."));
 }
 
 fn row(package: &PackageChange) -> Vec<String> {

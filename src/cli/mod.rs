@@ -31,13 +31,16 @@ mod terminal;
 
 use crate::base::config::{ConfigSources, SandboxSettings, ignored_variables};
 use crate::base::redact::Redactor;
+use crate::base::telemetry;
 use crate::rendering::compare::Comparer;
 use crate::rendering::helm::{ChartRepositories, Helm};
 use crate::rendering::jsonnet;
 use crate::rendering::sandbox;
 use crate::rendering::tanka::{Evaluate, LazyEvaluator};
+use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::{Output, OutputFormat};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -121,7 +124,13 @@ struct Global {
     /// The log filter for standard error, such as `info` or `drydock=debug`
     #[arg(long, global = true, env = "DRYDOCK_LOG", value_name = "FILTER")]
     log: Option<String>,
+    // The options above that were typed, and not taken from a variable.
+    #[arg(skip)]
+    typed: BTreeSet<&'static str>,
 }
+
+/// The options of [`Global`] that a variable can set, by their names and variables.
+const VARIABLE_OPTIONS: [(&str, &str); 2] = [("config", "DRYDOCK_CONFIG"), ("log", "DRYDOCK_LOG")];
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
@@ -261,11 +270,19 @@ pub fn main() -> ExitCode {
     };
     let result = runtime.block_on(run(arguments, &output));
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
+    let code = match result {
+        Ok(()) => 0,
         Err(failure) => {
             output.message(&failure.message);
-            ExitCode::from(failure.code)
+            failure.code
+        }
+    };
+    match output::data_lost() {
+        None => ExitCode::from(code),
+        Some(why) => {
+            output.message(&format!("standard output could not be written completely: {why}"));
+            // The code of found differences would say that they were printed.
+            ExitCode::from(if matches!(code, 0 | 16) { 1 } else { code })
         }
     }
 }
@@ -280,17 +297,41 @@ fn parsed() -> Result<CommandLine, clap::Error> {
                 .term_width(0)
         });
     }
-    CommandLine::from_arg_matches(&command.try_get_matches()?)
+    for (option, variable) in VARIABLE_OPTIONS {
+        // An empty variable counts as not set; an empty value on the command line is refused.
+        if is_set_to_nothing(variable) {
+            command = command.mut_arg(option, |argument| argument.env(None::<&'static str>));
+        }
+    }
+    let matches = command.try_get_matches()?;
+    let mut arguments = CommandLine::from_arg_matches(&matches)?;
+    let options = VARIABLE_OPTIONS.into_iter().map(|(option, _)| option);
+    arguments.global.typed = options
+        .filter(|option| matches.value_source(option) == Some(ValueSource::CommandLine))
+        .collect();
+    Ok(arguments)
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the shell is where the environment is read"
+)]
+fn is_set_to_nothing(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| value.is_empty())
 }
 
 async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
     let global = &arguments.global;
+    global.check_log_filter()?;
     // The server logs them, and the demo reads no variables.
     if !matches!(arguments.command, CliCommand::Serve | CliCommand::Demo(_)) {
         ignored().iter().for_each(|line| output.message(line));
     }
     match arguments.command {
-        CliCommand::Demo(arguments) => demo::run(arguments, output).await,
+        CliCommand::Demo(arguments) => {
+            global.refuse_configuration()?;
+            demo::run(arguments, output).await
+        }
         CliCommand::Serve => serve::run(global).await,
         CliCommand::Ask(arguments) => ask::run(arguments, global, output).await,
         CliCommand::Chat(arguments) => chat::run(arguments, global, output).await,
@@ -308,6 +349,28 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
 }
 
 impl Global {
+    /// Refuses a wrong log filter for every command, also for those that log nothing.
+    fn check_log_filter(&self) -> Result<(), CliError> {
+        let origin = match self.typed.contains("log") {
+            true => "--log",
+            false => "DRYDOCK_LOG",
+        };
+        telemetry::check_filter(self.log.as_deref())
+            .map_err(|error| CliError::usage(format!("{origin}: {error}")))
+    }
+
+    /// Refuses settings of a command that reads no configuration.
+    fn refuse_configuration(&self) -> Result<(), CliError> {
+        let option = match (self.typed.contains("config"), self.settings.is_empty()) {
+            (true, _) => "--config",
+            (false, false) => "--set",
+            (false, true) => return Ok(()),
+        };
+        Err(CliError::usage(format!(
+            "{option}: the demo has its own configuration and reads no other; leave {option} out"
+        )))
+    }
+
     /// Returns the sources of a server's configuration. Without `--config`, `drydock.toml` is used if it exists in
     /// the working directory.
     fn sources(&self) -> Result<ConfigSources, CliError> {

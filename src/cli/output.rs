@@ -3,7 +3,17 @@
 
 use crate::base::model::{is_invisible, one_line};
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
+
+/// The first reason why data could not be written to standard output.
+static DATA_LOST: OnceLock<String> = OnceLock::new();
+
+/// Returns the reason why data could not be written to standard output; `None` if all data was written, or its reader
+/// went away.
+pub(super) fn data_lost() -> Option<&'static str> {
+    DATA_LOST.get().map(String::as_str)
+}
 
 /// The colours and weights of Drydock. All other escape sequences are made visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +200,8 @@ impl Output {
 
     /// Prints a message for the user to standard error.
     pub(super) fn message(&self, text: &str) {
-        write(std::io::stderr().lock(), self.messages, text);
+        // If standard error cannot be written, there is no place to say so.
+        let _ = write(std::io::stderr().lock(), self.messages, text);
     }
 
     /// Prints a message in a style.
@@ -215,13 +226,23 @@ impl Output {
     pub(super) fn line(&self, text: &str) {
         match self.format {
             OutputFormat::Events => self.value(&serde_json::json!({ "event": "output", "text": text })),
-            OutputFormat::Text | OutputFormat::Json => write(std::io::stdout().lock(), self.data, text),
+            OutputFormat::Text | OutputFormat::Json => self.write_data(text),
+        }
+    }
+
+    fn write_data(&self, text: &str) {
+        match write(std::io::stdout().lock(), self.data, text) {
+            // A closed pipe is the reader's choice (`drydock user list | head -1`), not an error.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                let _first = DATA_LOST.set(error.to_string());
+            }
+            Ok(()) | Err(_) => {}
         }
     }
 
     /// Prints data as one line of JSON.
     pub(super) fn value(&self, value: &serde_json::Value) {
-        write(std::io::stdout().lock(), self.data, &value.to_string());
+        self.write_data(&value.to_string());
     }
 
     /// Prints rows as aligned columns.
@@ -334,14 +355,13 @@ impl Stream {
     }
 }
 
-fn write(mut to: impl Write, stream: Stream, text: &str) {
+fn write(mut to: impl Write, stream: Stream, text: &str) -> std::io::Result<()> {
     let text = match stream.terminal {
         true => visible(text),
         // A file or another program gets the bytes unchanged.
         false => Cow::Borrowed(text),
     };
-    // A closed pipe is the reader's choice (`drydock user list | head -1`), not an error.
-    let _ = writeln!(to, "{text}").and_then(|()| to.flush());
+    writeln!(to, "{text}").and_then(|()| to.flush())
 }
 
 /// Returns the text with terminal controls and invisible characters made visible. Drydock's own styles are kept.

@@ -65,7 +65,7 @@ pub(super) enum EnvironmentCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct ImportersArguments {
-    /// Files or directories; `deleted:` before a deleted one helps `--mode tk`
+    /// Files or directories, with `deleted:` before one that was deleted
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
     /// The way importers are found
@@ -150,6 +150,10 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
     match command {
         EnvironmentCommand::List(arguments) => {
             let selector = Selector::parse(&arguments.selector).map_err(CliError::failed)?;
+            if !is_there(&here, &arguments.directory) {
+                let directory = &arguments.directory;
+                return Err(CliError::failed(format!("no directory `{directory}`")));
+            }
             let place = within.path(&arguments.directory);
             let list = renderer.list(&place, &cancel).await.map_err(CliError::failed)?;
             let columns = match arguments.names {
@@ -172,8 +176,8 @@ pub(super) async fn run(command: TankaCommand, global: &Global, output: &Output)
             tanka_diff::run(arguments, Arc::clone(&directory), &settings, sources, output).await
         }
         EnvironmentCommand::Importers(arguments) => match arguments.mode {
-            Mode::Exact => list_importers(directory.as_ref(), &arguments, &within, output),
-            Mode::Tk => list_as_tk(directory.as_ref(), &arguments, &within, output),
+            Mode::Exact => list_importers(directory.as_ref(), &arguments, &here, &within, output),
+            Mode::Tk => list_as_tk(directory.as_ref(), &arguments, &here, &within, output),
         },
     }
 }
@@ -245,6 +249,20 @@ impl PathMapper {
             components.join("/")
         }
     }
+}
+
+/// Returns true if there is a file, a directory or a symlink at a typed path.
+fn is_there(here: &Path, typed: &str) -> bool {
+    std::fs::symlink_metadata(here.join(typed)).is_ok()
+}
+
+/// The mark of a deleted file among the paths of `importers`.
+const DELETED: &str = "deleted:";
+
+fn missing_file(typed: &str) -> CliError {
+    CliError::failed(format!(
+        "no file `{typed}`; write `{DELETED}{typed}` for one that was deleted"
+    ))
 }
 
 fn target(arguments: EnvironmentShowArguments, within: &PathMapper) -> Result<Target, CliError> {
@@ -363,14 +381,22 @@ fn show_environment(rendered: &RenderedEnvironment, output: &Output) -> Result<(
 fn list_importers(
     tree: &dyn Tree,
     arguments: &ImportersArguments,
+    here: &Path,
     within: &PathMapper,
     output: &Output,
 ) -> Result<(), CliError> {
     let graph = ImportGraph::build(tree, Arc::default()).map_err(CliError::failed)?;
     let mut importers: BTreeMap<RepoPath, Importer> = BTreeMap::new();
-    for path in &arguments.paths {
-        let path = RepoPath::parse(&within.path(path)).map_err(CliError::failed)?;
-        for importer in graph.importers(&path) {
+    for typed in &arguments.paths {
+        let deleted = typed.strip_prefix(DELETED).filter(|_| !is_there(here, typed));
+        let path = within.path(deleted.unwrap_or(typed));
+        let path = RepoPath::parse(&path).map_err(CliError::failed)?;
+        let found = graph.importers(&path);
+        // A file that does not exist may still be imported.
+        if found.is_empty() && deleted.is_none() && !is_there(here, typed) {
+            return Err(missing_file(typed));
+        }
+        for importer in found {
             importers.entry(importer.entrypoint.clone()).or_insert(importer);
         }
     }
@@ -402,10 +428,15 @@ fn importer_json(importer: &Importer) -> serde_json::Value {
 fn list_as_tk(
     tree: &dyn Tree,
     arguments: &ImportersArguments,
+    here: &Path,
     within: &PathMapper,
     output: &Output,
 ) -> Result<(), CliError> {
     let paths: Vec<&str> = arguments.paths.iter().map(String::as_str).collect();
+    let is_missing = |typed: &&&str| !typed.starts_with(DELETED) && !is_there(here, typed);
+    if let Some(typed) = paths.iter().find(is_missing) {
+        return Err(missing_file(typed));
+    }
     let found = importers::tk_importers(tree, &within.0, &within.0, &paths).map_err(CliError::failed)?;
     if output.json() {
         let found: Vec<_> = found

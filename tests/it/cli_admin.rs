@@ -65,7 +65,8 @@ fn questions(shell: &Shell) {
     }
 
     for (code, arguments, why) in [
-        (2, ["data", "prune", "--json"], "--dry-run"),
+        (2, ["data", "prune", "--json"], "give --dry-run"),
+        (2, ["data", "prune", "--json"], "or --yes"),
         (2, ["data", "show", "--yes"], "--yes"),
         (1, ["user", "show", "nobody"], "nobody"),
         (1, ["user", "revoke", "nobody"], "nobody"),

@@ -123,6 +123,16 @@ fn the_help_of_the_demo_lists_the_tools_of_the_terminal() {
 }
 
 #[test]
+fn the_help_names_the_file_of_a_users_own_configuration() {
+    for verb in ["ask", "chat", "models"] {
+        let help = Shell::new().run(&[verb, "--help"]).out;
+        let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        let named = "Without --config, the configuration file is ~/.config/drydock/drydock.toml";
+        assert!(words.contains(named), "{verb}: {help}");
+    }
+}
+
+#[test]
 fn the_version_is_that_of_the_package() {
     let ended = Shell::new().run(&["--version"]);
     assert_eq!(ended.code, Some(0));

@@ -433,6 +433,20 @@ fn importers_are_listed_with_the_reason() {
             "chain": ["environments/all/main.jsonnet", "environments/all/k.libsonnet"],
         }])
     );
+    for (arguments, why) in [
+        (&["list", "nope"][..], "no directory `nope`\n"),
+        (
+            &["importers", "nope"],
+            "no file `nope`; write `deleted:nope` for one that was deleted\n",
+        ),
+        (&["importers", "nope", "--mode", "tk"], "no file `nope`; "),
+    ] {
+        let ended = shell.run(&[&["tanka", "env"], arguments].concat());
+        assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+        assert!(ended.err.starts_with(why), "{ended:?}");
+    }
+    assert_eq!(importers(&["deleted:nope"]).out, "");
+    importers(&["deleted:nope", "--mode", "tk"]);
     let outside = shell.run(&["tanka", "env", "importers", "../x"]);
     assert_eq!((outside.code, outside.out.as_str()), (Some(1), ""));
     assert!(outside.err.contains("outside the repository"), "{outside:?}");

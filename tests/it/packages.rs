@@ -523,6 +523,8 @@ fn the_program_begins_installs_plans_updates_and_lists() {
         (again.code, again.err.as_str()),
         (Some(1), "jsonnetfile.json already exists\n")
     );
+    let elsewhere = Shell::with_repository(&[("a", "one\n")]).run(&["jb", "init"]);
+    assert_eq!(elsewhere.err, "1 file differs from before.\n");
     let planned = shell.run(&["jb", "plan", "libs/x", "--json"]);
     assert_eq!(
         planned.json()["files"],

@@ -9,7 +9,7 @@ use crate::engine::agent::{Questioner, Questions};
 use async_trait::async_trait;
 use rustix::termios::{QueueSelector, tcflush};
 use std::io::IsTerminal;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -21,10 +21,14 @@ pub(super) struct ChatQuestioner<'a> {
     takes_defaults: bool,
 }
 
+/// The number of empty answers to a question without a default after which nobody is asked again.
+const EMPTY_ANSWERS_MAX: usize = 20;
+
 /// The result of reading an answer.
 enum ReadAnswer {
+    /// The words; empty if the person only pressed Enter.
     Words(String),
-    /// The input has ended, or the time has passed.
+    /// The input has ended or cannot be read, or the time has passed.
     Nothing,
     /// The person stops the turn.
     Stop,
@@ -70,8 +74,9 @@ impl<'a> ChatQuestioner<'a> {
                 };
                 match line {
                     Ok(InputLine::Text(text)) => ReadAnswer::Words(text),
-                    Ok(InputLine::NotText | InputLine::TooLong) => ReadAnswer::Words(String::new()),
-                    Ok(InputLine::End) | Err(_) => ReadAnswer::Nothing,
+                    Ok(InputLine::NotText | InputLine::TooLong | InputLine::End) | Err(_) => {
+                        ReadAnswer::Nothing
+                    }
                 }
             }
         }
@@ -91,13 +96,21 @@ impl Questioner for ChatQuestioner<'_> {
             let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         }
         let time_max = Duration::from_secs(u64::from(question.minutes()) * 60);
-        match self.read(time_max, cancel).await {
-            ReadAnswer::Words(words) if !words.trim().is_empty() => question.read(&words),
-            ReadAnswer::Words(_) | ReadAnswer::Nothing if !cancel.is_cancelled() => question.late_answer(),
-            ReadAnswer::Words(_) | ReadAnswer::Nothing | ReadAnswer::Stop => {
-                cancel.cancel();
-                QuestionAnswer::Stopped
+        let end = Instant::now() + time_max;
+        for _ in 0..EMPTY_ANSWERS_MAX {
+            let left = end.saturating_duration_since(Instant::now());
+            match (self.read(left, cancel).await, question.default_choice()) {
+                (ReadAnswer::Words(words), _) if !words.trim().is_empty() => return question.read(&words),
+                (ReadAnswer::Words(_), Some(choice)) => return question.read(choice),
+                // Without a default, Enter alone is no answer.
+                (ReadAnswer::Words(_), None) => {}
+                (ReadAnswer::Nothing, _) if !cancel.is_cancelled() => break,
+                (ReadAnswer::Nothing | ReadAnswer::Stop, _) => {
+                    cancel.cancel();
+                    return QuestionAnswer::Stopped;
+                }
             }
         }
+        question.late_answer()
     }
 }

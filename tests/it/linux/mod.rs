@@ -3,6 +3,7 @@
 mod charts;
 mod folded_names;
 mod folding;
+mod full_output;
 mod kernel;
 mod missing_layers;
 mod server_process;

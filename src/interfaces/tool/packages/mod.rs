@@ -91,8 +91,8 @@ fn format_changes(prepared: &PreparedOperation, nothing: &str) -> String {
     if prepared.changes.is_empty() {
         lines.push(nothing.to_owned());
     } else {
-        let files = pluralize(prepared.changes.len(), "file", "files");
-        lines.push(format!("{files} differ from before"));
+        let files = pluralize(prepared.changes.len(), "file differs", "files differ");
+        lines.push(format!("{files} from before"));
     }
     lines.join("\n")
 }
