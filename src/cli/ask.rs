@@ -16,6 +16,7 @@ Examples:
   drydock ask --review
   drydock ask --review main..HEAD \"is it safe for prod?\"
   drydock ask --shorthand debug \"staging does not render\"
+  drydock ask --attach alert.png --attach runbook.pdf \"why is web down?\"
 
 The repository's files are edited in place; nothing is committed. The model is the one of --model,
 DRYDOCK_MODEL__DEFAULT or the configuration file, or else the default model of the provider whose key is set:
@@ -23,6 +24,10 @@ ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what w
 
 Without --config, the configuration file is ~/.config/drydock/drydock.toml; a drydock.toml in the
 working directory is not read.
+
+--attach sends an image (PNG, JPEG, GIF, WebP), a PDF or a text file along: at most 5 files, 3.75 MiB
+for an image, 5 MiB for a PDF and 128 KiB for a text. Secrets in a text are replaced; what an image
+or a PDF shows is sent as it is.
 
 --review and --shorthand end with a verdict of the model. A verdict that was only inferred from its
 words is labelled so; with --json the fields are verdict and source. Exit codes: 0 for pass or a
@@ -46,6 +51,9 @@ pub(super) struct AskArguments {
     /// Runs a standard request that ends with a verdict: debug, review or analyze. Files are not changed
     #[arg(long, value_name = "WORD", value_parser = shorthand)]
     shorthand: Option<Shorthand>,
+    /// Attaches a file: an image, a PDF or a text. Can be repeated
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<String>,
     /// With --json, prints each event of the turn as well; the last one has the result
     #[arg(long)]
     events: bool,
@@ -72,6 +80,9 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
         false => *output,
     };
     let mut terminal = Terminal::open(&arguments.options, &SessionStart::New, global, *output)?;
+    for path in &arguments.attach {
+        terminal.attach(path)?;
+    }
     if shorthand.is_none() && !terminal.may_begin().await? {
         return Err(CliError::failed("nothing was done"));
     }

@@ -60,6 +60,7 @@ enum ChatVerb {
     Inspect(command::Verb),
     Undo,
     Retry,
+    Attach,
     Model,
     Clear,
     Context,
@@ -68,7 +69,7 @@ enum ChatVerb {
 }
 
 /// The commands, each with its word, its arguments, and its text in `/help`.
-const VERBS: [(ChatVerb, &str, &str, &str); 14] = [
+const VERBS: [(ChatVerb, &str, &str, &str); 15] = [
     (ChatVerb::Help, "help", "", "this list"),
     (
         ChatVerb::Status,
@@ -112,6 +113,12 @@ const VERBS: [(ChatVerb, &str, &str, &str); 14] = [
         "retry",
         "",
         "continue the last request after a stop or a failure",
+    ),
+    (
+        ChatVerb::Attach,
+        "attach",
+        "[FILE]",
+        "attach an image, a PDF or a text to the next request, or list what is attached",
     ),
     (
         ChatVerb::Model,
@@ -189,6 +196,7 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
                 }
             }
             ChatInput::Command(ChatVerb::Model, name) => model(name, &mut terminal, output),
+            ChatInput::Command(ChatVerb::Attach, path) => attach(path, &mut terminal, output),
             ChatInput::Command(verb, arguments) => match question(verb, arguments) {
                 None => carry_out(verb, &mut terminal, output)?,
                 Some(Err(usage)) => output.message(usage),
@@ -313,7 +321,7 @@ fn completed_commands() -> Vec<CompletedCommand> {
             word,
             argument: match *arguments {
                 "ENV" | "[ENV]" => CommandArgument::Environment,
-                "PATH" => CommandArgument::Path,
+                "PATH" | "[FILE]" => CommandArgument::Path,
                 _ => CommandArgument::None,
             },
             description,
@@ -351,6 +359,7 @@ fn question(verb: ChatVerb, arguments: &str) -> Option<Result<Question, &'static
         | ChatVerb::Status
         | ChatVerb::Undo
         | ChatVerb::Retry
+        | ChatVerb::Attach
         | ChatVerb::Model
         | ChatVerb::Clear
         | ChatVerb::Context
@@ -367,6 +376,21 @@ fn model(name: &str, terminal: &mut Terminal, output: &Output) {
         return output.message(&error.message);
     }
     output.line(terminal.model());
+}
+
+/// Attaches a file to the next request, or lists what is attached. A file that cannot be sent changes nothing.
+fn attach(path: &str, terminal: &mut Terminal, output: &Output) {
+    if path.is_empty() {
+        let attached = terminal.attached();
+        return output.line(&match attached.is_empty() {
+            true => "nothing is attached; /attach FILE attaches a file".to_owned(),
+            false => format!("attached: {}", attached.join(", ")),
+        });
+    }
+    match terminal.attach(path) {
+        Ok(file) => output.line(&format!("attached: {file}; it goes with your next request")),
+        Err(refused) => output.message(&refused.message),
+    }
 }
 
 async fn show(outcome: &TurnOutcome, terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
@@ -438,7 +462,7 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
                 usage.cache_write
             ));
         }
-        ChatVerb::Inspect(_) | ChatVerb::Retry | ChatVerb::Model | ChatVerb::Exit => {}
+        ChatVerb::Inspect(_) | ChatVerb::Retry | ChatVerb::Attach | ChatVerb::Model | ChatVerb::Exit => {}
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::output::Output;
 use super::{CliError, Global};
 use crate::base::config::{Config, ModelFacts, ProviderSettings, usual_model};
 use crate::base::http_client;
-use crate::base::model::{History, ModelPrice, TokenPrice, group_thousands, pluralize};
+use crate::base::model::{History, MediaType, ModelPrice, TokenPrice, group_thousands, pluralize};
 use crate::interfaces::provider::{self, Completion, Patience, Providers, TurnRequest};
 use crate::state::access::Access;
 use clap::Args;
@@ -308,6 +308,7 @@ fn as_json(config: &Config, listed: &[ListedModel], checks: Option<&[ProviderChe
         json!({
             "model": listed.name(), "wire": listed.wire, "default": listed.place == Some(0),
             "context_tokens": listed.facts.context_tokens, "answer_tokens_max": listed.facts.answer_tokens_max,
+            "attachments": listed.facts.attachments.map(|types| types.iter().map(MediaType::word).collect::<Vec<_>>()),
             "price_nano_dollars_per_million_tokens": price.map(|_| json!({
                 "input": input, "output": output, "cache_read": cache_read, "cache_write": cache_write,
             })),

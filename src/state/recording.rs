@@ -5,10 +5,12 @@
 mod resume;
 mod retention;
 
-pub use resume::{ResumeError, history_of, newest};
+pub use resume::{ResumeError, absent_files, history_of, newest};
 pub use retention::{ShortenResult, shorten};
 
-use crate::base::model::{Change, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource, is_invisible};
+use crate::base::model::{
+    AttachedFile, Change, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource, is_invisible,
+};
 use crate::crash_point;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -68,6 +70,9 @@ pub enum RecordedEvent {
     Began {
         /// The person's message.
         user: String,
+        /// The files that were attached to it, without their contents.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<AttachedFile>,
     },
     /// The model answered.
     Assistant {
@@ -281,7 +286,12 @@ pub fn render(records: &[SessionRecord]) -> String {
 
 fn render_event(text: &mut String, event: &RecordedEvent) {
     match event {
-        RecordedEvent::Began { user } => block(text, "user", user),
+        RecordedEvent::Began { user, attachments } => {
+            block(text, "user", user);
+            for file in attachments {
+                block(text, &format!("    attached {file}, sha256 {}", file.sha256), "");
+            }
+        }
         RecordedEvent::Assistant {
             model,
             text: words,

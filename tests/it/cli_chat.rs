@@ -76,6 +76,7 @@ fn commands_are_answered_without_the_model() {
 /who-imports PATH  list the entry points that a file affects
 /undo              undo the last turn that edited files
 /retry             continue the last request after a stop or a failure
+/attach [FILE]     attach an image, a PDF or a text to the next request, or list what is attached
 /model [NAME]      show the model, or use another one
 /clear             clear the conversation; the files stay
 /context           show what the model sees

@@ -33,6 +33,7 @@ base_url = "{url}/v1"
 [models."my-house/qwen3.5-coder"]
 context_tokens = 32_000
 answer_tokens_max = 4_000
+attachments = ["png"]
 price_input = 0.25
 price_output = 1
 "#
@@ -122,12 +123,14 @@ fn models_are_listed_with_their_limits_and_prices() {
     };
     let expected = json!({
         "model": "my-house/qwen3.5-coder", "wire": "openai-chat", "default": false, "context_tokens": 32_000,
-        "answer_tokens_max": 4_000, "price_as_of": null,
+        "answer_tokens_max": 4_000, "attachments": ["png"], "price_as_of": null,
         "price_nano_dollars_per_million_tokens":
             {"input": 250_000_000, "output": 1_000_000_000, "cache_read": null, "cache_write": null},
     });
     assert_eq!(find("my-house/qwen3.5-coder"), expected);
     assert_eq!(find("google/gemini-2.5-pro")["default"], true);
+    let types = &find("google/gemini-2.5-pro")["attachments"];
+    assert_eq!(*types, json!(["png", "jpeg", "webp", "pdf"]));
     assert_eq!(model.asked().len(), 0);
 }
 

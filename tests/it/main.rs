@@ -16,6 +16,7 @@ mod memory;
 
 mod acceptance;
 mod admission;
+mod attachments;
 mod prerender;
 mod authority;
 mod batch;

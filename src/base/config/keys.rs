@@ -166,6 +166,7 @@ const SERVER_AND_DATA: &[ConfigKey] = &[
 
     key("models.*.context_tokens", ValueKind::Integer { min: 1_000, max: 100_000_000 }, UnsetRule::Absent, "tokens of prompt and answer together"),
     key("models.*.answer_tokens_max", ValueKind::Integer { min: 256, max: 10_000_000 }, UnsetRule::Absent, "tokens of the longest answer"),
+    key("models.*.attachments", ValueKind::List, UnsetRule::Absent, "types of files that the model takes: png, jpeg, gif, webp, pdf"),
     key("models.*.price_input", ValueKind::Price, UnsetRule::Absent, "dollars of a million input tokens"),
     key("models.*.price_output", ValueKind::Price, UnsetRule::Absent, "dollars of a million output tokens"),
     key("models.*.price_cache_read", ValueKind::Price, UnsetRule::Absent, "dollars of a million input tokens read from the cache"),

@@ -4,7 +4,7 @@
 use crate::base::config::models::known_provider;
 use crate::base::config::reader::SettingsReader;
 use crate::base::config::settings::Config;
-use crate::base::model::{LongPromptPrices, ModelPrice, TokenPrice, TokenPrices};
+use crate::base::model::{LongPromptPrices, MediaType, MediaTypes, ModelPrice, TokenPrice, TokenPrices};
 use jiff::civil::Date;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub struct ModelFacts {
     pub answer_tokens_max: Option<u32>,
     /// The prices; 0 for a model that costs nothing.
     pub price: Option<ModelPrice>,
+    /// The types of files that it takes beside text.
+    pub attachments: Option<MediaTypes>,
 }
 
 /// The facts about all models: those of the operator, and the built-in ones.
@@ -41,6 +43,8 @@ pub struct ModelTable {
 struct ModelEntry {
     context_tokens: Option<u32>,
     answer_tokens_max: Option<u32>,
+    #[serde(deserialize_with = "media_types")]
+    attachments: Option<MediaTypes>,
     #[serde(deserialize_with = "price")]
     price_input: Option<TokenPrice>,
     #[serde(deserialize_with = "price")]
@@ -83,6 +87,15 @@ fn price<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TokenPrice
         .ok_or_else(|| serde::de::Error::custom("no price"))
 }
 
+fn media_types<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<MediaTypes>, D::Error> {
+    let words = Vec::<String>::deserialize(deserializer)?;
+    let types = words.iter().map(|word| MediaType::of_word(word));
+    let types: Option<MediaTypes> = types.collect();
+    types
+        .map(Some)
+        .ok_or_else(|| serde::de::Error::custom("no type of a file"))
+}
+
 fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Date>, D::Error> {
     let date = toml::value::Datetime::deserialize(deserializer)?;
     date.to_string()
@@ -101,6 +114,7 @@ impl ModelTable {
             context_tokens: own.context_tokens.or(known.context_tokens),
             answer_tokens_max: own.answer_tokens_max.or(known.answer_tokens_max),
             price: own.price_over(&known),
+            attachments: own.attachments.or(known.attachments),
         }
     }
 
@@ -233,6 +247,7 @@ fn entry(reader: &mut SettingsReader<'_>, section: &str) -> ModelEntry {
     let entry = ModelEntry {
         context_tokens: reader.optional_integer(&key("context_tokens")),
         answer_tokens_max: reader.optional_integer(&key("answer_tokens_max")),
+        attachments: attachments(reader, &key("attachments")),
         price_input: reader.price(&key("price_input")),
         price_output: reader.price(&key("price_output")),
         price_cache_read: reader.price(&key("price_cache_read")),
@@ -246,6 +261,27 @@ fn entry(reader: &mut SettingsReader<'_>, section: &str) -> ModelEntry {
         reader.problem(&key("answer_tokens_max"), "is more than context_tokens");
     }
     entry
+}
+
+/// Reads the types of files that a model takes; an empty list if it takes none.
+fn attachments(reader: &mut SettingsReader<'_>, key: &str) -> Option<MediaTypes> {
+    if !reader.is_set(key) || reader.refused(key) {
+        return None;
+    }
+    let mut types = Vec::new();
+    for word in reader.list(key) {
+        match MediaType::of_word(&word) {
+            Some(media) => types.push(media),
+            None => {
+                let known = MediaType::ALL.map(MediaType::word).join(", ");
+                reader.problem(
+                    key,
+                    format!("`{word}` is no type of a file; the types are {known}"),
+                );
+            }
+        }
+    }
+    Some(types.into_iter().collect())
 }
 
 /// Reports prices that cannot be used, because the price of the input or of the output is not known.
@@ -285,6 +321,10 @@ mod tests {
                 "{name}"
             );
             assert!(entry.price_over(entry).is_some(), "{name} has no price");
+            assert!(
+                provider == "ollama" || entry.attachments.is_some(),
+                "{name} has no attachments"
+            );
             assert!(
                 provider == "ollama" || entry.as_of.is_some(),
                 "{name} has no date"

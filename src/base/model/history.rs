@@ -1,18 +1,20 @@
 //! A conversation in the form that providers require; the types rule out an invalid one.
 //!
 //! Providers refuse a history if its roles do not alternate or if a tool result has no matching call. Here, results
-//! are stored with their calls, and only [`Step::new`] combines them. A turn is a user text followed by steps, and
-//! only whole turns are left out. An interrupted turn is closed with an answer by Drydock before the next one begins.
+//! are stored with their calls, and only [`Step::new`] combines them. A turn is a user text, with attachments, followed
+//! by steps, and only whole turns are left out. An interrupted turn is closed with an answer by Drydock before the next one begins.
 
+mod attachments;
 mod late_result;
 mod request_size;
 mod steering;
 mod trimming;
 
+pub use attachments::with_absent_files;
 pub use request_size::{json_bytes, result_bytes};
 pub use trimming::{ContextState, TrimBoundary};
 
-use super::{CallArguments, TurnId};
+use super::{Attachment, CallArguments, TurnId};
 use request_size::{StepBytes, user_bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -274,10 +276,12 @@ impl Step {
     }
 }
 
-/// A turn: the user's text and the steps after it. Only the last turn of a history may lack its final answer.
+/// A turn: the user's text with its attachments, and the steps after it. Only the last turn of a history may lack its final answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Turn {
     user: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<Attachment>,
     steps: Vec<Step>,
     /// The stored turn that it was read from.
     #[serde(skip)]
@@ -306,6 +310,7 @@ impl Turn {
         Self {
             bytes: user_bytes(&user),
             user,
+            attachments: Vec::new(),
             steps: Vec::new(),
             id,
         }

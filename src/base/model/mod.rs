@@ -1,5 +1,6 @@
 //! The types that all other modules use. No I/O, no clock, no randomness, no async.
 
+mod attachment;
 mod base64_bytes;
 mod call_arguments;
 mod budget;
@@ -29,6 +30,10 @@ mod secret;
 mod stored_output;
 mod verdict;
 
+pub use attachment::{
+    ATTACHED_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, AttachedFile, Attachment, MediaType,
+    MediaTypes,
+};
 pub use budget::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, Budgets, Spending};
 pub use call_arguments::CallArguments;
 pub use change::{Change, Check, CheckState, FileChange, FileMode, FileVersion, RequiredGrant, Stats};
@@ -38,7 +43,7 @@ pub use effect::Effect;
 pub use environment_files::{MAIN_FILE, SPEC_FILE};
 pub use history::{
     Assistant, ContentBlock, ContextState, History, HistoryError, RawBlocks, Step, StopReason, ToolCall,
-    ToolResult, TrimBoundary, Turn, Usage, json_bytes, result_bytes,
+    ToolResult, TrimBoundary, Turn, Usage, json_bytes, result_bytes, with_absent_files,
 };
 pub use ids::{ChangeNumber, ConversationId, InboxId, OutputNumber, TurnId, UserId};
 pub use inbound::{

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The description of the events in the help.
 pub(in crate::cli) const EVENTS: &str = "\
 Events, one JSON object a line with the field `event`:
-  turn_started    request
+  turn_started    request, attachments: name, media_type, bytes and sha256 of each attached file
   step_started    step
   text            text: more of the answer; the pieces since `step_started` follow each other
   text_discarded  the pieces since `step_started` do not count, the step starts again

@@ -1,6 +1,7 @@
 //! A session of one user in a terminal, on the files in the working directory: the same engine and tools as the
 //! gateway, without a server.
 
+mod attachments;
 pub(super) mod banner;
 mod checking;
 mod completion;
@@ -47,6 +48,7 @@ use crate::rendering::compare::BrokenEnvironment;
 use crate::rendering::inspect::{InspectAnswer, InspectError, Inspector, Question};
 use crate::state::access::{Access, Identity, Role};
 use crate::state::workspace::{DeniedFiles, Directory, Repository, SecretGuard, Tree, Workspace, patch};
+use attachments::PendingFiles;
 use checking::ChangeChecker;
 use completion::ChatCompleter;
 use display::{CallFormat, Detail};
@@ -133,6 +135,8 @@ pub(super) struct Terminal {
     effects_shown: String,
     // A note before the next request, about changes that the model cannot see.
     note: Option<&'static str>,
+    // The files of the next request.
+    pending: PendingFiles,
     usage: Usage,
     cost: Money,
     calls: CallFormat,
@@ -252,6 +256,7 @@ impl Terminal {
             undo: UndoStack::default(),
             effects_shown: String::new(),
             note: None,
+            pending: PendingFiles::default(),
             usage: Usage::default(),
             cost: Money::default(),
             calls,
@@ -308,14 +313,20 @@ impl Terminal {
     ) -> Result<TurnOutcome, CliError> {
         let request = self.redactor.redact(request);
         let request = format!("{}{request}", self.note.take().unwrap_or_default());
+        let (request, attachments) = std::mem::take(&mut self.pending).into_request(&request);
         self.recording
-            .record_request(&request)
+            .record_request(&request, &attachments)
             .map_err(CliError::failed)?;
         if self.output.prints_events() {
-            self.output
-                .value(&serde_json::json!({ "event": "turn_started", "request": request }));
+            let mut event = serde_json::json!({ "event": "turn_started", "request": request });
+            if !attachments.is_empty() {
+                event["attachments"] = serde_json::json!(attachments::described(&attachments));
+            }
+            self.output.value(&event);
         }
-        self.history.begin(request).map_err(CliError::failed)?;
+        self.history
+            .begin_attached(request, attachments)
+            .map_err(CliError::failed)?;
         self.run_turn(questions).await
     }
 
@@ -490,6 +501,7 @@ impl Terminal {
         self.outputs.clear();
         self.may_retry = false;
         self.note = None;
+        self.pending = PendingFiles::default();
         Ok(())
     }
 

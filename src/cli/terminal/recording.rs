@@ -1,6 +1,6 @@
 //! The optional recording of a terminal conversation.
 
-use crate::base::model::{History, Step, pluralize, short_line};
+use crate::base::model::{Attachment, History, Step, by_number, pluralize, short_line};
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::serve::host;
@@ -64,10 +64,14 @@ impl TerminalRecording {
                 Ok((opened, History::default(), None))
             }
             SessionStart::Resume(name) => {
-                let (name, history) = restored(directory, name.as_deref())?;
+                let RestoredSession {
+                    name,
+                    history,
+                    absent_files,
+                } = restored(directory, name.as_deref())?;
                 let recorder = Recorder::open(directory, &name, redact, (host.now)());
                 opened.recorder = Some(recorder.map_err(CliError::failed)?);
-                let report = report(&name, &history);
+                let report = report(&name, &history, absent_files);
                 Ok((opened, history, Some(report)))
             }
         }
@@ -78,8 +82,9 @@ impl TerminalRecording {
         self.append(vec![RecordedEvent::Cleared {}])
     }
 
-    /// Records the request of a new turn. The first request creates the recording.
-    pub(super) fn record_request(&mut self, request: &str) -> anyhow::Result<()> {
+    /// Records the request of a new turn. The first request creates the recording. The contents of attachments are not
+    /// recorded.
+    pub(super) fn record_request(&mut self, request: &str, attachments: &[Attachment]) -> anyhow::Result<()> {
         if let Some(planned) = &self.planned {
             let redact = Arc::clone(&planned.redact);
             let at = (host().now)();
@@ -88,6 +93,10 @@ impl TerminalRecording {
         }
         self.append(vec![RecordedEvent::Began {
             user: request.to_owned(),
+            attachments: attachments
+                .iter()
+                .map(|attachment| attachment.file().clone())
+                .collect(),
         }])
     }
 
@@ -142,8 +151,16 @@ impl Journal for TerminalJournal<'_> {
     }
 }
 
+/// The conversation of a recording.
+struct RestoredSession {
+    name: String,
+    history: History,
+    /// The number of attached files, whose contents are not recorded.
+    absent_files: usize,
+}
+
 /// Reads the conversation of a recording.
-fn restored(directory: &Path, name: Option<&str>) -> Result<(String, History), CliError> {
+fn restored(directory: &Path, name: Option<&str>) -> Result<RestoredSession, CliError> {
     let newest = || {
         let found = recording::newest(directory).map_err(CliError::failed)?;
         found.ok_or_else(|| CliError::failed(format!("{} has no recorded session", directory.display())))
@@ -155,15 +172,27 @@ fn restored(directory: &Path, name: Option<&str>) -> Result<(String, History), C
     let records = recording::read(directory, &name).map_err(CliError::failed)?;
     let history = recording::history_of(&records)
         .map_err(|error| CliError::failed(format!("session {name} cannot be continued: {error}")))?;
-    Ok((name, history))
+    Ok(RestoredSession {
+        name,
+        history,
+        absent_files: recording::absent_files(&records),
+    })
 }
 
 /// Returns a line about a session that goes on.
-fn report(name: &str, history: &History) -> String {
+fn report(name: &str, history: &History, absent_files: usize) -> String {
     let turns = pluralize(history.turns().len(), "turn", "turns");
+    let absent = match absent_files {
+        0 => String::new(),
+        files => format!(
+            "\nA recording has no contents of files: {} of this session {} no longer there. Attach again what is needed.",
+            pluralize(files, "attached file", "attached files"),
+            by_number(files, "is", "are")
+        ),
+    };
     match history.turns().last() {
         Some(last) => format!(
-            "Session {name} goes on after {turns}; the last request was: {}",
+            "Session {name} goes on after {turns}; the last request was: {}{absent}",
             short_line(last.user(), 60)
         ),
         None => format!("Session {name} goes on; its conversation was cleared."),

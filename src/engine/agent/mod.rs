@@ -5,6 +5,7 @@
 //! no clock except its own deadline. Durable data goes through [`Journal`], and progress for users through
 //! [`TurnEvent`].
 
+mod attachments;
 mod call_costs;
 mod calls;
 pub mod context;
@@ -434,9 +435,12 @@ impl TurnLoop<'_> {
             if let Some(end) = self.limit_reached() {
                 return Ok(end);
             }
+            if let Some(end) = self.refuse_attachments(history) {
+                return Ok(end);
+            }
             let turns = match self.request_turns(history) {
                 Ok(turns) => turns,
-                Err(too_long) => return Ok(self.too_long(too_long)),
+                Err(too_long) => return Ok(self.too_long(too_long, history)),
             };
             let call = self.call_size(&turns);
             if let CallPermission::Refused(why) = journal.reserve_call(call).await? {
@@ -565,11 +569,19 @@ impl TurnLoop<'_> {
         }
     }
 
-    fn too_long(&self, too_long: RequestTooLong) -> LoopEnd {
+    fn too_long(&self, too_long: RequestTooLong, history: &History) -> LoopEnd {
+        let has_attachments = history
+            .turns()
+            .last()
+            .is_some_and(|turn| !turn.attachments().is_empty());
         let bytes = too_long.bytes;
         let budget = self.model().budget(self.cx.limits, self.budget.fixed);
         let bound = budget.bound_text(self.bytes_per_1000_tokens);
         let why = match self.steps {
+            0 if has_attachments => format!(
+                "I did not ask the model: your message counts {bytes} bytes with its attached files, my instructions \
+                 and tools, and {bound}. Attach fewer or shorter files."
+            ),
             0 => format!(
                 "I did not ask the model: your message has {bytes} bytes with my instructions and tools, and {bound}. \
                  Send a shorter one."

@@ -149,19 +149,26 @@ impl<'a> TurnLoop<'a> {
         CallEnd { outcome, sides }
     }
 
-    /// Returns the next model whose context window has room for the request, and the turns to send to it if they are
-    /// others. The request never gets longer, because its cost was reserved.
+    /// Returns the next model that takes the attachments and whose context window has room for the request, and the turns
+    /// to send to it if they are others. The request never gets longer, because its cost was reserved.
     fn next_model(&self, turns: &[Turn], history: &History) -> Option<(usize, Option<Vec<Turn>>)> {
         let bytes = self.budget.fixed + turns.iter().map(Turn::bytes).sum::<usize>();
         let mut later = self.cx.models.iter().enumerate().skip(self.current + 1);
         later.find_map(|(index, model)| {
+            if !model.takes_attachments(history) {
+                return None;
+            }
             let budget = model.budget(self.cx.limits, self.budget.fixed);
             if bytes <= budget.bytes_max(self.bytes_per_1000_tokens) {
-                return Some((index, None));
+                let taken = match model.taken(Cow::Borrowed(turns)) {
+                    Cow::Borrowed(_) => None,
+                    Cow::Owned(turns) => Some(turns),
+                };
+                return Some((index, taken));
             }
             let mut shorter = history.clone();
             budget.trim(&mut shorter, self.bytes_per_1000_tokens);
-            let turns = self.window_of(&budget, &shorter).ok()?.into_owned();
+            let turns = model.taken(self.window_of(&budget, &shorter).ok()?).into_owned();
             Some((index, Some(turns)))
         })
     }
@@ -172,12 +179,12 @@ impl<'a> TurnLoop<'a> {
         let budget = self.model().budget(self.cx.limits, self.budget.fixed);
         let bytes = self.budget.fixed + history.bytes();
         if self.current == 0 || bytes <= budget.bytes_max(self.bytes_per_1000_tokens) {
-            return self.window_of(&budget, history);
+            return Ok(self.model().taken(self.window_of(&budget, history)?));
         }
         let mut shorter = history.clone();
         budget.trim(&mut shorter, self.bytes_per_1000_tokens);
-        let turns = self.window_of(&budget, &shorter)?.into_owned();
-        Ok(Cow::Owned(turns))
+        let turns = self.model().taken(self.window_of(&budget, &shorter)?);
+        Ok(Cow::Owned(turns.into_owned()))
     }
 
     async fn ask(

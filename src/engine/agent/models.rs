@@ -3,7 +3,7 @@
 use super::CallSize;
 use super::context::ContextBudget;
 use crate::base::config::{Config, ModelFacts};
-use crate::base::model::{Limits, Spending};
+use crate::base::model::{Attachment, Limits, MediaType, MediaTypes, Spending};
 use crate::interfaces::provider::{Provider, Providers};
 use std::sync::Arc;
 
@@ -38,6 +38,29 @@ impl TurnModel<'_> {
         }
     }
 
+    /// Returns true if the model takes an attachment. A model about which this is not known takes none.
+    pub(super) fn takes(&self, attachment: &Attachment) -> bool {
+        let types = self.facts.attachments.unwrap_or_default();
+        types.contains(attachment.media_type())
+    }
+
+    /// Returns the reason why the model cannot be asked about these attachments, with what to do; `None` if it takes all.
+    pub fn refusal_of(&self, attachments: &[Attachment]) -> Option<String> {
+        let refused = attachments.iter().find(|attachment| !self.takes(attachment))?;
+        let (file, model) = (refused.file(), self.full_name());
+        let kind = refused.media_type().name();
+        Some(match self.facts.attachments {
+            None => format!(
+                "it is not known which files `{model}` takes, so {file} was not sent; set `attachments` of \
+                 [models.\"{model}\"] to the types that it takes, or use another model"
+            ),
+            Some(types) => format!(
+                "`{model}` does not take files of the type {kind}, so {file} was not sent; {}",
+                remedy(types)
+            ),
+        })
+    }
+
     /// Returns the bounds of requests with `fixed` bytes of instructions and tools.
     pub(super) fn budget(&self, limits: &Limits, fixed: usize) -> ContextBudget {
         let limits = Limits {
@@ -45,6 +68,18 @@ impl TurnModel<'_> {
             ..limits.clone()
         };
         ContextBudget::new(&limits, self.facts.context_tokens, fixed)
+    }
+}
+
+/// Returns what to do about a file that a model with these types does not take.
+fn remedy(types: MediaTypes) -> String {
+    let known: Vec<&str> = types.iter().map(MediaType::word).collect();
+    match known.is_empty() {
+        true => "use another model".to_owned(),
+        false => format!(
+            "it takes {}; convert the file, or use another model",
+            known.join(", ")
+        ),
     }
 }
 

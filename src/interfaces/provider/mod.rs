@@ -9,6 +9,7 @@ mod responses;
 // The code that they share.
 mod answer;
 mod codec;
+mod data_url;
 mod error_report;
 mod failure;
 mod gate;
@@ -167,7 +168,7 @@ impl TurnRequest<'_> {
     /// Serialises the body of the request. The buffer is allocated with the full size: most of the body is the same
     /// every time, and too large to be copied repeatedly while it grows.
     fn written(&self, body: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
-        let turns = self.turns.iter().map(Turn::bytes);
+        let turns = self.turns.iter().map(|turn| turn.bytes() + turn.base64_bytes());
         let bytes = fixed_bytes(self.system, self.tools) + turns.sum::<usize>();
         let mut written = Vec::with_capacity(bytes);
         serde_json::to_writer(&mut written, body)?;

@@ -4,12 +4,16 @@
 use super::{RecordedEvent, SessionError, SessionRecord, is_session};
 use crate::base::model::{
     Assistant, ContentBlock, History, HistoryError, Step, StopReason, ToolCall, ToolResult, Usage,
+    with_absent_files,
 };
 use std::path::Path;
 use std::time::SystemTime;
 
 /// The answer of Drydock to a request that the recorded session did not finish.
 const UNFINISHED: &str = "The session ended before this request was finished.";
+
+/// The beginning of the line of an attachment. A recording has no contents of files.
+const NO_LONGER_THERE: &str = "[no longer there]";
 
 /// The reason why a recording cannot be continued.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +59,16 @@ pub fn newest(directory: &Path) -> Result<Option<String>, SessionError> {
     Ok(newest.map(|(_, name)| name))
 }
 
+/// Returns the number of files that were attached to the messages of the conversation, and whose contents are not recorded.
+pub fn absent_files(records: &[SessionRecord]) -> usize {
+    let counted = records.iter().fold(0, |count, record| match &record.event {
+        RecordedEvent::Began { attachments, .. } => count + attachments.len(),
+        RecordedEvent::Cleared {} => 0,
+        _ => count,
+    });
+    counted
+}
+
 /// Returns the conversation of a recording. After the conversation was cleared, it has no turns.
 pub fn history_of(records: &[SessionRecord]) -> Result<History, ResumeError> {
     let mut restored = RestoredHistory::default();
@@ -94,10 +108,11 @@ impl RestoredHistory {
     fn add(&mut self, line: u64, event: &RecordedEvent) -> Result<(), ResumeError> {
         let misplaced = |_| ResumeError::Misplaced(line);
         match event {
-            RecordedEvent::Began { user } => {
+            RecordedEvent::Began { user, attachments } => {
                 self.finish_step()?;
                 self.history.close(UNFINISHED);
-                self.history.begin(user.clone()).map_err(misplaced)
+                let user = with_absent_files(user, NO_LONGER_THERE, attachments);
+                self.history.begin(user).map_err(misplaced)
             }
             RecordedEvent::Assistant {
                 text, calls, usage, ..
@@ -177,7 +192,7 @@ fn assistant(text: &str, calls: &[ToolCall], usage: Usage) -> Assistant {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{ResumeError, history_of};
+    use super::{ResumeError, absent_files, history_of};
     use crate::state::recording::SessionRecord;
 
     fn records(lines: &[&str]) -> Vec<SessionRecord> {
@@ -209,6 +224,16 @@ mod tests {
         assert_eq!(history_of(&records(&cleared)).unwrap().turns().len(), 1);
         let emptied = [BEGAN, ANSWER, CLEARED];
         assert_eq!(history_of(&records(&emptied)).unwrap().turns().len(), 0);
+    }
+
+    #[test]
+    fn files_of_a_recording_are_named_where_they_were() {
+        let attached = r#""event":"began","user":"one","attachments":[{"name":"a.png","media_type":"image/png","bytes":3,"sha256":"00"}]"#;
+        let recorded = records(&[attached, ANSWER]);
+        let history = history_of(&recorded).unwrap();
+        let user = "one\n\n[no longer there] a.png (image/png, 3 bytes)";
+        assert_eq!((history.turns()[0].user(), absent_files(&recorded)), (user, 1));
+        assert_eq!(absent_files(&records(&[attached, ANSWER, CLEARED, BEGAN])), 0);
     }
 
     #[test]

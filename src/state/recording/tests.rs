@@ -20,7 +20,10 @@ fn record(second: i64, event: RecordedEvent) -> SessionRecord {
 }
 
 fn began(user: &str) -> RecordedEvent {
-    RecordedEvent::Began { user: user.into() }
+    RecordedEvent::Began {
+        user: user.into(),
+        attachments: Vec::new(),
+    }
 }
 
 fn recorder(directory: &Path) -> Recorder {

@@ -2,7 +2,7 @@
 
 use super::{problems, sources};
 use crate::base::config::Config;
-use crate::base::model::Usage;
+use crate::base::model::{MediaType, Usage};
 
 /// The usage of a call, with tokens of each kind.
 const USAGE: Usage = Usage {
@@ -84,6 +84,29 @@ context_tokens = 64_000
     );
 }
 
+/// STK-39
+#[test]
+fn the_files_that_a_model_takes_are_known_or_set() {
+    let types = |file: &str, model: &str| {
+        let config = Config::load(sources(file)).unwrap();
+        let (provider, model) = model.split_once('/').unwrap();
+        let types = config.model_facts(provider, model).attachments;
+        types.map(|types| types.iter().map(MediaType::word).collect::<Vec<_>>())
+    };
+    let all = vec!["png", "jpeg", "gif", "webp", "pdf"];
+    assert_eq!(types("", "anthropic/claude-sonnet-4-5"), Some(all.clone()));
+    assert_eq!(types("", "openai/gpt-4o-2024-08-06"), Some(all));
+    assert_eq!(types("", "openai/o3-mini"), Some(vec![]));
+    assert_eq!(
+        types("", "gemini/gemini-2.5-pro"),
+        Some(vec!["png", "jpeg", "webp", "pdf"])
+    );
+    assert_eq!(types("", "ollama/llava"), None);
+    let file = "[models.\"ollama/llava\"]\nattachments = [\"jpeg\", \"png\"]\n[models.\"openai/gpt-4o\"]\nattachments = []\n";
+    assert_eq!(types(file, "ollama/llava"), Some(vec!["png", "jpeg"]));
+    assert_eq!(types(file, "openai/gpt-4o"), Some(vec![]));
+}
+
 #[test]
 fn facts_that_cannot_be_used_are_refused_with_their_line() {
     let file = r#"[models."claude-opus-4-6"]
@@ -97,6 +120,7 @@ price_cache_read = "1"
 [models."azure/gpt"]
 context_tokens = 2_000
 answer_tokens_max = 3_000
+attachments = ["svg"]
 price_output = 10_001
 price_cache_write = inf
 "#;
@@ -109,7 +133,8 @@ price_cache_write = inf
     drydock.toml:7: models.openai/gpt-99.price_output: expected dollars from 0 to 10000, with at most 6 decimals
     drydock.toml:8: models.openai/gpt-99.price_cache_read: expected dollars from 0 to 10000, with at most 6 decimals, found text
     drydock.toml:11: models.azure/gpt.answer_tokens_max: is more than context_tokens
-    drydock.toml:12: models.azure/gpt.price_output: expected dollars from 0 to 10000, with at most 6 decimals
-    drydock.toml:13: models.azure/gpt.price_cache_write: expected dollars from 0 to 10000, with at most 6 decimals
+    drydock.toml:12: models.azure/gpt.attachments: `svg` is no type of a file; the types are png, jpeg, gif, webp, pdf
+    drydock.toml:13: models.azure/gpt.price_output: expected dollars from 0 to 10000, with at most 6 decimals
+    drydock.toml:14: models.azure/gpt.price_cache_write: expected dollars from 0 to 10000, with at most 6 decimals
     "#);
 }

@@ -1,5 +1,6 @@
 //! The size of turns in a request, and turns with parts left out.
 
+use super::attachments::attached_bytes;
 use super::{Assistant, ContentBlock, Step, ToolCall, ToolResult, Turn};
 use crate::base::model::ASK_USER;
 
@@ -146,9 +147,9 @@ impl Turn {
         self.bytes
     }
 
-    /// Returns the number of bytes of the user's text in a request.
+    /// Returns the number of bytes of the user's text and its attachments in a request.
     pub fn user_bytes(&self) -> usize {
-        user_bytes(&self.user)
+        user_bytes(&self.user) + attached_bytes(&self.attachments)
     }
 
     /// Returns the turn without its first `left_out` steps, with a `note` about them after the user's text, and with
@@ -167,7 +168,7 @@ impl Turn {
                 user.push_str(words);
             }
         }
-        let mut turn = Self::new(self.id, user);
+        let mut turn = Self::new(self.id, user).with_attachments(self.attachments.clone());
         let steps = self.steps.iter().skip(left_out).cloned();
         for (number, mut step) in steps.enumerate() {
             let mut is_shorter = false;

@@ -1,4 +1,4 @@
-//! Trimming of a conversation: results of older turns become placeholders, then whole turns are left out. A summary may
+//! Trimming of a conversation: results and attachments of older turns become placeholders, then whole turns are left out. A summary may
 //! stand for them. The boundary is stored and only moves forward, so requests begin with the same bytes until the next
 //! trim.
 
@@ -66,6 +66,7 @@ impl Turn {
     }
 
     fn trim(&mut self) {
+        self.trim_attachments();
         let steps = std::mem::take(&mut self.steps);
         self.bytes = self.user_bytes();
         for step in steps {

@@ -16,6 +16,9 @@ const WORDS_CHARS_MAX: usize = 8_000;
 /// Characters of a summary.
 const SUMMARY_CHARS_MAX: usize = 4_000;
 
+/// The mark of an attachment, whose content is not part of a summary.
+const TRIMMED: &str = "[trimmed]";
+
 /// The oldest turns are replaced by a summary of the model. If there is none, they are trimmed.
 pub(super) struct Compact;
 
@@ -71,7 +74,8 @@ fn transcript(history: &History, count: usize, bytes_max: usize) -> String {
 }
 
 fn turn_text(turn: &Turn) -> String {
-    let mut text = format!("Person: {}\n", cut_to(turn.user(), WORDS_CHARS_MAX));
+    let said = turn.user_without_attachments(TRIMMED);
+    let mut text = format!("Person: {}\n", cut_to(&said, WORDS_CHARS_MAX));
     for step in turn.steps() {
         step_text(&mut text, step);
     }

@@ -2,7 +2,9 @@
 //! fail.
 
 use crate::base::config::ModelFacts;
-use crate::base::model::{AskedQuestion, Effect, History, Limits, OutputNumber, Secret, Step};
+use crate::base::model::{
+    AskedQuestion, Attachment, Effect, History, Limits, MediaTypes, OutputNumber, Secret, Step,
+};
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextStrategy, strategy};
 use crate::engine::agent::{
@@ -47,6 +49,10 @@ pub(super) struct TurnFixture {
     /// A strategy instead of the named one.
     pub(super) strategy: Option<&'static dyn ContextStrategy>,
     pub(super) context_tokens: Option<u32>,
+    /// The types of files that the first model takes.
+    pub(super) attachment_types: Option<MediaTypes>,
+    /// The attachments of the next message.
+    pub(super) attachments: Vec<Attachment>,
     /// The models after the first one.
     pub(super) fallbacks: Vec<(Arc<ScriptedProvider>, &'static str, ModelFacts)>,
     pub(super) verdict: VerdictRule,
@@ -145,6 +151,8 @@ impl TurnFixture {
             limits: Limits::default(),
             strategy: None,
             context_tokens: None,
+            attachment_types: None,
+            attachments: Vec::new(),
             fallbacks: Vec::new(),
             verdict: VerdictRule::Computed,
             earlier_attempts: EarlierAttempts::default(),
@@ -188,10 +196,13 @@ impl TurnFixture {
         mut journal: MemoryJournal,
     ) -> TurnRun {
         if self.resumed_steps == 0 {
-            history.begin("please").unwrap();
+            history
+                .begin_attached("please", self.attachments.clone())
+                .unwrap();
         }
         let facts = ModelFacts {
             context_tokens: self.context_tokens,
+            attachments: self.attachment_types,
             ..ModelFacts::default()
         };
         let first = TurnModel {

@@ -365,6 +365,7 @@ impl TurnRunner {
             Some(resumed) => resumed.recorded_answer(),
             None => RecordedEvent::Began {
                 user: opened.user_text.clone(),
+                attachments: Vec::new(),
             },
         };
         let recording = TurnRecording::open(&self.parts, opened, turn, Some(first));

@@ -1,7 +1,7 @@
 //! Encodes a conversation as a Messages request. The growing fields come last and only the cache marker moves, so
 //! each request begins with the bytes of the previous one.
 
-use crate::base::model::{Assistant, ContentBlock, Step, ToolCall, ToolResult};
+use crate::base::model::{Assistant, Attachment, ContentBlock, Step, ToolCall, ToolResult};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
 use crate::interfaces::provider::codec::AnswerMode;
@@ -48,6 +48,7 @@ enum Role {
 #[serde(untagged)]
 enum Content<'a> {
     Text(Text<'a>),
+    File(File<'a>),
     Use(ToolUse<'a>),
     Result(ToolOutcome<'a>),
     Raw(&'a RawValue),
@@ -59,6 +60,22 @@ struct Text<'a> {
     text: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<Cached>,
+}
+
+/// An image or a document.
+#[derive(Serialize)]
+struct File<'a> {
+    r#type: &'static str,
+    source: Source<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Source<'a> {
+    r#type: &'static str,
+    media_type: &'static str,
+    data: &'a str,
 }
 
 #[derive(Serialize)]
@@ -124,8 +141,10 @@ fn messages<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
     let mut messages = Vec::new();
     let mut ids = RequestIds::new(|char| char.is_ascii_alphanumeric() || char == '_' || char == '-');
     for turn in request.turns {
-        let said = text(or_if_blank(turn.user(), NO_MESSAGE));
-        add(&mut messages, Role::User, vec![said]);
+        // The documentation recommends files before the text about them.
+        let mut said: Vec<_> = turn.attachments().iter().map(file).collect();
+        said.push(text(or_if_blank(turn.user(), NO_MESSAGE)));
+        add(&mut messages, Role::User, said);
         for step in turn.steps() {
             add_step(&mut messages, &mut ids, (label, request.model), step);
         }
@@ -138,7 +157,7 @@ fn messages<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
         match content.last_mut() {
             Some(Content::Text(text)) => text.cache_control = Some(EPHEMERAL),
             Some(Content::Result(result)) => result.cache_control = Some(EPHEMERAL),
-            Some(Content::Use(_) | Content::Raw(_)) | None => {}
+            Some(Content::File(_) | Content::Use(_) | Content::Raw(_)) | None => {}
         }
     }
     messages
@@ -206,6 +225,20 @@ fn text(text: &str) -> Content<'_> {
         r#type: "text",
         text,
         cache_control: None,
+    })
+}
+
+fn file(attachment: &Attachment) -> Content<'_> {
+    let media = attachment.media_type();
+    let is_image = media.is_image();
+    Content::File(File {
+        r#type: if is_image { "image" } else { "document" },
+        source: Source {
+            r#type: "base64",
+            media_type: media.name(),
+            data: attachment.base64(),
+        },
+        title: (!is_image).then_some(&attachment.file().name),
     })
 }
 

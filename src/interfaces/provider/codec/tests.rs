@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used)]
 
+mod attachments;
 mod forged;
 mod gemini;
 mod responses;

@@ -1,7 +1,7 @@
 //! Encodes a conversation as a Gemini request. The contents come last and only new ones are added, so each request begins
 //! with the bytes of the previous one.
 
-use crate::base::model::{Assistant, ContentBlock, Step, ToolResult};
+use crate::base::model::{Assistant, Attachment, ContentBlock, Step, ToolResult};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
 use crate::interfaces::provider::own_blocks::own_blocks;
@@ -65,6 +65,7 @@ struct Content<'a> {
 #[serde(untagged)]
 enum Part<'a> {
     Text(Text<'a>),
+    Data(DataPart<'a>),
     Call(CallPart<'a>),
     Response(ResponsePart<'a>),
     Raw(&'a RawValue),
@@ -73,6 +74,20 @@ enum Part<'a> {
 #[derive(Serialize)]
 struct Text<'a> {
     text: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DataPart<'a> {
+    inline_data: InlineData<'a>,
+}
+
+/// An image or a document.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InlineData<'a> {
+    mime_type: &'static str,
+    data: &'a str,
 }
 
 #[derive(Serialize)]
@@ -167,7 +182,9 @@ fn contents<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Content<'a>> {
         contents: Vec::new(),
     };
     for turn in request.turns {
-        writer.add("user", vec![text(or_if_blank(turn.user(), NO_MESSAGE))]);
+        let mut parts: Vec<Part<'_>> = turn.attachments().iter().map(data).collect();
+        parts.push(text(or_if_blank(turn.user(), NO_MESSAGE)));
+        writer.add("user", parts);
         for step in turn.steps() {
             writer.add_step(step);
         }
@@ -269,6 +286,15 @@ fn is_signed(parts: &[Box<RawValue>]) -> bool {
 
 fn text(text: &str) -> Part<'_> {
     Part::Text(Text { text })
+}
+
+fn data(attachment: &Attachment) -> Part<'_> {
+    Part::Data(DataPart {
+        inline_data: InlineData {
+            mime_type: attachment.media_type().name(),
+            data: attachment.base64(),
+        },
+    })
 }
 
 fn response<'a>(result: &'a ToolResult, name: &'a str, id: Option<String>) -> Part<'a> {

@@ -2,10 +2,11 @@
 //! request begins with the bytes of the previous one.
 
 use super::{AnswerBound, OpenaiChat};
-use crate::base::model::{Assistant, Step, ToolCall, ToolResult};
+use crate::base::model::{Assistant, Attachment, Step, ToolCall, ToolResult, Turn};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
 use crate::interfaces::provider::codec::AnswerMode;
+use crate::interfaces::provider::data_url::DataUrl;
 use crate::interfaces::provider::own_blocks::own_blocks;
 use crate::interfaces::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
@@ -50,6 +51,7 @@ struct Function<'a> {
 #[serde(untagged)]
 enum Message<'a> {
     Text(TextMessage<'a>),
+    Parts(PartsMessage<'a>),
     Assistant(AssistantMessage<'a>),
     Result(Outcome<'a>),
     Raw(&'a RawValue),
@@ -59,6 +61,32 @@ enum Message<'a> {
 struct TextMessage<'a> {
     role: &'static str,
     content: &'a str,
+}
+
+/// A message of the user with attachments.
+#[derive(Serialize)]
+struct PartsMessage<'a> {
+    role: &'static str,
+    content: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl<'a> },
+    File { file: File<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl<'a> {
+    url: DataUrl<'a>,
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    filename: &'a str,
+    file_data: DataUrl<'a>,
 }
 
 #[derive(Serialize)]
@@ -133,16 +161,42 @@ fn messages<'a>(provider: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
     }
     let mut ids = RequestIds::new(|char| char.is_ascii_graphic());
     for turn in request.turns {
-        let content = or_if_blank(turn.user(), NO_MESSAGE);
-        messages.push(Message::Text(TextMessage {
-            role: "user",
-            content,
-        }));
+        messages.push(opening(turn));
         for step in turn.steps() {
             add_step(&mut messages, &mut ids, (provider, request.model), step);
         }
     }
     messages
+}
+
+/// Returns the message that begins a turn.
+fn opening(turn: &Turn) -> Message<'_> {
+    let (role, text) = ("user", or_if_blank(turn.user(), NO_MESSAGE));
+    match turn.attachments() {
+        [] => Message::Text(TextMessage { role, content: text }),
+        attachments => {
+            let content = attachments.iter().map(part).chain([Part::Text { text }]);
+            Message::Parts(PartsMessage {
+                role,
+                content: content.collect(),
+            })
+        }
+    }
+}
+
+fn part(attachment: &Attachment) -> Part<'_> {
+    let content = DataUrl(attachment);
+    match attachment.media_type().is_image() {
+        true => Part::ImageUrl {
+            image_url: ImageUrl { url: content },
+        },
+        false => Part::File {
+            file: File {
+                filename: &attachment.file().name,
+                file_data: content,
+            },
+        },
+    }
 }
 
 fn add_step<'a>(

@@ -1,10 +1,11 @@
 //! Encodes a conversation as a Responses request. The input comes last and only new items are added, so each request
 //! begins with the bytes of the previous one.
 
-use crate::base::model::{Assistant, ContentBlock, Step, ToolResult};
+use crate::base::model::{Assistant, Attachment, ContentBlock, Step, ToolResult, Turn};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
 use crate::interfaces::provider::codec::AnswerMode;
+use crate::interfaces::provider::data_url::DataUrl;
 use crate::interfaces::provider::own_blocks::{is_unmarked, own_blocks};
 use crate::interfaces::provider::wording::{NO_ANSWER, NO_MESSAGE, NO_OUTPUT, callable_name, or_if_blank};
 use serde::Serialize;
@@ -47,6 +48,7 @@ struct Tool<'a> {
 #[serde(untagged)]
 enum Item<'a> {
     Message(Message<'a>),
+    Parts(PartsMessage<'a>),
     Call(Call<'a>),
     Output(Output<'a>),
     Raw(&'a RawValue),
@@ -56,6 +58,30 @@ enum Item<'a> {
 struct Message<'a> {
     role: &'static str,
     content: &'a str,
+}
+
+/// A message of the user with attachments.
+#[derive(Serialize)]
+struct PartsMessage<'a> {
+    role: &'static str,
+    content: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    InputText {
+        text: &'a str,
+    },
+    /// The specification requires `detail`.
+    InputImage {
+        image_url: DataUrl<'a>,
+        detail: &'static str,
+    },
+    InputFile {
+        filename: &'a str,
+        file_data: DataUrl<'a>,
+    },
 }
 
 #[derive(Serialize)]
@@ -116,12 +142,40 @@ fn input<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Item<'a>> {
     let mut items = Vec::new();
     let mut ids = RequestIds::new(|char| char.is_ascii_alphanumeric() || char == '_' || char == '-');
     for turn in request.turns {
-        items.push(message("user", or_if_blank(turn.user(), NO_MESSAGE)));
+        items.push(opening(turn));
         for step in turn.steps() {
             add_step(&mut items, &mut ids, (label, request.model), step);
         }
     }
     items
+}
+
+/// Returns the message that begins a turn.
+fn opening(turn: &Turn) -> Item<'_> {
+    let text = or_if_blank(turn.user(), NO_MESSAGE);
+    match turn.attachments() {
+        [] => message("user", text),
+        attachments => {
+            let content = attachments.iter().map(part).chain([Part::InputText { text }]);
+            Item::Parts(PartsMessage {
+                role: "user",
+                content: content.collect(),
+            })
+        }
+    }
+}
+
+fn part(attachment: &Attachment) -> Part<'_> {
+    match attachment.media_type().is_image() {
+        true => Part::InputImage {
+            image_url: DataUrl(attachment),
+            detail: "auto",
+        },
+        false => Part::InputFile {
+            filename: &attachment.file().name,
+            file_data: DataUrl(attachment),
+        },
+    }
 }
 
 fn add_step<'a>(

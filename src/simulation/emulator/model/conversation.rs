@@ -1,5 +1,6 @@
 //! A request in a form common to both APIs, and the rules that both share.
 
+use super::files::RequestFile;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -51,6 +52,8 @@ pub struct RequestMessage {
     pub role: RequestRole,
     /// The text, blocks joined by an empty line.
     pub text: String,
+    /// The images and documents in the message.
+    pub files: Vec<RequestFile>,
     /// The calls in the message.
     pub calls: Vec<RequestCall>,
     /// The results in the message.
@@ -135,7 +138,8 @@ fn check_turns(messages: &[RequestMessage]) -> Result<(), String> {
         }
     }
     for (index, message) in messages.iter().enumerate() {
-        if message.text.is_empty() && message.calls.is_empty() && message.results.is_empty() {
+        let is_empty = message.text.is_empty() && message.files.is_empty();
+        if is_empty && message.calls.is_empty() && message.results.is_empty() {
             return Err(format!("messages.{index}: no content"));
         }
     }

@@ -10,6 +10,7 @@ mod responses;
 // The code that they share.
 mod body;
 mod conversation;
+mod files;
 mod script;
 mod server;
 mod wire_format;
@@ -17,6 +18,7 @@ mod wire_format;
 mod tests;
 
 pub use conversation::{ModelRequest, RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool};
+pub use files::RequestFile;
 pub use script::{AnswerFault, AnswerQueue, AnswerScript, ScriptedAnswer, calls, queue, says};
 
 use crate::base::config::WireFormat;

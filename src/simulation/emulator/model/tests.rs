@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod faults;
+mod files;
 mod mixed;
 mod size;
 mod wire;

@@ -3,12 +3,19 @@
 use crate::simulation::emulator::model::conversation::{
     RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
 };
+use crate::simulation::emulator::model::files::{self, DOCUMENTS, FileRules, IMAGES, RequestFile};
 use crate::simulation::emulator::model::server::{ModelRefusal, ParsedRequest, UsageEvent};
 use http::HeaderMap;
 use serde_json::Value;
 
 /// The maximum number of blocks with a cache marker in a request.
 const CACHE_MARKERS_MAX: usize = 4;
+
+/// The maximum number of bytes of an image, which are counted in base64: `image exceeds 5 MB maximum`.
+const IMAGE_BASE64_MAX: usize = 5 << 20;
+
+/// The maximum number of bytes of a request.
+const REQUEST_BYTES_MAX: usize = 32 << 20;
 
 /// Parses a request, or returns the error of the API.
 pub(in crate::simulation::emulator::model) fn read(
@@ -83,6 +90,7 @@ fn read_message(index: usize, message: &Value, markers: &mut usize) -> Result<Re
     let mut read = RequestMessage {
         role,
         text: String::new(),
+        files: Vec::new(),
         calls: Vec::new(),
         results: Vec::new(),
     };
@@ -98,13 +106,16 @@ fn read_message(index: usize, message: &Value, markers: &mut usize) -> Result<Re
             ("text", _) => {
                 texts.push(some_text(block).ok_or_else(|| bad("text content blocks must be non-empty"))?)
             }
+            ("image" | "document", RequestRole::User) => {
+                read.files.push(read_file(block).map_err(|what| bad(&what))?);
+            }
             ("tool_use", RequestRole::Assistant) => read.calls.push(RequestCall {
                 id: string("id"),
                 name: string("name"),
                 arguments: block["input"].clone(),
             }),
             ("tool_result", RequestRole::User) => {
-                if !texts.is_empty() {
+                if !texts.is_empty() || !read.files.is_empty() {
                     return Err(bad("tool_result blocks must come first"));
                 }
                 let content = block["content"]
@@ -127,6 +138,32 @@ fn read_message(index: usize, message: &Value, markers: &mut usize) -> Result<Re
     }
     read.text = texts.join("\n\n");
     Ok(read)
+}
+
+fn read_file(block: &Value) -> Result<RequestFile, String> {
+    let source = &block["source"];
+    if source["type"] != "base64" {
+        return Err("source: only base64 is emulated".to_owned());
+    }
+    let is_image = block["type"] == "image";
+    let rules = match is_image {
+        true => FileRules {
+            types: IMAGES,
+            base64_max: IMAGE_BASE64_MAX,
+        },
+        false => FileRules {
+            types: DOCUMENTS,
+            base64_max: REQUEST_BYTES_MAX,
+        },
+    };
+    if is_image && block.get("title").is_some() {
+        return Err("image.title: Extra inputs are not permitted".to_owned());
+    }
+    let file = files::read(&source["media_type"], &source["data"], rules)?;
+    Ok(RequestFile {
+        name: block["title"].as_str().map(str::to_owned),
+        ..file
+    })
 }
 
 fn text_blocks(blocks: &Value, markers: &mut usize) -> Result<String, ModelRefusal> {

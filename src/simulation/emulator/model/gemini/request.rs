@@ -3,9 +3,23 @@
 use crate::simulation::emulator::model::conversation::{
     RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
 };
+use crate::simulation::emulator::model::files::{self, FileRules};
 use crate::simulation::emulator::model::server::{ModelRefusal, ParsedRequest, UsageEvent};
 use http::{HeaderMap, Uri};
 use serde_json::Value;
+
+/// The files of a request: <https://ai.google.dev/gemini-api/docs/image-understanding>. All of them have at most 20 MB.
+const FILES: FileRules = FileRules {
+    types: &[
+        "image/png",
+        "image/jpeg",
+        "image/webp",
+        "image/heic",
+        "image/heif",
+        "application/pdf",
+    ],
+    base64_max: 20_000_000,
+};
 
 /// Parses a request, or returns the error of the API.
 pub(in crate::simulation::emulator::model) fn read(
@@ -51,6 +65,12 @@ pub(in crate::simulation::emulator::model) fn read(
     let system = texts(&body["systemInstruction"]["parts"])?.join("\n\n");
     let tools = read_tools(&body["tools"])?;
     let messages = read_contents(list(&body["contents"]))?;
+    let files = messages.iter().flat_map(|message| &message.files);
+    if files.map(|file| file.content.len() / 3 * 4).sum::<usize>() > FILES.base64_max {
+        return Err(ModelRefusal::invalid_request(
+            "Request payload size exceeds the limit: 20000000 bytes.",
+        ));
+    }
     check(&system, &tools, &messages).map_err(|why| ModelRefusal::invalid_request(&why))?;
     Ok(ParsedRequest {
         model,
@@ -152,6 +172,7 @@ fn read_contents(contents: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
         let mut message = RequestMessage {
             role,
             text: String::new(),
+            files: Vec::new(),
             calls: Vec::new(),
             results: Vec::new(),
         };
@@ -165,6 +186,7 @@ fn read_contents(contents: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
                 part,
                 &[
                     "text",
+                    "inlineData",
                     "thought",
                     "thoughtSignature",
                     "functionCall",
@@ -172,7 +194,7 @@ fn read_contents(contents: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
                 ],
                 "contents.parts",
             )?;
-            let data = ["text", "functionCall", "functionResponse"];
+            let data = ["text", "inlineData", "functionCall", "functionResponse"];
             if data.iter().filter(|field| part.get(**field).is_some()).count() != 1 {
                 return Err(bad("required oneof field 'data' must have one initialized field"));
             }
@@ -185,6 +207,10 @@ fn read_contents(contents: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
                 if part["thought"] != true && !text.is_empty() {
                     words.push(text);
                 }
+            } else if let (Some(data), RequestRole::User) = (part.get("inlineData"), role) {
+                known_fields(data, &["mimeType", "data"], "contents.parts.inline_data")?;
+                let file = files::read(&data["mimeType"], &data["data"], FILES);
+                message.files.push(file.map_err(|what| bad(&what))?);
             } else if let (Some(call), RequestRole::Assistant) = (part.get("functionCall"), role) {
                 let is_signed = part["thoughtSignature"]
                     .as_str()
@@ -290,6 +316,7 @@ fn add(read: &mut Vec<RequestMessage>, message: RequestMessage) {
     match read.last_mut() {
         // A text after results is part of the user's message.
         Some(last) if last.role == message.role && message.calls.is_empty() && message.results.is_empty() => {
+            last.files.extend(message.files);
             if !last.text.is_empty() {
                 last.text.push_str("\n\n");
             }

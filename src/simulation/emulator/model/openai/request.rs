@@ -3,9 +3,13 @@
 use crate::simulation::emulator::model::conversation::{
     RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
 };
+use crate::simulation::emulator::model::files::{self, DOCUMENTS, FileRules, IMAGES, RequestFile};
 use crate::simulation::emulator::model::server::{KeyPolicy, ModelRefusal, ParsedRequest, UsageEvent};
 use http::HeaderMap;
 use serde_json::Value;
+
+/// The maximum number of bytes of a file, in base64: <https://developers.openai.com/api/docs/guides/pdf-files>.
+const FILE_BASE64_MAX: usize = 50_000_000;
 
 /// Parses a request, or returns the error of the API.
 pub(in crate::simulation::emulator::model) fn read(
@@ -73,13 +77,18 @@ fn read_messages(messages: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
     let mut read: Vec<RequestMessage> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         let bad = |what: &str| ModelRefusal::invalid_request(&format!("messages.{index}: {what}"));
-        let content = message["content"].as_str().unwrap_or_default();
+        let (content, files) = read_content(message).map_err(|what| bad(&what))?;
+        let content = content.as_str();
         if content.trim().is_empty() && list(&message["tool_calls"]).is_empty() {
             return Err(bad("content is empty"));
         }
         match message["role"].as_str() {
             Some("tool") => add_result(&mut read, message, content).map_err(|what| bad(&what))?,
-            Some("user") => add_user_text(&mut read, content),
+            Some("user") if files.is_empty() => add_user_text(&mut read, content),
+            Some("user") => {
+                let text = text_message(RequestRole::User, content, Vec::new());
+                read.push(RequestMessage { files, ..text });
+            }
             Some("assistant") => {
                 let calls: Result<Vec<RequestCall>, String> =
                     list(&message["tool_calls"]).iter().map(read_call).collect();
@@ -93,6 +102,44 @@ fn read_messages(messages: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
         }
     }
     Ok(read)
+}
+
+/// Reads the text of a message, and the files of one of the user.
+fn read_content(message: &Value) -> Result<(String, Vec<RequestFile>), String> {
+    let Some(parts) = message["content"].as_array() else {
+        return Ok((
+            message["content"].as_str().unwrap_or_default().to_owned(),
+            Vec::new(),
+        ));
+    };
+    let (mut texts, mut files) = (Vec::new(), Vec::new());
+    for part in parts {
+        let kind = part["type"].as_str().unwrap_or_default();
+        match (kind, message["role"].as_str()) {
+            ("text", _) => texts.push(part["text"].as_str().unwrap_or_default()),
+            ("image_url", Some("user")) => {
+                files.push(files::read_url(&part["image_url"]["url"], rules(IMAGES))?)
+            }
+            ("file", Some("user")) => {
+                let name = part["file"]["filename"].as_str().filter(|name| !name.is_empty());
+                let name = name.ok_or("Missing required parameter: 'file.filename'.")?;
+                let file = files::read_url(&part["file"]["file_data"], rules(DOCUMENTS))?;
+                files.push(RequestFile {
+                    name: Some(name.to_owned()),
+                    ..file
+                });
+            }
+            _ => return Err(format!("content: Invalid value: '{kind}'.")),
+        }
+    }
+    Ok((texts.join("\n\n"), files))
+}
+
+fn rules(types: &'static [&'static str]) -> FileRules {
+    FileRules {
+        types,
+        base64_max: FILE_BASE64_MAX,
+    }
 }
 
 /// Adds a text of the user. A text after results is part of their message.
@@ -140,6 +187,7 @@ fn text_message(role: RequestRole, text: &str, calls: Vec<RequestCall>) -> Reque
     RequestMessage {
         role,
         text: text.to_owned(),
+        files: Vec::new(),
         calls,
         results: Vec::new(),
     }

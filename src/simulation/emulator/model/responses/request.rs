@@ -3,6 +3,7 @@
 use crate::simulation::emulator::model::conversation::{
     RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
 };
+use crate::simulation::emulator::model::files::{self, DOCUMENTS, FileRules, IMAGES, RequestFile};
 use crate::simulation::emulator::model::server::{ModelRefusal, ParsedRequest, UsageEvent};
 use http::HeaderMap;
 use serde_json::Value;
@@ -21,6 +22,9 @@ const PARAMETERS: [&str; 8] = [
 
 /// The least value of `max_output_tokens`.
 const OUTPUT_TOKENS_MIN: u64 = 16;
+
+/// The maximum number of bytes of a file, in base64: <https://developers.openai.com/api/docs/guides/pdf-files>.
+const FILE_BASE64_MAX: usize = 50_000_000;
 
 /// The maximum number of characters of a call's id.
 const ID_CHARS_MAX: usize = 64;
@@ -122,8 +126,9 @@ fn read_input(items: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal> {
                     Some("assistant") => RequestRole::Assistant,
                     _ => return Err(bad("role must be user or assistant")),
                 };
-                let text = message_text(item, role).map_err(|what| bad(&what))?;
+                let (text, files) = message_content(item, role).map_err(|what| bad(&what))?;
                 let message = side(&mut read, role);
+                message.files.extend(files);
                 if !message.text.is_empty() {
                     message.text.push_str("\n\n");
                 }
@@ -169,6 +174,7 @@ fn side(read: &mut Vec<RequestMessage>, role: RequestRole) -> &mut RequestMessag
         read.push(RequestMessage {
             role,
             text: String::new(),
+            files: Vec::new(),
             calls: Vec::new(),
             results: Vec::new(),
         });
@@ -177,16 +183,21 @@ fn side(read: &mut Vec<RequestMessage>, role: RequestRole) -> &mut RequestMessag
     &mut read[last]
 }
 
-fn message_text(item: &Value, role: RequestRole) -> Result<String, String> {
+/// Reads the text of a message, and the files of one of the user.
+fn message_content(item: &Value, role: RequestRole) -> Result<(String, Vec<RequestFile>), String> {
     if let Some(text) = item["content"].as_str() {
-        return some_text(text).map(str::to_owned);
+        return some_text(text).map(|text| (text.to_owned(), Vec::new()));
     }
     let expected = match role {
         RequestRole::User => "input_text",
         RequestRole::Assistant => "output_text",
     };
-    let mut texts = Vec::new();
+    let (mut texts, mut files) = (Vec::new(), Vec::new());
     for part in list(&item["content"]) {
+        if let Some(file) = read_file(part, role)? {
+            files.push(file);
+            continue;
+        }
         let field = match part["type"].as_str() {
             Some(kind) if kind == expected => "text",
             Some("refusal") if role == RequestRole::Assistant => "refusal",
@@ -194,7 +205,36 @@ fn message_text(item: &Value, role: RequestRole) -> Result<String, String> {
         };
         texts.push(some_text(part[field].as_str().unwrap_or_default())?);
     }
-    Ok(texts.join("\n\n"))
+    Ok((texts.join("\n\n"), files))
+}
+
+/// Reads a part that is a file of the user; `None` if it is another part.
+fn read_file(part: &Value, role: RequestRole) -> Result<Option<RequestFile>, String> {
+    let rules = |types| FileRules {
+        types,
+        base64_max: FILE_BASE64_MAX,
+    };
+    match (part["type"].as_str(), role) {
+        (Some("input_image"), RequestRole::User) => {
+            if !["auto", "low", "high"]
+                .iter()
+                .any(|detail| part["detail"] == *detail)
+            {
+                return Err("Invalid value for 'detail'".to_owned());
+            }
+            files::read_url(&part["image_url"], rules(IMAGES)).map(Some)
+        }
+        (Some("input_file"), RequestRole::User) => {
+            let name = part["filename"].as_str().filter(|name| !name.is_empty());
+            let name = name.ok_or("Missing required parameter: 'filename'.")?;
+            let file = files::read_url(&part["file_data"], rules(DOCUMENTS))?;
+            Ok(Some(RequestFile {
+                name: Some(name.to_owned()),
+                ..file
+            }))
+        }
+        _ => Ok(None),
+    }
 }
 
 fn some_text(text: &str) -> Result<&str, String> {

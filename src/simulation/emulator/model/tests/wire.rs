@@ -590,16 +590,18 @@ proptest! {
                     false => (content.clone(), false),
                 };
                 let expected = [
-                    RequestMessage { role: RequestRole::User, text: user.clone(), calls: vec![], results: vec![] },
+                    RequestMessage { role: RequestRole::User, text: user.clone(), files: vec![], calls: vec![], results: vec![] },
                     RequestMessage {
                         role: RequestRole::Assistant,
                         text: said.clone(),
+                        files: vec![],
                         calls: vec![RequestCall { id: "id_1".into(), name: "file_read".into(), arguments }],
                         results: vec![],
                     },
                     RequestMessage {
                         role: RequestRole::User,
                         text: String::new(),
+                        files: vec![],
                         calls: vec![],
                         results: vec![RequestResult {
                             call: "id_1".into(),
