@@ -25,9 +25,9 @@ ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. Ctrl-C stops and keeps what w
 Without --config, the configuration file is ~/.config/drydock/drydock.toml; a drydock.toml in the
 working directory is not read.
 
---attach sends an image (PNG, JPEG, GIF, WebP), a PDF or a text file along: at most 5 files, 3.75 MiB
-for an image, 5 MiB for a PDF and 128 KiB for a text. Secrets in a text are replaced; what an image
-or a PDF shows is sent as it is.
+--attach sends an image (PNG, JPEG, GIF, WebP), a PDF or a text file along: at most 5 files,
+3.75 MiB for an image, 5 MiB for a PDF and 128 KiB for a text. Secrets in a text are replaced; what
+an image or a PDF shows is sent as it is.
 
 --review and --shorthand end with a verdict of the model. A verdict that was only inferred from its
 words is labelled so; with --json the fields are verdict and source. Exit codes: 0 for pass or a

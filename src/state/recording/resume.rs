@@ -61,12 +61,11 @@ pub fn newest(directory: &Path) -> Result<Option<String>, SessionError> {
 
 /// Returns the number of files that were attached to the messages of the conversation, and whose contents are not recorded.
 pub fn absent_files(records: &[SessionRecord]) -> usize {
-    let counted = records.iter().fold(0, |count, record| match &record.event {
+    records.iter().fold(0, |count, record| match &record.event {
         RecordedEvent::Began { attachments, .. } => count + attachments.len(),
         RecordedEvent::Cleared {} => 0,
         _ => count,
-    });
-    counted
+    })
 }
 
 /// Returns the conversation of a recording. After the conversation was cleared, it has no turns.

@@ -55,7 +55,7 @@ impl Turn {
 
     /// Returns the turn without those attachments that `keeps` does not keep; a line that begins with `mark` stays for each.
     pub fn with_attachments_kept(&self, mark: &str, keeps: impl Fn(&Attachment) -> bool) -> Self {
-        let (kept, absent): (Vec<_>, Vec<_>) = self.attachments.iter().cloned().partition(|file| keeps(file));
+        let (kept, absent): (Vec<_>, Vec<_>) = self.attachments.iter().cloned().partition(&keeps);
         let user = with_absent_files(&self.user, mark, absent.iter().map(Attachment::file));
         let mut turn = Self::new(self.id, user).with_attachments(kept);
         for step in &self.steps {
