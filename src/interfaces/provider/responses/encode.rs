@@ -68,17 +68,18 @@ struct PartsMessage<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type")]
 enum Part<'a> {
-    InputText {
-        text: &'a str,
-    },
+    #[serde(rename = "input_text")]
+    Text { text: &'a str },
     /// The specification requires `detail`.
-    InputImage {
+    #[serde(rename = "input_image")]
+    Image {
         image_url: DataUrl<'a>,
         detail: &'static str,
     },
-    InputFile {
+    #[serde(rename = "input_file")]
+    File {
         filename: &'a str,
         file_data: DataUrl<'a>,
     },
@@ -156,7 +157,7 @@ fn opening(turn: &Turn) -> Item<'_> {
     match turn.attachments() {
         [] => message("user", text),
         attachments => {
-            let content = attachments.iter().map(part).chain([Part::InputText { text }]);
+            let content = attachments.iter().map(part).chain([Part::Text { text }]);
             Item::Parts(PartsMessage {
                 role: "user",
                 content: content.collect(),
@@ -167,11 +168,11 @@ fn opening(turn: &Turn) -> Item<'_> {
 
 fn part(attachment: &Attachment) -> Part<'_> {
     match attachment.media_type().is_image() {
-        true => Part::InputImage {
+        true => Part::Image {
             image_url: DataUrl(attachment),
             detail: "auto",
         },
-        false => Part::InputFile {
+        false => Part::File {
             filename: &attachment.file().name,
             file_data: DataUrl(attachment),
         },
