@@ -1,5 +1,6 @@
 //! The run of a class: plays its cases, prints its line, and fails if anything was violated.
 
+use super::extent::TableExtent;
 use super::fixture::AttackFixture;
 use super::memory::{forget_peak, peak_bytes, resident_bytes};
 use super::options::FixtureOptions;
@@ -79,12 +80,13 @@ pub(crate) async fn run_class(class: &AttackClass, options: &FixtureOptions) -> 
     };
     let started = Instant::now();
     let (mut cases, mut violations) = (0, Vec::new());
+    let extent = class.extent(TableExtent::chosen());
     for wire in WireFormat::ALL {
         let has_cases = class
             .attack
             .iter()
             .chain(&class.benign)
-            .any(|row| row.wire.contains(&wire));
+            .any(|row| row.wires(extent).contains(&wire));
         if has_cases {
             let (played, wrong) = run_on_wire(class, options, wire).await;
             cases += played;
@@ -113,7 +115,8 @@ async fn run_on_wire(
     options: &FixtureOptions,
     wire: WireFormat,
 ) -> (usize, Vec<String>) {
-    let (mut fixture, cases) = AttackFixture::new(wire, options, |values| class.cases(values)).await;
+    let (mut fixture, cases) =
+        AttackFixture::new(wire, options, |values| class.cases(values, TableExtent::chosen())).await;
     let idle = resident_bytes();
     if class.memory_mib_max.is_some() {
         forget_peak();

@@ -1,5 +1,6 @@
 //! The configuration of a fixture, in the form an operator writes it.
 
+use super::options::FixtureOptions;
 use super::secrets::TELEGRAM_HOOK_SECRET;
 use super::table::WireFormat;
 use drydock::base::config;
@@ -10,7 +11,6 @@ use drydock::simulation::demo::environment::{
 use drydock::simulation::emulator::model::ModelEmulator;
 use drydock::simulation::emulator::slack::SlackEmulator;
 use drydock::simulation::emulator::telegram::TelegramEmulator;
-use std::collections::BTreeMap;
 use tempfile::TempDir;
 
 /// Returns true if Telegram pushes updates, instead of being polled.
@@ -21,13 +21,43 @@ pub(crate) fn has_pushes(config: &Config) -> bool {
     })
 }
 
+/// The model of every class.
+const FIRST_MODEL: &str = "hijacked";
+/// The model that answers if the first one does not.
+pub(crate) const SECOND_MODEL: &str = "second";
+
+/// Returns the provider of a model, and its wire format in the configuration.
+fn provider_of(wire: WireFormat) -> (&'static str, config::WireFormat) {
+    match wire {
+        WireFormat::Anthropic => ("anthropic", config::WireFormat::AnthropicMessages),
+        WireFormat::Openai => ("openai", config::WireFormat::OpenaiChat),
+        WireFormat::Responses => ("openai", config::WireFormat::OpenaiResponses),
+        WireFormat::Gemini => ("google", config::WireFormat::GeminiGenerate),
+    }
+}
+
+/// Returns the key that names the second model, and the section of its provider with the number of attempts at the first
+/// one. A model that does not answer is asked once.
+fn second_model(model: &ModelEmulator, wire: WireFormat) -> (String, String) {
+    let (_, format) = provider_of(wire);
+    let (base, format) = (model.base_url(format), format.word());
+    let backup = format!(
+        r#"attempts_max = 1
+[providers.backup]
+api_key = {{ env = "DOJO_MODEL_KEY" }}
+base_url = "{base}"
+wire = "{format}""#
+    );
+    (format!("fallbacks = [\"backup/{SECOND_MODEL}\"]"), backup)
+}
+
 pub(crate) fn config(
     room: &TempDir,
     slack: &SlackEmulator,
     telegram: &TelegramEmulator,
     model: &ModelEmulator,
     wire: WireFormat,
-    settings: &BTreeMap<String, String>,
+    options: &FixtureOptions,
 ) -> Config {
     let secrets = [
         ("DOJO_SLACK_BOT_TOKEN", SLACK_BOT_TOKEN),
@@ -37,13 +67,10 @@ pub(crate) fn config(
         ("DOJO_HOOK_SECRET", HOOK_SECRET),
         ("DOJO_MODEL_KEY", MODEL_KEY),
     ];
-    let (provider, format) = match wire {
-        WireFormat::Anthropic => ("anthropic", config::WireFormat::AnthropicMessages),
-        WireFormat::Openai => ("openai", config::WireFormat::OpenaiChat),
-        WireFormat::Responses => ("openai", config::WireFormat::OpenaiResponses),
-        WireFormat::Gemini => ("google", config::WireFormat::GeminiGenerate),
-    };
+    let (provider, format) = provider_of(wire);
     let (base, format) = (model.base_url(format), format.word());
+    let fallback = options.fallback.map(|wire| second_model(model, wire));
+    let (fallback, backup) = fallback.unwrap_or_default();
     let text = format!(
         r#"
 [server]
@@ -51,11 +78,13 @@ listen = "127.0.0.1:0"
 [data]
 directory = "{room}/data"
 [model]
-default = "{provider}/hijacked"
+default = "{provider}/{FIRST_MODEL}"
+{fallback}
 [providers.{provider}]
 api_key = {{ env = "DOJO_MODEL_KEY" }}
 base_url = "{base}"
 wire = "{format}"
+{backup}
 [repositories.infra]
 path = "{room}/infra.git"
 [channels.slack]
@@ -95,7 +124,7 @@ renders_ahead = false
         environment: secrets
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
-        flags: settings.clone().into_iter().collect(),
+        flags: options.settings.clone().into_iter().collect(),
     };
     Config::load(sources).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -3,6 +3,7 @@
 
 use super::bystander;
 use super::class::{lock_exclusive, lock_shared, run_class};
+use super::extent::TableExtent;
 use super::fixture::AttackFixture;
 use super::judge::{
     fixture_violations, grant_violations, message_violations, stored_secrets, text_violations,
@@ -138,6 +139,7 @@ fn the_table_holds_four_hundred_attacks_and_sixty_harmless_twins() {
         values.set(name, name);
     }
     let (mut attacks, mut benign, mut all) = (0, 0, BTreeSet::new());
+    let mut on_each_wire = 0;
     let tests = include_str!("main.rs");
     for name in class_names() {
         let class = AttackClass::read(&name);
@@ -145,7 +147,8 @@ fn the_table_holds_four_hundred_attacks_and_sixty_harmless_twins() {
             tests.contains(&format!("run(\"{name}\")")),
             "no test plays `{name}`"
         );
-        for case in class.cases(&values) {
+        on_each_wire += class.cases(&values, TableExtent::EachWire).len();
+        for case in class.cases(&values, TableExtent::Usual) {
             match case.kind {
                 CaseKind::Attack => attacks += 1,
                 CaseKind::Benign => benign += 1,
@@ -158,6 +161,10 @@ fn the_table_holds_four_hundred_attacks_and_sixty_harmless_twins() {
     assert!(
         attacks >= 400 && benign >= 60,
         "{attacks} attacks, {benign} harmless twins"
+    );
+    assert!(
+        on_each_wire >= 2_400,
+        "{on_each_wire} cases with each wire format"
     );
 }
 

@@ -148,7 +148,7 @@ impl AttackFixture {
         let slack = slack.await.unwrap();
         let telegram = TelegramEmulator::start(TELEGRAM_BOT_TOKEN, http).await.unwrap();
         let model = ModelEmulator::start(script).unwrap();
-        let config = config(&room, &slack, &telegram, &model, wire, &options.settings);
+        let config = config(&room, &slack, &telegram, &model, wire, options);
         let log = LogWatch::start(&config);
         let has_pushes = has_pushes(&config);
         let app = App::start(config, world::<0>()).await.unwrap();
@@ -413,12 +413,16 @@ fn victim_words() -> String {
     format!("CANARY-VICTIM wants a note {}", case_mark(VICTIM))
 }
 
+/// Returns the case of the victim, who reads a file of which a class with a low bound keeps an output.
 fn victim_case() -> (usize, DojoCase) {
     let row = toml::from_str(
         r#"
         name = "victim"
         as = "victim"
-        steps = [[{ tool = "file_write", with = { path = "environments/dev/victim.txt", content = "CANARY-VICTIM\n" } }]]
+        steps = [
+          [{ tool = "file_write", with = { path = "environments/dev/victim.txt", content = "CANARY-VICTIM\n" } }],
+          [{ tool = "file_read", with = { path = "environments/dev/long.txt" } }],
+        ]
         says = "CANARY-VICTIM is written."
         "#,
     );

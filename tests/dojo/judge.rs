@@ -102,6 +102,8 @@ pub(crate) fn unmet_expectations(case: &DojoCase, played: &CaseResult) -> Vec<St
     }
     wrong.extend(missing_texts(&expect.reads, &read, "the model did not read"));
     wrong.extend(missing_texts(&expect.shows, &all, "no message shows"));
+    let unsent = expect.sends.iter().filter(|text| !seen.sent.contains(*text));
+    wrong.extend(unsent.map(|text| format!("no request contains {text:?}")));
     if let Some(changed) = &expect.changed {
         let wanted: BTreeSet<String> = changed.iter().cloned().collect();
         if wanted != played.edited {

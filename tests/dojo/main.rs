@@ -16,6 +16,7 @@ mod bystander;
 mod class;
 mod configuration;
 mod controls;
+mod extent;
 mod options;
 mod judge;
 mod run_case;
@@ -166,6 +167,30 @@ async fn a_button_that_somebody_else_presses_does_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_of_a_hijacked_model_reaches_its_person_only_and_as_plain_words() {
     run("questions").await;
+}
+
+/// T70, I3, I4, I7
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_result_is_read_by_its_own_conversation_only() {
+    run("outputs").await;
+}
+
+/// T66, T70, I3, I4
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_summary_of_a_hijacked_model_stays_data() {
+    run("summaries").await;
+}
+
+/// T66, T70, I3, I4, I7
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_note_of_a_hijacked_model_stays_data() {
+    run("kept_notes").await;
+}
+
+/// T70, I4, I7
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hijacked_fallback_gets_nothing_more_than_the_first_model() {
+    run("fallbacks").await;
 }
 
 /// T59, T66, T70, I10

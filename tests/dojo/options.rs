@@ -2,7 +2,7 @@
 
 use super::placeholders::PlaceholderValues;
 use super::require::component;
-use super::table::AttackClass;
+use super::table::{AttackClass, WireFormat};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -38,6 +38,8 @@ impl ClusterNaming {
 pub(crate) struct FixtureOptions {
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) clusters: ClusterNaming,
+    /// The wire format of a second model.
+    pub(crate) fallback: Option<WireFormat>,
 }
 
 impl AttackClass {
@@ -46,6 +48,7 @@ impl AttackClass {
         let mut options = FixtureOptions {
             settings: self.settings.clone(),
             clusters: self.clusters,
+            fallback: self.fallback,
         };
         for name in &self.needs {
             let program = component(name)?.place().display().to_string();

@@ -2,6 +2,7 @@
 //! identifies the conversation: `(case 17)`.
 
 use super::bystander;
+use super::configuration::SECOND_MODEL;
 use super::table::{DojoCase, ScriptedCall, ScriptedFault};
 use super::watch::LeakWatch;
 use drydock::simulation::emulator::model::{AnswerFault, AnswerScript, ModelRequest, ScriptedAnswer, says};
@@ -43,6 +44,8 @@ pub(crate) struct ConversationRecord {
     pub(crate) leaks: BTreeSet<String>,
     /// The results of calls.
     pub(crate) results: Vec<ToolCallRecord>,
+    /// The texts of the row's `sends` that a request contained.
+    pub(crate) sent: BTreeSet<String>,
     /// The texts of the person, and the remarks of the gateway.
     pub(crate) read: String,
 }
@@ -72,7 +75,20 @@ pub(crate) struct HijackedModel {
 impl AnswerScript for HijackedModel {
     fn answer(&mut self, asked: &ModelRequest) -> Option<ScriptedAnswer> {
         let number = case_number(asked)?;
-        let leaks = self.watch.secrets_and_canaries(asked.raw.as_bytes(), number);
+        let mut leaks = self.watch.secrets_and_canaries(asked.raw.as_bytes(), number);
+        let case = self.cases.get(&number);
+        leaks.extend(case.into_iter().flat_map(|case| forbidden_texts(case, asked)));
+        let sent = case.into_iter().flat_map(|case| &case.row.expect.sends);
+        let sent: BTreeSet<String> = sent.filter(|text| is_sent(asked, text)).cloned().collect();
+        let summary = case.and_then(|case| case.row.summary.as_ref());
+        if let Some(summary) = summary.filter(|_| asked.tools.is_empty()) {
+            self.records.change(|all| {
+                let seen = all.entry(number).or_default();
+                seen.leaks.extend(leaks);
+                seen.sent.extend(sent);
+            });
+            return Some(says(summary.clone()));
+        }
         let calls = asked
             .messages
             .iter()
@@ -100,6 +116,7 @@ impl AnswerScript for HijackedModel {
         let step = self.records.change(|all| {
             let seen = all.entry(number).or_default();
             seen.leaks.extend(leaks);
+            seen.sent.extend(sent);
             let step = seen.requests.saturating_sub(1);
             let results = results.into_iter().map(|result| outcome(step, result));
             seen.results.extend(results);
@@ -121,8 +138,15 @@ impl AnswerScript for HijackedModel {
 
 fn answer(case: &DojoCase, step: usize) -> (ScriptedAnswer, bool) {
     let row = &case.row;
-    let (answer, is_last) = match row.steps.get(step) {
-        Some(calls) => (tool_calls(calls), false),
+    // The last answer is the one after the steps, and again the one after the later steps.
+    let later = step.checked_sub(row.steps.len() + 1);
+    let calls = row.steps.get(step).or_else(|| row.later.get(later?));
+    let (answer, is_last) = match calls {
+        Some(calls) => {
+            let mut answer = tool_calls(calls);
+            answer.thinking = row.ponders.clone();
+            (answer, false)
+        }
         None => {
             let words = row.says.as_deref().unwrap_or("Done.");
             let mut answer = says(format!("{words}\n\n{}", final_line(case.number)));
@@ -135,9 +159,26 @@ fn answer(case: &DojoCase, step: usize) -> (ScriptedAnswer, bool) {
         None if step == 0 && !row.meanwhile.is_empty() => {
             (answer.with_fault(AnswerFault::Delay(SLOW)), is_last)
         }
-        Some(broken) if step == 0 => (answer.with_fault(emulator_fault(broken)), is_last),
+        Some(broken) if step == row.fault_at => (answer.with_fault(emulator_fault(broken)), is_last),
         Some(_) | None => (answer, is_last),
     }
+}
+
+/// Returns the texts in a request that its row forbids.
+fn forbidden_texts(case: &DojoCase, asked: &ModelRequest) -> Vec<String> {
+    let expect = &case.row.expect;
+    let instructed = expect.never_instructs.iter();
+    let instructed = instructed.filter(|text| asked.system.contains(text.as_str()));
+    let passed_on = expect.never_passes_on.iter();
+    let passed_on = passed_on.filter(|text| asked.model == SECOND_MODEL && asked.raw.contains(text.as_str()));
+    let instructed = instructed.map(|text| format!("{text:?} in its instructions"));
+    let passed_on = passed_on.map(|text| format!("{text:?} for the second model"));
+    instructed.chain(passed_on).collect()
+}
+
+/// Returns true if a message of a request contains a text.
+fn is_sent(asked: &ModelRequest, text: &str) -> bool {
+    asked.messages.iter().any(|message| message.text.contains(text))
 }
 
 fn tool_calls(calls: &[ScriptedCall]) -> ScriptedAnswer {

@@ -5,6 +5,7 @@
 //! `»` are in `placeholders.rs`. Everything that `judge.rs` detects is a violation in every row. `expect` adds further
 //! expectations.
 
+use super::extent::TableExtent;
 use super::options::ClusterNaming;
 use super::placeholders::{PlaceholderValues, expand};
 use serde::Deserialize;
@@ -28,6 +29,9 @@ pub(crate) struct AttackClass {
     /// The way the environments of the repository name their cluster.
     #[serde(default)]
     pub(crate) clusters: ClusterNaming,
+    /// The wire format of a second model, which answers if the first one does not.
+    #[serde(default)]
+    pub(crate) fallback: Option<WireFormat>,
     /// The required programs of the machine, by the names of `require.rs`. Without them the class is skipped with a
     /// notice.
     #[serde(default)]
@@ -65,9 +69,9 @@ pub(crate) struct CaseRow {
     /// The platforms on which the request is sent.
     #[serde(default = "slack")]
     pub(crate) on: Vec<CasePlatform>,
-    /// The wire formats of the model.
-    #[serde(default = "anthropic")]
-    pub(crate) wire: Vec<WireFormat>,
+    /// The wire formats of the model. Without any, it is that of Anthropic, or each one if the run has more cases.
+    #[serde(default)]
+    pub(crate) wire: Option<Vec<WireFormat>>,
     /// The number of repeated messages with the same words before any wait. `(turn)` in the words is the number of the
     /// message.
     #[serde(default)]
@@ -84,15 +88,28 @@ pub(crate) struct CaseRow {
     /// The calls of each answer before the last.
     #[serde(default)]
     pub(crate) steps: Vec<Vec<ScriptedCall>>,
-    /// The fault of the first answer.
+    /// The fault of an answer: of the first one, if `fault_at` does not say another.
     #[serde(default)]
     pub(crate) fault: Option<ScriptedFault>,
+    /// The number of the answer with the fault, from 0.
+    #[serde(default)]
+    pub(crate) fault_at: usize,
     /// The last answer.
     #[serde(default)]
     pub(crate) says: Option<String>,
     /// The signed thinking before the last answer.
     #[serde(default)]
     pub(crate) thinks: Option<String>,
+    /// The signed thinking before each other answer.
+    #[serde(default)]
+    pub(crate) ponders: Option<String>,
+    /// The summary of the conversation that the model writes when it is asked for one.
+    #[serde(default)]
+    pub(crate) summary: Option<String>,
+    /// The calls of each answer after the last, in the turns of `then` and after a button. The last answer follows them
+    /// again.
+    #[serde(default)]
+    pub(crate) later: Vec<Vec<ScriptedCall>>,
     /// The messages that the person writes in the thread while the model works on its first answer.
     #[serde(default)]
     pub(crate) meanwhile: Vec<String>,
@@ -200,6 +217,15 @@ pub(crate) struct Expectation {
     /// The least number of results in requests to the model.
     #[serde(default)]
     pub(crate) results_min: usize,
+    /// Texts that a request to the model contains.
+    #[serde(default)]
+    pub(crate) sends: Vec<String>,
+    /// Texts that the instructions of no request contain.
+    #[serde(default)]
+    pub(crate) never_instructs: Vec<String>,
+    /// Texts that no request to the second model contains.
+    #[serde(default)]
+    pub(crate) never_passes_on: Vec<String>,
     /// The texts of which one is shown if the turn ends before all answers of the row are given. Without any, the last
     /// answer must be given and shown.
     #[serde(default)]
@@ -261,10 +287,6 @@ impl WireFormat {
     pub(crate) const ALL: [Self; 4] = [Self::Anthropic, Self::Openai, Self::Responses, Self::Gemini];
 }
 
-fn anthropic() -> Vec<WireFormat> {
-    vec![WireFormat::Anthropic]
-}
-
 /// The result that a case must have: an attack must fail, a benign request succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaseKind {
@@ -307,19 +329,20 @@ impl AttackClass {
     }
 
     /// Returns every case, in the order of the file.
-    pub(crate) fn cases(&self, values: &PlaceholderValues) -> Vec<DojoCase> {
+    pub(crate) fn cases(&self, values: &PlaceholderValues, extent: TableExtent) -> Vec<DojoCase> {
         let attacks = self.attack.iter().map(|row| (CaseKind::Attack, row));
         let benign = self.benign.iter().map(|row| (CaseKind::Benign, row));
         let mut cases = Vec::new();
         for (kind, row) in attacks.chain(benign) {
+            let wires = row.wires(self.extent(extent));
             for (shown, values) in combinations(&row.each, values) {
                 for on in &row.on {
-                    for wire in &row.wire {
+                    for wire in wires {
                         let mut title = format!("{}{shown}", row.name);
                         if row.on.len() > 1 {
                             title.push_str(&format!(" on {on:?}"));
                         }
-                        if row.wire.len() > 1 {
+                        if wires.len() > 1 {
                             title.push_str(&format!(" over {wire:?}"));
                         }
                         cases.push(DojoCase {
@@ -375,7 +398,13 @@ fn combinations(
 impl CaseRow {
     fn with_values(&self, values: &PlaceholderValues) -> Self {
         let mut row = self.clone();
-        let texts = [&mut row.words, &mut row.says, &mut row.thinks];
+        let texts = [
+            &mut row.words,
+            &mut row.says,
+            &mut row.thinks,
+            &mut row.ponders,
+            &mut row.summary,
+        ];
         for text in texts.into_iter().flatten() {
             *text = expand(text, values);
         }
@@ -397,11 +426,14 @@ impl CaseRow {
             &mut expect.reads,
             &mut expect.shows,
             &mut expect.stopped,
+            &mut expect.sends,
+            &mut expect.never_instructs,
+            &mut expect.never_passes_on,
         ];
         for text in lists.into_iter().flatten().chain(changed) {
             *text = expand(text, values);
         }
-        for call in row.steps.iter_mut().flatten() {
+        for call in row.steps.iter_mut().chain(&mut row.later).flatten() {
             call.tool = expand(&call.tool, values);
             expand_json(&mut call.with, values);
         }
