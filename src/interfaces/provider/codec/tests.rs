@@ -4,6 +4,7 @@
 
 mod attachments;
 mod forged;
+mod garbage;
 mod gemini;
 mod responses;
 
