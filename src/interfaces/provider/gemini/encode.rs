@@ -266,10 +266,11 @@ impl<'a> Writer<'a, '_> {
     }
 }
 
-/// Returns the id of a call of the service's own, which may have none; `None` for another part.
+/// Returns the id of a call of the service's own, which may have none; `None` for another part. For the service, an empty
+/// text is the same as none.
 fn own_id(part: &RawValue) -> Option<Option<String>> {
     let part: OwnPart = serde_json::from_str(part.get()).ok()?;
-    Some(part.function_call?.id)
+    Some(part.function_call?.id.filter(|id| !id.is_empty()))
 }
 
 /// Returns true if the first call of an answer is signed, or there is none. Newer models refuse an answer otherwise.

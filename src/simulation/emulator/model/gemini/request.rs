@@ -237,7 +237,7 @@ fn read_contents(contents: &[Value]) -> Result<Vec<RequestMessage>, ModelRefusal
         if !message.results.is_empty() && !message.text.is_empty() {
             return Err(bad("function responses and text are separate contents"));
         }
-        let own_id = |part: &Value| part["functionCall"]["id"].as_str().map(str::to_owned);
+        let own_id = |part: &Value| id(&part["functionCall"]).map(str::to_owned);
         let own_ids = parts
             .iter()
             .filter(|part| part.get("functionCall").is_some())
@@ -278,19 +278,24 @@ fn first_of_turn(contents: &[Value]) -> usize {
 
 fn read_call(call: &Value, index: usize, number: usize) -> Result<RequestCall, ModelRefusal> {
     known_fields(call, &["id", "name", "args"], "contents.parts.function_call")?;
-    let id = call["id"].as_str().map(str::to_owned);
     Ok(RequestCall {
-        id: id.unwrap_or_else(|| format!("{index}.{number}")),
+        id: id(call).map_or_else(|| format!("{index}.{number}"), str::to_owned),
         name: call["name"].as_str().unwrap_or_default().to_owned(),
         arguments: call.get("args").cloned().unwrap_or_else(|| serde_json::json!({})),
     })
+}
+
+/// Returns the id of a call or a result. An empty text is the same as none: the service reads JSON as
+/// <https://protobuf.dev/programming-guides/json/> says.
+fn id(of: &Value) -> Option<&str> {
+    of["id"].as_str().filter(|id| !id.is_empty())
 }
 
 /// Reads a result. Without an id, it answers the call of the same place.
 fn read_response(response: &Value, open: &[OpenCall], number: usize) -> Result<RequestResult, &'static str> {
     let unknown = "function response parts do not match the function call parts";
     known_fields(response, &["id", "name", "response"], "").map_err(|_| unknown)?;
-    let call = match response["id"].as_str() {
+    let call = match id(response) {
         Some(id) => open.iter().find(|call| call.own_id.as_deref() == Some(id)),
         None => open.get(number).filter(|call| call.own_id.is_none()),
     };

@@ -492,6 +492,28 @@ async fn an_answer_no_assistant_can_send_is_rejected_and_the_conversation_contin
     }
 }
 
+/// R12
+#[tokio::test]
+async fn calls_of_gemini_with_empty_ids_are_answered_by_their_place() {
+    let google = known_provider("google").expect("a known provider");
+    for mode in [AnswerMode::Streamed, AnswerMode::Whole] {
+        let two = calls("file_read", json!({"path": "a"})).with_call("git_status", json!({}));
+        let script = queue([two.with_fault(AnswerFault::Ids(String::new())), says("Done.")]);
+        let mut fixture = ModelFixture::new((google, mode), script);
+        let mut history = asking("hello");
+        let answer = fixture.ask(&history).await.expect("answer").assistant;
+        let call_results = results(&answer, "content");
+        history
+            .push(Step::new(answer, call_results).expect("step"))
+            .expect("open");
+        fixture.ask(&history).await.expect("answer");
+        let sent = &fixture.emulator.requests()[1];
+        assert_eq!(sent.last_results().len(), 2);
+        assert!(!sent.raw.contains("\"functionResponse\":{\"id\""), "{}", sent.raw);
+        fixture.assert_in_order();
+    }
+}
+
 /// R12, STK-34, STK-37
 #[tokio::test]
 async fn a_history_of_another_provider_or_of_ours_is_accepted_by_all() {
