@@ -14,6 +14,8 @@ mod error_report;
 mod failure;
 mod gate;
 mod http;
+#[cfg(test)]
+pub(crate) mod in_process;
 mod own_blocks;
 mod providers;
 mod raw_fields;

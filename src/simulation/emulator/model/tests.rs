@@ -5,6 +5,7 @@
 mod faults;
 mod files;
 mod mixed;
+mod operations;
 mod size;
 mod wire;
 
