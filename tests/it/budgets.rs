@@ -2,8 +2,10 @@
 
 use crate::support::app::{TestApp, visible_text};
 use drydock::base::model::Usage;
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, queue, says};
 use drydock::state::access::Role;
+use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
@@ -63,6 +65,51 @@ async fn over_budget_an_administrator_is_asked_and_allows_more_with_one_button()
     assert!(next.text.contains("Two replicas."), "{}", next.text);
     let spent = app.run_command_in(ALICE, &first.thread, "!budget").await;
     assert!(spent.contains("32,000 of 45,000 tokens"), "{spent}");
+}
+
+/// T92: the request is in another channel than the refused message.
+#[tokio::test]
+async fn administrators_are_asked_at_once_in_the_chat_that_is_configured() {
+    let settings = [
+        ("budgets.person_day_tokens_max", "30_000"),
+        ("budgets.ask_in.channel", "slack"),
+        ("budgets.ask_in.chat", SLACK_CHANNEL),
+    ];
+    let app = TestApp::with_settings(expensive, &settings).await;
+    app.admit_telegram_editor(4_201).await;
+    app.admit_slack_user(CAROL, Role::Admin, &["**"]).await;
+    app.ask_telegram(4_201, "how many replicas has web?").await;
+    let refused = app.ask_telegram(4_201, "and api?").await;
+    assert!(
+        refused.text.contains("I asked the administrators to allow more."),
+        "{}",
+        refused.text
+    );
+    let answered = Instant::now();
+    let question = app
+        .wait_for_slack_message(SLACK_CHANNEL, "needs an administrator")
+        .await;
+    // A channel without a signal looks for work once in a minute.
+    assert!(
+        answered.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        answered.elapsed()
+    );
+    let label = "Allow 15,000 tokens more for today";
+    app.demo.slack.click(CAROL, &question.ts, label).await.unwrap();
+    app.wait_for_telegram_message(4_201, "U0CAROL allowed 15,000 tokens more for today.")
+        .await;
+    app.demo
+        .telegram
+        .click(4_201, 4_201, refused.id, "Retry")
+        .await
+        .unwrap();
+    let answer = app
+        .wait_for_telegram("a third result", || {
+            app.telegram_results(4_201).into_iter().nth(2)
+        })
+        .await;
+    assert!(answer.text.contains("Two replicas."), "{}", answer.text);
 }
 
 /// T92

@@ -94,10 +94,12 @@ impl OutgoingMessages {
         }
     }
 
-    /// Delivers the operations leased by a commit, and wakes the loop for those left in the outbox.
+    /// Delivers the operations leased by a commit. If it leased none, all channels look for work, because a request to
+    /// administrators may be of another channel.
     pub(super) async fn dispatch_leased(&self, channel: &str, taken: Option<Vec<DueOperation>>) {
-        if let Some(delivery) = self.deliveries.get(channel) {
-            delivery.dispatch_leased(taken).await;
+        match (taken, self.deliveries.get(channel)) {
+            (Some(due), Some(delivery)) => delivery.deliver_leased(due).await,
+            (None, _) | (_, None) => self.wake(),
         }
     }
 
