@@ -90,6 +90,11 @@ impl ModelEmulator {
         self.shared.unused()
     }
 
+    /// Sends the answers that are held back, and holds none back from now on.
+    pub fn release(&self) {
+        self.shared.release();
+    }
+
     /// Closes every connection and waits until all tasks have ended.
     pub async fn shutdown(self) {
         self.stop.cancel();

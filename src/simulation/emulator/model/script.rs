@@ -72,6 +72,8 @@ pub enum AnswerFault {
     },
     /// The answer is delayed.
     Delay(Duration),
+    /// The answer is held back until [`ModelEmulator::release`](super::ModelEmulator::release).
+    Held,
     /// The request is read and never answered.
     Stall,
     /// The body stops after so many bytes, and the connection stays open.

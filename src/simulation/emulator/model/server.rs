@@ -81,6 +81,7 @@ impl ModelRefusal {
 pub(super) struct SharedModel {
     // The lock is never held across an await.
     state: Mutex<ModelState>,
+    released: CancellationToken,
 }
 
 struct ModelState {
@@ -107,7 +108,12 @@ impl SharedModel {
         };
         Self {
             state: Mutex::new(state),
+            released: CancellationToken::new(),
         }
+    }
+
+    pub(super) fn release(&self) {
+        self.released.cancel();
     }
 
     pub(super) fn requests(&self) -> Vec<ModelRequest> {
@@ -189,6 +195,9 @@ async fn respond(shared: Arc<SharedModel>, api: Api, request: Request) -> Respon
     });
     match answered {
         Ok((read, (answer, number), answered_at)) => {
+            if answer.fault == Some(AnswerFault::Held) {
+                shared.released.cancelled().await;
+            }
             let response = write(api, &read, &answer, number).await;
             response.map(|body| Body::new(body.with_written_at(answered_at)))
         }
@@ -270,7 +279,8 @@ async fn write(
             AnswerFault::Arguments(_)
             | AnswerFault::Ids(_)
             | AnswerFault::Stop(_)
-            | AnswerFault::ErrorEvent(_),
+            | AnswerFault::ErrorEvent(_)
+            | AnswerFault::Held,
         )
         | None => {}
     }

@@ -102,6 +102,27 @@ async fn a_body_that_is_not_the_format_is_no_answer() {
 }
 
 #[tokio::test]
+async fn a_held_answer_is_sent_once_it_is_released() {
+    let held = || line().with_fault(AnswerFault::Held);
+    let mut fixture = ModelFixture::new(streamed("anthropic"), queue([held(), held()]));
+    let emulator = std::sync::Arc::clone(&fixture.emulator.shared);
+    let release = async {
+        while emulator.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(emulator.requests()[0].answered_at.get(), None);
+        emulator.release();
+    };
+    let history = asking("hello");
+    let (outcome, ()) = tokio::join!(fixture.ask(&history), release);
+    assert!(outcome.is_ok(), "{outcome:?}");
+    // Nothing is held back any more.
+    let outcome = fixture.ask(&history).await;
+    assert!(outcome.is_ok(), "{outcome:?}");
+    fixture.assert_in_order();
+}
+
+#[tokio::test]
 async fn cancelling_ends_a_call_at_once_wherever_it_is() {
     for fault in [AnswerFault::Stall, AnswerFault::StallAfter(300)] {
         let fixture = ModelFixture::new(streamed("anthropic"), queue([line().with_fault(fault)]));
