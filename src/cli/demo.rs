@@ -5,9 +5,10 @@ use super::output::Output;
 use super::serve::host;
 use super::{CliError, sandbox_layers, tool_commands};
 use crate::base::config::{ConfigSources, SandboxSettings};
+use crate::simulation::demo::demo_script::ScriptedDemo;
 use crate::simulation::demo::environment::DemoEnvironment;
 use crate::simulation::demo::transcript::{Transcript, TranscriptLine};
-use crate::simulation::demo::{demo_script, scripted_model, visitor};
+use crate::simulation::demo::visitor;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
@@ -58,7 +59,6 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
     if !output.json() {
         output.message("Building a Tanka repository, Slack, Telegram and a model on loopback ...");
     }
-    let script = move |asked: &_| scripted_model::answer(asked, pace);
     // The signal handlers are installed before there is anything to clean up.
     let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
     let mut terminations = signal(SignalKind::terminate()).map_err(CliError::failed)?;
@@ -75,25 +75,25 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
     let interrupted = || CliError::failed("interrupted");
     let listed = may_lack.join(",");
     let settings = [("sandbox.layers_missing", listed.as_str())];
-    let mut environment = tokio::select! {
-        built = DemoEnvironment::build(script, host(), &settings) => built.map_err(CliError::failed)?,
+    let mut demo = tokio::select! {
+        built = Box::pin(ScriptedDemo::build(pace, host(), &settings)) => built.map_err(CliError::failed)?,
         () = &mut stop => return Err(interrupted()),
     };
     if !output.json() {
-        let directory = environment.directory().display();
+        let directory = demo.environment.directory().display();
         output.message(&format!(
             "All files are in {directory} and are removed when the demo ends. The gateway is at {}.",
-            environment.url()
+            demo.environment.url()
         ));
     }
     let result = tokio::select! {
-        result = play(&environment, output, started) => result,
+        result = play(&demo, output, started) => result,
         () = &mut stop => Err(interrupted()),
     };
     let mut talked = Ok(());
     if interactive && result.is_ok() {
         talked = tokio::select! {
-            talked = run_visitor(&environment, output) => talked,
+            talked = run_visitor(&demo.environment, output) => talked,
             // Ctrl-C ends the demo as Ctrl-D does.
             () = &mut stop => {
                 output.message("");
@@ -101,11 +101,11 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
             }
         };
     }
-    environment.stop().await;
+    demo.stop().await;
     result.and(talked)
 }
 
-async fn play(environment: &DemoEnvironment, output: &Output, started: Instant) -> Result<(), CliError> {
+async fn play(demo: &ScriptedDemo, output: &Output, started: Instant) -> Result<(), CliError> {
     let mut scene = "";
     let mut show = |line: &TranscriptLine| {
         if output.json() {
@@ -119,7 +119,7 @@ async fn play(environment: &DemoEnvironment, output: &Output, started: Instant) 
         output.line(&format_line(line, output));
     };
     let mut transcript = Transcript::new(&mut show);
-    let played = demo_script::play(environment, &mut transcript).await;
+    let played = Box::pin(demo.play(&mut transcript)).await;
     if let Err(error) = &played {
         transcript.expect("demo", &format!("the script stopped: {error:#}"), false);
     }

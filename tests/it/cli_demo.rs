@@ -38,8 +38,81 @@ fn every_json_line_parses_and_the_last_says_how_it_went() {
     let scenes: BTreeSet<&str> = steps.iter().map(|line| line["scene"].as_str().unwrap()).collect();
     assert!(scenes.len() >= 8, "{scenes:?}");
     assert!(steps.iter().all(|line| line["ok"] == true));
+    for (scene, place, who, text) in OF_THE_LOOP {
+        let is_it = |line: &&serde_json::Value| {
+            line["scene"] == *scene
+                && line["place"] == *place
+                && line["who"] == *who
+                && line["text"].as_str().is_some_and(|said| said.contains(text))
+        };
+        let found = steps.iter().find(is_it);
+        assert!(
+            found.is_some(),
+            "no `{text}` of {who} in `{scene}`: {}",
+            ended.out
+        );
+    }
     assert_eq!(shell.leftover_files(), Vec::<String>::new());
 }
+
+/// Lines of the scenes about the loop of models and tools: scene, place, speaker, and a part of the text.
+const OF_THE_LOOP: &[(&str, &str, &str, &str)] = &[
+    (STEERING, THREAD, "alice", "and in staging, too"),
+    (STEERING, THREAD, "drydock", "is ready: 2 files, +2 −2"),
+    (
+        STEERING,
+        "model",
+        "checked",
+        "the second message came with the result of the first step",
+    ),
+    (STEERING, THREAD, "checked", "one answer covers both messages"),
+    (
+        QUESTION,
+        THREAD,
+        "drydock",
+        "How many replicas should api have in prod?",
+    ),
+    (QUESTION, THREAD, "alice", "[8 replicas]"),
+    (
+        QUESTION,
+        THREAD,
+        "drydock",
+        "api in prod has 8 replicas, as you chose.",
+    ),
+    (
+        FALLBACK,
+        THREAD,
+        "drydock",
+        "the model provider is overloaded (529)",
+    ),
+    (FALLBACK, THREAD, "drydock", "backup/second answered instead."),
+    (
+        BUDGET,
+        "Telegram",
+        "drydock",
+        "I stopped: the budget of a person for one day",
+    ),
+    (BUDGET, "#platform", "drydock", "bob needs an administrator"),
+    (
+        BUDGET,
+        "#platform",
+        "carol",
+        "[Allow 75,000 tokens more for today]",
+    ),
+    (
+        BUDGET,
+        "Telegram",
+        "drydock",
+        "carol allowed 75,000 tokens more for today.",
+    ),
+    (BUDGET, "Telegram", "drydock", "1 finished step is kept."),
+    (BUDGET, "Telegram", "drydock", "Only prod differs"),
+];
+const STEERING: &str = "A message while the model works";
+const QUESTION: &str = "The model asks for a decision";
+const FALLBACK: &str = "The model is overloaded, and another one answers";
+const BUDGET: &str = "A budget is used up, and an administrator allows more";
+const THREAD: &str = "#platform, thread";
 
 /// I6
 #[test]
@@ -109,6 +182,10 @@ fn a_visitor_at_a_terminal_is_shown_whole_answers_and_told_what_the_model_knows(
     running.type_line("bump web to 4 replicas and 512Mi in dev");
     running.wait_for_stdout_line("Nothing was applied or committed.");
     running.wait_for_stdout_line("replicas: 4,");
+    running.type_line("scale api in prod for the sale");
+    running.wait_for_stdout_line("How many replicas should api have in prod?");
+    running.type_line("8 replicas");
+    running.wait_for_stdout_line("api in prod has 8 replicas, as you chose.");
     running.type_line("!status");
     running.wait_for_stdout_line("Delivery");
     running.type_line("");

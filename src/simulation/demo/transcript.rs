@@ -26,6 +26,8 @@ pub struct Transcript<'a> {
 
 /// The number of lines of a message that are shown; further lines are only counted.
 const LINES_SHOWN_MAX: usize = 24;
+/// The number of lines of an excerpt.
+const EXCERPT_LINES_MAX: usize = 4;
 
 impl<'a> Transcript<'a> {
     /// Creates an empty transcript.
@@ -44,31 +46,36 @@ impl<'a> Transcript<'a> {
 
     /// Adds the words of a user.
     pub fn says(&mut self, place: &'static str, who: &'static str, text: &str) {
-        self.push(place, who, text, true);
+        self.push(place, who, first_lines(text, LINES_SHOWN_MAX), true);
     }
 
     /// Adds an answer of Drydock, which must contain every one of `expected`.
     pub fn expect_answer(&mut self, place: &'static str, text: &str, expected: &[&str]) {
+        self.answer(place, (text, LINES_SHOWN_MAX), expected);
+    }
+
+    /// Adds an answer of Drydock like [`Transcript::expect_answer`], and shows only its first lines.
+    pub fn expect_excerpt(&mut self, place: &'static str, text: &str, expected: &[&str]) {
+        self.answer(place, (text, EXCERPT_LINES_MAX), expected);
+    }
+
+    fn answer(&mut self, place: &'static str, (text, lines_max): (&str, usize), expected: &[&str]) {
         let missing: Vec<&str> = expected
             .iter()
             .copied()
             .filter(|expected| !text.contains(expected))
             .collect();
         if missing.is_empty() {
-            self.push(place, "drydock", text, true);
+            self.push(place, "drydock", first_lines(text, lines_max), true);
         } else {
-            self.push(
-                place,
-                "drydock",
-                &format!("{text}\n(expected to read {missing:?})"),
-                false,
-            );
+            let wrong = format!("(expected to read {missing:?})\n{text}");
+            self.push(place, "drydock", first_lines(&wrong, LINES_SHOWN_MAX), false);
         }
     }
 
     /// Adds a fact that must hold.
     pub fn expect(&mut self, place: &'static str, text: &str, holds: bool) {
-        self.push(place, "checked", text, holds);
+        self.push(place, "checked", first_lines(text, LINES_SHOWN_MAX), holds);
     }
 
     /// Returns true if every line held.
@@ -86,29 +93,34 @@ impl<'a> Transcript<'a> {
         self.lines.is_empty()
     }
 
-    fn push(&mut self, place: &'static str, who: &'static str, text: &str, ok: bool) {
-        let lines: Vec<&str> = text
-            .lines()
-            .map(str::trim_end)
-            .filter(|line| !line.is_empty())
-            .collect();
-        let mut shown = lines
-            .iter()
-            .take(LINES_SHOWN_MAX)
-            .copied()
-            .collect::<Vec<_>>()
-            .join("\n");
-        if lines.len() > LINES_SHOWN_MAX {
-            shown.push_str(&format!("\n… {} more lines", lines.len() - LINES_SHOWN_MAX));
-        }
+    fn push(&mut self, place: &'static str, who: &'static str, text: String, ok: bool) {
         let line = TranscriptLine {
             scene: self.scene,
             place,
             who,
-            text: shown,
+            text,
             ok,
         };
         (self.show)(&line);
         self.lines.push(line);
     }
+}
+
+/// Returns the first lines of a text that are not empty, and the number of the others.
+fn first_lines(text: &str, lines_max: usize) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let mut shown = lines
+        .iter()
+        .take(lines_max)
+        .copied()
+        .collect::<Vec<_>>()
+        .join("\n");
+    if lines.len() > lines_max {
+        shown.push_str(&format!("\n… {} more lines", lines.len() - lines_max));
+    }
+    shown
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// The possible beginnings of a turn's status card.
-const STATUS_CARD_PREFIXES: [&str; 3] = ["Queued", "Working", "Done in"];
+const STATUS_CARD_PREFIXES: [&str; 4] = ["Queued", "Working", "Waiting for your answer", "Done in"];
 
 /// Returns the text that a visitor sees first.
 pub fn greeting() -> String {
