@@ -3,6 +3,7 @@
 
 use crate::support::screen::{ScreenProgram, key};
 use crate::support::shell::{BlockingModel, Shell};
+use crate::support::source::root;
 use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::{Value, json};
 
@@ -46,6 +47,15 @@ fn a_question_is_a_menu_that_takes_a_number_words_or_enter() {
         program.wait_for(told);
         let screen = program.wait_for_prompt();
         assert!(!screen.contains("step 1 ·"), "{screen}");
+        if typed == "2" {
+            let document = std::fs::read_to_string(root().join("docs/terminal.md")).unwrap();
+            let (_, shown) = screen.split_once("❯ more replicas").unwrap();
+            let (shown, _) = shown.split_once("\nTold: ").unwrap();
+            assert!(
+                document.contains(&format!("```text\n❯ more replicas{shown}\n```")),
+                "{shown}"
+            );
+        }
         program.press(key::CTRL_D);
         assert_eq!(program.end().code, Some(0));
     }

@@ -49,6 +49,61 @@ fn turn() -> BlockingModel {
     ]))
 }
 
+/// Returns the rows of a screen without the empty prompt at the end, and without the time and the sign of the status row.
+fn as_in_documents(screen: &str) -> String {
+    let rows = screen.trim_end().trim_end_matches('❯').trim_end();
+    let status = regex::Regex::new(r"(?m)^. step ([0-9]+) · [0-9]+ s ·").unwrap();
+    status.replace_all(rows, "⠙ step $1 · 1 s ·").into_owned()
+}
+
+/// Checks that a document has a block with these rows.
+fn assert_is_in(document: &str, rows: &str) {
+    let text = std::fs::read_to_string(root().join(document)).unwrap();
+    assert!(
+        text.contains(&format!("```text\n{rows}\n```")),
+        "{document}:\n{rows}"
+    );
+}
+
+/// TK-66, TK-68, TK-70: a session as the README shows it, while the model works, after the answer, and with its diff.
+#[test]
+fn the_readme_shows_a_session_as_it_is_on_the_screen() {
+    let main = "{\n  web: {\n    apiVersion: 'apps/v1',\n    kind: 'Deployment',\n    metadata: { name: 'web' },\n    \
+                spec: { replicas: 2 },\n  },\n}\n";
+    let shell = Shell::with_repository(&[(MAIN, main), ("environments/dev/spec.json", "{}\n")]);
+    let shell = shell.set(KEY.0, KEY.1);
+    let edit = json!({ "path": MAIN, "old": "replicas: 2", "new": "replicas: 4" });
+    let model = BlockingModel::start(queue([
+        says("I look at the file first.").with_call("file_read", json!({ "path": MAIN })),
+        calls("file_edit", edit).with_fault(AnswerFault::Held),
+        says("Web has **four** replicas in `environments/dev` now; it had two."),
+    ]));
+    let program = chat(&shell, &model, 80);
+    program.enter("four replicas");
+    let status = regex::Regex::new(r"\n. step 2 · [0-9]+ s · 1050 tokens · .* · Ctrl-C stops$").unwrap();
+    let working = program.wait_until("status row", |screen| status.is_match(screen.trim_end()));
+    model.release();
+    program.wait_for("so far; /diff shows it");
+    program.wait_for_prompt();
+    program.enter("/diff");
+    program.wait_for("+    spec: { replicas: 4 },");
+    let screen = program.wait_for_prompt();
+    program.press(key::CTRL_D);
+    let ended = program.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    // The added line is green.
+    assert!(
+        ended.written.contains("m+    spec: { replicas: 4 },"),
+        "{ended:?}"
+    );
+    assert_is_in("README.md", as_in_documents(&working).trim_start_matches('\n'));
+    let (_, after) = screen.split_once("[tool: file_edit]").unwrap();
+    assert_is_in(
+        "README.md",
+        &as_in_documents(&format!("[tool: file_edit]{after}")),
+    );
+}
+
 /// TK-66, TK-68, TK-70, TK-72: the whole screen of a turn, at three widths, without colours and in an old terminal.
 #[test]
 fn a_turn_is_readable_at_every_width_with_and_without_colours() {
@@ -67,13 +122,8 @@ fn a_turn_is_readable_at_every_width_with_and_without_colours() {
         program.wait_for("so far; /diff shows it");
         let screen = program.wait_for_prompt();
         if (columns, term) == (80, "xterm-256color") {
-            let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-            let shown = screen.trim_end().trim_end_matches('❯').trim();
-            let (_, shown) = shown.split_once("committed.\n").unwrap();
-            assert!(
-                readme.contains(&format!("```text\n{}\n```", shown.trim_end())),
-                "{shown}"
-            );
+            let (_, shown) = screen.split_once("committed.\n").unwrap();
+            assert_is_in("docs/terminal.md", &as_in_documents(shown));
         }
         match no_color {
             "" => insta::assert_snapshot!(format!("screen_at_{columns}"), screen),

@@ -382,6 +382,11 @@ impl BlockingModel {
         self.emulator().requests()
     }
 
+    /// Sends the answers that are held back.
+    pub(crate) fn release(&self) {
+        self.emulator().release();
+    }
+
     /// Waits until `count` requests were made.
     pub(crate) fn wait_for_requests(&self, count: usize) {
         let deadline = Instant::now() + BOUND;
