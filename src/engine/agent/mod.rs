@@ -5,49 +5,53 @@
 //! no clock except its own deadline. Durable data goes through [`Journal`], and progress for users through
 //! [`TurnEvent`].
 
+mod answer_record;
 mod attachments;
 mod call_costs;
+mod call_ids;
 mod calls;
 pub mod context;
 mod excerpt;
+mod final_answer;
 mod inference;
+mod journal;
 mod model_calls;
 mod models;
 mod postconditions;
 pub mod prompt;
 mod questions;
 mod repetition;
-mod summary;
 pub mod shorthand;
-mod answer_record;
 mod steering;
+mod summary;
+mod turn_event;
+mod turn_limits;
 mod verdicts;
 mod window;
 mod writes;
 
 pub use call_costs::{AnsweringModel, CallLosses, DiscardedAnswer};
+pub use journal::{CallPermission, CallSize, Journal, StepRecord};
 pub use models::{ModelChain, TurnModel, call_cost_max};
 pub use postconditions::{Postconditions, REMARK_PREFIX};
 pub use questions::{QuestionRecord, Questioner, Questions};
 pub use steering::{SteeringMessage, TakeResult};
+pub use turn_event::TurnEvent;
 pub use verdicts::VerdictRule;
 pub use writes::WriteCounts;
 
 use crate::base::model::{
-    AskedQuestion, Assistant, CallArguments, ContentBlock, ContextState, Effect, History, Limits,
-    OutputNumber, QuestionAnswer, Step, StopReason, StoredOutput, Turn, Usage, Verdict, VerdictSource,
+    ContextState, Effect, History, Limits, OutputNumber, Step, StoredOutput, Turn, Usage, Verdict,
+    VerdictSource,
 };
 use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::interfaces::provider::{Completion, fixed_bytes};
 use crate::interfaces::tool::{self, Outputs, Toolbox};
-use crate::rendering::change_checks::CheckOutcome;
-use crate::rendering::compare::CompareProgress;
 use crate::state::access::Identity;
 use crate::state::workspace::Workspace;
 use answer_record::RecordedAnswer;
 use anyhow::Context;
-use async_trait::async_trait;
 use calls::{Calls, StepResults};
 use context::{ContextBudget, ContextStrategy};
 use inference::inferred_verdict;
@@ -55,9 +59,7 @@ use model_calls::{CallEnd, CallError, FailedModel};
 use questions::QuestionLimit;
 use repetition::Repetition;
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use verdicts::Notes;
@@ -113,164 +115,6 @@ pub struct TurnContext<'a> {
     pub began: Instant,
     /// Fires when the turn is stopped.
     pub cancel: &'a CancellationToken,
-}
-
-/// An event of a running turn that users may watch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TurnEvent {
-    /// A model call begins.
-    StepStarted {
-        /// The number of the step, from 1.
-        step: u32,
-    },
-    /// The model writes text.
-    Text(String),
-    /// A model does not answer, and the next one gets the request. The text received so far belongs to a discarded
-    /// answer.
-    FallingBack {
-        /// The model that does not answer, as `provider/model`.
-        from: String,
-        /// The model that is asked next, as `provider/model`.
-        to: String,
-        /// The reason, as a short text for users.
-        why: String,
-    },
-    /// The provider requires a wait.
-    Waiting {
-        /// The reason, as a text for users.
-        why: String,
-        /// The length of the wait.
-        wait: Duration,
-    },
-    /// A tool starts.
-    ToolStarted {
-        /// The id of its call.
-        call: String,
-        /// The name of the tool.
-        name: String,
-        /// The arguments, redacted.
-        arguments: CallArguments,
-        /// The argument that says what the call is about, such as a path; from the redacted arguments.
-        subject: Option<String>,
-    },
-    /// A running tool reports progress. Messages that follow each other too fast are dropped.
-    ToolProgress {
-        /// The id of its call.
-        call: String,
-        /// The name of the tool.
-        name: String,
-        /// The progress, as a text for users; redacted.
-        text: String,
-    },
-    /// A tool ended.
-    ToolFinished {
-        /// The id of its call.
-        call: String,
-        /// The name of the tool.
-        name: String,
-        /// The text that the model reads, redacted.
-        content: String,
-        /// True if the tool failed.
-        is_error: bool,
-    },
-    /// The model summarises the oldest turns of a long conversation.
-    Summarising,
-    /// The model is done, and Drydock checks the files.
-    Checking(CompareProgress),
-    /// The turn took a message of the person that arrived while it ran.
-    MessageTaken {
-        /// The message, as the model reads it.
-        text: String,
-    },
-    /// A check failed, and the answer goes back to the model.
-    SentBack {
-        /// The failed checks, one line each.
-        failing: Vec<String>,
-    },
-    /// The person is asked while the turn waits.
-    Asked(AskedQuestion),
-    /// The question was answered or given up.
-    Answered(QuestionAnswer),
-}
-
-/// The size of a model call, from which follows what it may cost at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallSize {
-    /// Bytes of the request.
-    pub request_bytes: usize,
-    /// The bytes in a thousand tokens that the provider last counted in this conversation.
-    pub bytes_per_1000_tokens: Option<u32>,
-    /// The maximum number of tokens of the answer.
-    pub answer_tokens_max: u32,
-}
-
-/// The answer to a reservation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallPermission {
-    /// The call may be made.
-    Granted,
-    /// A budget does not cover the call. The text says which, in words for users.
-    Refused(String),
-}
-
-/// A journal that makes the steps of a turn durable.
-#[async_trait]
-pub trait Journal: Send {
-    /// Reserves the next model call in the budgets of the turn.
-    async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission>;
-
-    /// Records that the reserved call failed, and what it did cost. Without a possible charge for lost answers, its
-    /// reservation ends; with one, the reservation stays and counts in full.
-    async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()>;
-
-    /// Records that an answer of the model has arrived, before it is processed, and what its call did cost beside it.
-    /// If answers were lost, the reservation stays and counts in full for them.
-    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()>;
-
-    /// Records the usage of an answer that is discarded: it costs tokens as well.
-    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()>;
-
-    /// Records a step after it ends and before the next model call. Its edits are already in the workspace.
-    async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()>;
-
-    /// Returns the messages of the person that wait and may be taken, oldest first.
-    async fn waiting_messages(&mut self) -> anyhow::Result<Vec<SteeringMessage>> {
-        Ok(Vec::new())
-    }
-
-    /// Records a step like [`Journal::record_step`], and in the same transaction that the turn took these messages.
-    async fn record_step_taking(
-        &mut self,
-        record: StepRecord<'_>,
-        messages: &[SteeringMessage],
-    ) -> anyhow::Result<TakeResult> {
-        let _ = (record, messages);
-        Ok(TakeResult::Left)
-    }
-
-    /// Records a step with the question that it asks. The turn ends, and goes on when the question is closed. Only a
-    /// journal of a turn with [`Questions::Stored`] is asked to.
-    async fn record_question(
-        &mut self,
-        record: StepRecord<'_>,
-        question: QuestionRecord<'_>,
-    ) -> anyhow::Result<()> {
-        let _ = (record, question);
-        anyhow::bail!("this journal stores no questions")
-    }
-}
-
-/// A step, with what becomes durable together with it.
-#[derive(Clone, Debug)]
-pub struct StepRecord<'a> {
-    /// The step.
-    pub step: &'a Step,
-    /// The model that answered.
-    pub model: AnsweringModel<'a>,
-    /// The whole texts of its results that were shortened.
-    pub outputs: &'a [StoredOutput],
-    /// The state of the context that the model was called with.
-    pub context: ContextState,
 }
 
 /// The end of a turn. The loop itself counted its facts; none was taken from model text.
@@ -500,55 +344,6 @@ impl TurnLoop<'_> {
         }
     }
 
-    fn limit_reached(&self) -> Option<LoopEnd> {
-        let limits = self.cx.limits;
-        let why = if self.cx.cancel.is_cancelled() || self.is_locked_out() {
-            return Some(self.stopped());
-        } else if self.steps >= limits.steps_max {
-            format!("I stopped after {} steps without an answer.", self.steps)
-        } else if Instant::now() >= self.deadline {
-            format!(
-                "I stopped after {} s without an answer.",
-                limits.turn_time_max.as_secs()
-            )
-        } else if limits.turn_tokens_max > 0 && self.spent() >= limits.turn_tokens_max {
-            format!(
-                "I stopped at {} tokens; the limit of one turn is {}.",
-                self.spent(),
-                limits.turn_tokens_max
-            )
-        } else {
-            return None;
-        };
-        Some(LoopEnd::notice(Verdict::Limit, why))
-    }
-
-    /// Returns true if the user has lost read access: then no model is called on their behalf.
-    fn is_locked_out(&self) -> bool {
-        let repository = self.cx.workspace.repository.name();
-        self.cx.identity.role(repository).is_none()
-    }
-
-    /// Returns the tokens spent on the message, including those before a restart.
-    fn spent(&self) -> u64 {
-        self.cx
-            .earlier_attempts
-            .usage
-            .total()
-            .saturating_add(self.usage.total())
-    }
-
-    fn stopped(&self) -> LoopEnd {
-        let before = self.cx.earlier_attempts;
-        let why = match before.steps.saturating_add(self.steps) {
-            0 if before.turns == 0 => "Stopped before the first step.".to_owned(),
-            // The interrupted attempt had begun its first step.
-            steps => format!("Stopped at step {}.", steps.max(1)),
-        };
-        LoopEnd::notice(Verdict::Cancelled, why)
-    }
-
-    /// Returns the part of the conversation that fits into a request within a budget.
     fn window_of<'h>(
         &self,
         budget: &ContextBudget,
@@ -569,31 +364,6 @@ impl TurnLoop<'_> {
         }
     }
 
-    fn too_long(&self, too_long: RequestTooLong, history: &History) -> LoopEnd {
-        let has_attachments = history
-            .turns()
-            .last()
-            .is_some_and(|turn| !turn.attachments().is_empty());
-        let bytes = too_long.bytes;
-        let budget = self.model().budget(self.cx.limits, self.budget.fixed);
-        let bound = budget.bound_text(self.bytes_per_1000_tokens);
-        let why = match self.steps {
-            0 if has_attachments => format!(
-                "I did not ask the model: your message counts {bytes} bytes with its attached files, my instructions \
-                 and tools, and {bound}. Attach fewer or shorter files."
-            ),
-            0 => format!(
-                "I did not ask the model: your message has {bytes} bytes with my instructions and tools, and {bound}. \
-                 Send a shorter one."
-            ),
-            _ => format!(
-                "I stopped: the request to the model has {bytes} bytes, and {bound}. Ask for less in one message."
-            ),
-        };
-        LoopEnd::notice(Verdict::Limit, why)
-    }
-
-    /// Returns the state of the context that is stored with a step.
     fn context_state(&self, history: &History) -> ContextState {
         ContextState {
             boundary: history.boundary(),
@@ -601,117 +371,6 @@ impl TurnLoop<'_> {
             summary: history.summary().cloned(),
         }
     }
-
-    /// Handles an answer without calls. It ends the turn, unless a check fails that the model may still fix. Then the
-    /// answer goes back to the model. If a verdict is asked for, it is that of the model, or is inferred from its words.
-    async fn handle_final_answer(
-        &mut self,
-        completion: Completion,
-        concluded: Option<Verdict>,
-        history: &mut History,
-        journal: &mut dyn Journal,
-        events: &mut (dyn FnMut(TurnEvent) + Send),
-    ) -> anyhow::Result<Option<LoopEnd>> {
-        let Completion { assistant, model, .. } = completion;
-        let stop = assistant.stop;
-        let RecordedAnswer {
-            redacted: assistant, ..
-        } = RecordedAnswer::new(assistant, self.cx.redactor);
-        let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
-        if answer.is_empty() {
-            journal
-                .answer_discarded(self.discarded(assistant.usage, &model))
-                .await?;
-            let mut end = LoopEnd::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
-            if self.cx.verdict == VerdictRule::Asked {
-                (end.verdict, end.source) = (inferred_verdict(&answer), VerdictSource::Inferred);
-            }
-            return Ok(Some(end));
-        }
-        let mut step = Step::new(assistant, Vec::new())?;
-        if matches!(stop, StopReason::EndTurn | StopReason::ToolUse) && concluded.is_none() {
-            // A message that arrived in the meantime is part of the turn before its answer is checked.
-            let parts = (&[][..], model.as_str());
-            match self
-                .record_with_messages(step, parts, history, journal, events)
-                .await?
-            {
-                Some(unsteered) => step = unsteered,
-                None => return Ok(None),
-            }
-        }
-        let (verdict, source, notice) = match stop {
-            StopReason::EndTurn | StopReason::ToolUse => match self.check_postconditions(events).await? {
-                CheckOutcome::Failed(failing) if concluded != Some(Verdict::Fail) && self.may_repair() => {
-                    self.repairs += 1;
-                    self.has_written = false;
-                    let step = step.with_remark(postconditions::remark(&failing))?;
-                    events(TurnEvent::SentBack { failing });
-                    self.record(step, &[], &model, history, journal).await?;
-                    return Ok(None);
-                }
-                CheckOutcome::Passed => self.model_verdict(Verdict::Pass, concluded, &answer),
-                CheckOutcome::Unchanged => self.model_verdict(Verdict::NoChange, concluded, &answer),
-                CheckOutcome::Failed(_) => (Verdict::Fail, VerdictSource::Verified, Some(self.unmended())),
-                CheckOutcome::Incomplete(why) => (
-                    Verdict::Incomplete,
-                    VerdictSource::Harness,
-                    Some(format!("I could not check all of this change: {why}.")),
-                ),
-            },
-            StopReason::MaxTokens => (
-                Verdict::Incomplete,
-                VerdictSource::Harness,
-                Some("The answer was cut at its token limit.".to_owned()),
-            ),
-            StopReason::Refusal => (
-                Verdict::Incomplete,
-                VerdictSource::Harness,
-                Some("The model refused to continue.".to_owned()),
-            ),
-        };
-        self.record(step, &[], &model, history, journal).await?;
-        Ok(Some(LoopEnd {
-            verdict,
-            source,
-            answer,
-            notice,
-            is_waiting: false,
-        }))
-    }
-
-    /// Checks the files, within the turn's time limit.
-    async fn check_postconditions(
-        &self,
-        events: &mut (dyn FnMut(TurnEvent) + Send),
-    ) -> anyhow::Result<CheckOutcome> {
-        let enough = self.cx.cancel.child_token();
-        let mut progress = |progress| events(TurnEvent::Checking(progress));
-        let looking = self.cx.postconditions.check(&mut progress, &enough);
-        tokio::pin!(looking);
-        tokio::select! {
-            finding = &mut looking => finding,
-            () = tokio::time::sleep_until(self.deadline) => {
-                enough.cancel();
-                looking.await
-            }
-        }
-    }
-
-    /// Returns true if an answer may go back to the model. The number of repairs is limited. A model that has edited
-    /// no files since the last report, or only answered a question, has nothing to fix.
-    fn may_repair(&self) -> bool {
-        self.has_written && self.repairs < self.cx.limits.repairs_max && self.limit_reached().is_none()
-    }
-
-    fn unmended(&self) -> String {
-        match self.repairs {
-            0 => "A check of mine fails; see below.".to_owned(),
-            1 => "A check of mine still fails after one attempt to fix it; see below.".to_owned(),
-            repairs => format!("A check of mine still fails after {repairs} attempts to fix it; see below."),
-        }
-    }
-
     async fn run_step(
         &mut self,
         completion: Completion,
@@ -787,40 +446,6 @@ impl TurnLoop<'_> {
         journal.record_step(record).await?;
         history.push(step)?;
         Ok(())
-    }
-}
-
-/// Makes the ids of an answer's calls unique in the whole conversation, so that each result has exactly one call. The
-/// provider's own blocks contain the old ids, so they are dropped if an id changes.
-fn unique_ids(mut completion: Completion, history: &History) -> Completion {
-    let steps = history.turns().iter().flat_map(Turn::steps);
-    let mut known: HashSet<String> = steps
-        .flat_map(|step| step.assistant().calls().map(|call| call.id.clone()))
-        .chain([String::new()])
-        .collect();
-    let earlier = known.len();
-    let distinct = completion
-        .assistant
-        .calls()
-        .all(|call| known.insert(call.id.clone()));
-    if !distinct {
-        completion.assistant.raw = None;
-        renumber(&mut completion.assistant, earlier, &mut known);
-    }
-    completion
-}
-
-fn renumber(assistant: &mut Assistant, earlier: usize, known: &mut HashSet<String>) {
-    let calls = assistant.blocks.iter_mut().filter_map(|block| match block {
-        ContentBlock::Call(call) => Some(call),
-        ContentBlock::Text { .. } => None,
-    });
-    let mut number = earlier;
-    for call in calls {
-        while !known.insert(format!("call_{number}")) {
-            number += 1;
-        }
-        call.id = format!("call_{number}");
     }
 }
 

@@ -4,9 +4,10 @@
 //! model again. Its provider remembers that it does not answer, and then refuses at once.
 
 use super::call_costs::CallLosses;
+use super::call_ids::unique_ids;
 use super::models::TurnModel;
 use super::window::RequestTooLong;
-use super::{AnsweringModel, DiscardedAnswer, LoopEnd, TurnEvent, TurnLoop, unique_ids};
+use super::{AnsweringModel, DiscardedAnswer, LoopEnd, TurnEvent, TurnLoop};
 use crate::base::model::{History, Turn, Usage, Verdict};
 use crate::crash_point;
 use crate::interfaces::provider::{

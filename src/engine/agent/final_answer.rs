@@ -1,0 +1,120 @@
+//! The end of a turn with an answer: the answer is checked, and goes back to the model if a check fails.
+
+use super::answer_record::RecordedAnswer;
+use super::inference::inferred_verdict;
+use super::{Journal, LoopEnd, TurnEvent, TurnLoop, VerdictRule, postconditions};
+use crate::base::model::{History, Step, StopReason, Verdict, VerdictSource};
+use crate::interfaces::provider::Completion;
+use crate::rendering::change_checks::CheckOutcome;
+
+impl TurnLoop<'_> {
+    /// Handles an answer without calls. It ends the turn, unless a check fails that the model may still fix. Then the
+    /// answer goes back to the model. If a verdict is asked for, it is that of the model, or is inferred from its words.
+    pub(super) async fn handle_final_answer(
+        &mut self,
+        completion: Completion,
+        concluded: Option<Verdict>,
+        history: &mut History,
+        journal: &mut dyn Journal,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<Option<LoopEnd>> {
+        let Completion { assistant, model, .. } = completion;
+        let stop = assistant.stop;
+        let RecordedAnswer {
+            redacted: assistant, ..
+        } = RecordedAnswer::new(assistant, self.cx.redactor);
+        let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
+        if answer.is_empty() {
+            journal
+                .answer_discarded(self.discarded(assistant.usage, &model))
+                .await?;
+            let mut end = LoopEnd::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
+            if self.cx.verdict == VerdictRule::Asked {
+                (end.verdict, end.source) = (inferred_verdict(&answer), VerdictSource::Inferred);
+            }
+            return Ok(Some(end));
+        }
+        let mut step = Step::new(assistant, Vec::new())?;
+        if matches!(stop, StopReason::EndTurn | StopReason::ToolUse) && concluded.is_none() {
+            // A message that arrived in the meantime is part of the turn before its answer is checked.
+            let parts = (&[][..], model.as_str());
+            match self
+                .record_with_messages(step, parts, history, journal, events)
+                .await?
+            {
+                Some(unsteered) => step = unsteered,
+                None => return Ok(None),
+            }
+        }
+        let (verdict, source, notice) = match stop {
+            StopReason::EndTurn | StopReason::ToolUse => match self.check_postconditions(events).await? {
+                CheckOutcome::Failed(failing) if concluded != Some(Verdict::Fail) && self.may_repair() => {
+                    self.repairs += 1;
+                    self.has_written = false;
+                    let step = step.with_remark(postconditions::remark(&failing))?;
+                    events(TurnEvent::SentBack { failing });
+                    self.record(step, &[], &model, history, journal).await?;
+                    return Ok(None);
+                }
+                CheckOutcome::Passed => self.model_verdict(Verdict::Pass, concluded, &answer),
+                CheckOutcome::Unchanged => self.model_verdict(Verdict::NoChange, concluded, &answer),
+                CheckOutcome::Failed(_) => (Verdict::Fail, VerdictSource::Verified, Some(self.unmended())),
+                CheckOutcome::Incomplete(why) => (
+                    Verdict::Incomplete,
+                    VerdictSource::Harness,
+                    Some(format!("I could not check all of this change: {why}.")),
+                ),
+            },
+            StopReason::MaxTokens => (
+                Verdict::Incomplete,
+                VerdictSource::Harness,
+                Some("The answer was cut at its token limit.".to_owned()),
+            ),
+            StopReason::Refusal => (
+                Verdict::Incomplete,
+                VerdictSource::Harness,
+                Some("The model refused to continue.".to_owned()),
+            ),
+        };
+        self.record(step, &[], &model, history, journal).await?;
+        Ok(Some(LoopEnd {
+            verdict,
+            source,
+            answer,
+            notice,
+            is_waiting: false,
+        }))
+    }
+
+    /// Checks the files, within the turn's time limit.
+    async fn check_postconditions(
+        &self,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<CheckOutcome> {
+        let enough = self.cx.cancel.child_token();
+        let mut progress = |progress| events(TurnEvent::Checking(progress));
+        let looking = self.cx.postconditions.check(&mut progress, &enough);
+        tokio::pin!(looking);
+        tokio::select! {
+            finding = &mut looking => finding,
+            () = tokio::time::sleep_until(self.deadline) => {
+                enough.cancel();
+                looking.await
+            }
+        }
+    }
+
+    /// Returns true if an answer may go back to the model. The number of repairs is limited. A model that has edited
+    /// no files since the last report, or only answered a question, has nothing to fix.
+    fn may_repair(&self) -> bool {
+        self.has_written && self.repairs < self.cx.limits.repairs_max && self.limit_reached().is_none()
+    }
+
+    fn unmended(&self) -> String {
+        match self.repairs {
+            0 => "A check of mine fails; see below.".to_owned(),
+            1 => "A check of mine still fails after one attempt to fix it; see below.".to_owned(),
+            repairs => format!("A check of mine still fails after {repairs} attempts to fix it; see below."),
+        }
+    }
+}

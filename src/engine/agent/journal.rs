@@ -1,0 +1,85 @@
+//! The journal of a turn: the durable records of its steps and of the costs of its model calls.
+
+use super::{AnsweringModel, CallLosses, DiscardedAnswer, QuestionRecord, SteeringMessage, TakeResult};
+use crate::base::model::{ContextState, Step, StoredOutput};
+use async_trait::async_trait;
+
+/// The size of a model call, from which follows what it may cost at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallSize {
+    /// Bytes of the request.
+    pub request_bytes: usize,
+    /// The bytes in a thousand tokens that the provider last counted in this conversation.
+    pub bytes_per_1000_tokens: Option<u32>,
+    /// The maximum number of tokens of the answer.
+    pub answer_tokens_max: u32,
+}
+
+/// The answer to a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallPermission {
+    /// The call may be made.
+    Granted,
+    /// A budget does not cover the call. The text says which, in words for users.
+    Refused(String),
+}
+
+/// A journal that makes the steps of a turn durable.
+#[async_trait]
+pub trait Journal: Send {
+    /// Reserves the next model call in the budgets of the turn.
+    async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission>;
+
+    /// Records that the reserved call failed, and what it did cost. Without a possible charge for lost answers, its
+    /// reservation ends; with one, the reservation stays and counts in full.
+    async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()>;
+
+    /// Records that an answer of the model has arrived, before it is processed, and what its call did cost beside it.
+    /// If answers were lost, the reservation stays and counts in full for them.
+    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()>;
+
+    /// Records the usage of an answer that is discarded: it costs tokens as well.
+    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()>;
+
+    /// Records a step after it ends and before the next model call. Its edits are already in the workspace.
+    async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()>;
+
+    /// Returns the messages of the person that wait and may be taken, oldest first.
+    async fn waiting_messages(&mut self) -> anyhow::Result<Vec<SteeringMessage>> {
+        Ok(Vec::new())
+    }
+
+    /// Records a step like [`Journal::record_step`], and in the same transaction that the turn took these messages.
+    async fn record_step_taking(
+        &mut self,
+        record: StepRecord<'_>,
+        messages: &[SteeringMessage],
+    ) -> anyhow::Result<TakeResult> {
+        let _ = (record, messages);
+        Ok(TakeResult::Left)
+    }
+
+    /// Records a step with the question that it asks. The turn ends, and goes on when the question is closed. Only a
+    /// journal of a turn with [`Questions::Stored`] is asked to.
+    async fn record_question(
+        &mut self,
+        record: StepRecord<'_>,
+        question: QuestionRecord<'_>,
+    ) -> anyhow::Result<()> {
+        let _ = (record, question);
+        anyhow::bail!("this journal stores no questions")
+    }
+}
+
+/// A step, with what becomes durable together with it.
+#[derive(Clone, Debug)]
+pub struct StepRecord<'a> {
+    /// The step.
+    pub step: &'a Step,
+    /// The model that answered.
+    pub model: AnsweringModel<'a>,
+    /// The whole texts of its results that were shortened.
+    pub outputs: &'a [StoredOutput],
+    /// The state of the context that the model was called with.
+    pub context: ContextState,
+}
