@@ -33,6 +33,11 @@ const SLOWLY: &str = "slowly";
 const ANSWER: &str = "There are three environments.";
 const TARGET: &str = "p50 <= 2 ms, p99 <= 10 ms";
 
+/// The word that makes the model write a long answer and stop in the middle of it.
+const AT_LENGTH: &str = "at length";
+/// The bytes of the long answer that arrive.
+const ARRIVING_BYTES: usize = 2_000;
+
 /// The time of the model in turns with a card.
 const THOUGHT: Duration = Duration::from_millis(500);
 /// The number of turns with the slow model.
@@ -60,7 +65,12 @@ async fn run() {
             .lock()
             .unwrap()
             .push((asked.at, Arc::clone(&asked.answered_at)));
-        match asked.last_user_text().contains(SLOWLY) {
+        let text = asked.last_user_text();
+        if text.contains(AT_LENGTH) {
+            return says(format!("{ANSWER} ").repeat(100))
+                .with_fault(AnswerFault::StallAfter(ARRIVING_BYTES));
+        }
+        match text.contains(SLOWLY) {
             true => says(ANSWER).with_fault(AnswerFault::Delay(THOUGHT)),
             false => says(ANSWER),
         }
@@ -103,6 +113,12 @@ async fn run() {
             &ConversationMode::NewThread,
         )
         .await;
+    let words = bench.first_words(slow).await;
+    row(
+        "words from the model to the card",
+        &Times::new(words),
+        "<= 300 ms",
+    );
     row(
         "floor: 4 KiB append and fdatasync",
         &fsync_floor(bench.environment.directory()),
@@ -225,6 +241,38 @@ impl TurnBench {
             after: message.shown_at - answered,
             thread,
         }
+    }
+
+    /// Returns the times from the first words of the model until they are on a card in Slack.
+    async fn first_words(&self, count: usize) -> Vec<Duration> {
+        let slack = &self.environment.slack;
+        let mut times = Vec::new();
+        for number in 0..count {
+            let asked = self.moments.lock().unwrap().len();
+            let words = format!("@drydock tell me {AT_LENGTH} {number}");
+            let thread = slack.say(PERSON, CHANNEL, &words).await.unwrap().ts;
+            let shown = |text: &'static str| {
+                let thread = thread.clone();
+                slack.wait_until(move |state| {
+                    let mut messages = state.messages.iter();
+                    let here = |thread_ts: &Option<String>| thread_ts.as_ref() == Some(&thread);
+                    messages
+                        .find(|message| here(&message.thread_ts) && message.text.contains(text))
+                        .map(|_| ())
+                })
+            };
+            shown(ANSWER).await.expect("words on a card");
+            let seen_at = Instant::now();
+            let written_at = *self.moments.lock().unwrap()[asked].1.get().unwrap();
+            times.push(seen_at - written_at);
+            slack
+                .reply_in_thread(PERSON, CHANNEL, &thread, "stop")
+                .await
+                .unwrap();
+            shown("Stopped").await.expect("the end of the turn");
+            self.rest().await;
+        }
+        times
     }
 
     /// Waits until all messages are delivered, so that turns do not overlap.
