@@ -59,7 +59,7 @@ async fn over_budget_an_administrator_is_asked_and_allows_more_with_one_button()
     let allowed = app
         .wait_for_slack_reply(&first.thread, "allowed 15,000 tokens more")
         .await;
-    assert!(visible_text(&allowed).ends_with("for today. Ask again, and I go on."));
+    assert!(visible_text(&allowed).ends_with("for today. Press Retry or ask again, and I go on."));
     app.wait_for_audit_line("budget.allowed").await;
     let next = app.ask_in(ALICE, &first.thread, "and api?").await;
     assert!(next.text.contains("Two replicas."), "{}", next.text);

@@ -38,6 +38,24 @@ async fn a_turn_that_lasts_has_a_card_with_a_stop_that_says_when_it_is_done() {
     );
 }
 
+/// The answer stalls before its end, so only the card can contain its words.
+#[tokio::test]
+async fn a_card_shows_the_words_that_the_model_is_writing() {
+    let text = format!("I read **three** environments. {}", "One more word. ".repeat(100));
+    let app =
+        TestApp::new(move |_: &ModelRequest| says(text.clone()).with_fault(AnswerFault::StallAfter(2_000)));
+    let app = app.await;
+    app.admit_slack_editor(ALICE).await;
+    let said = app.say(ALICE, "hello").await;
+    let card = app.wait_for_slack_reply(&said.ts, "One more word.").await;
+    let shown = visible_text(&card);
+    assert!(shown.starts_with("Working, step 1"), "{shown}");
+    app.say_in(ALICE, &said.ts, "stop").await;
+    app.wait_until_idle().await;
+    let shown = app.thread_messages(&said.ts).concat();
+    assert!(!shown.contains("One more word."), "{shown}");
+}
+
 #[tokio::test]
 async fn a_message_that_waits_has_a_card_and_a_receipt_that_say_so_and_how_it_went() {
     let slowly = AnswerFault::Delay(Duration::from_secs(2));

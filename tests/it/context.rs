@@ -91,7 +91,7 @@ fn summarises(asked: &ModelRequest) -> ScriptedAnswer {
     }
 }
 
-/// STK-58
+/// STK-58, T64
 #[tokio::test]
 async fn a_summary_of_the_model_stays_after_a_restart_until_the_conversation_is_cleared() {
     let bytes_max = BYTES_MAX.to_string();

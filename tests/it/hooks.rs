@@ -160,13 +160,13 @@ async fn more_for_the_events_of_a_hook_is_confirmed_where_it_was_allowed_only() 
         .click("U0CAROL", &question.ts, &label)
         .await
         .unwrap();
-    app.wait_for_slack_message(SLACK_CHANNEL, "Ask again, and I go on.")
+    app.wait_for_slack_message(SLACK_CHANNEL, "Press Retry or ask again, and I go on.")
         .await;
     app.wait_until_idle().await;
     let confirmed = posts(&app);
     let confirmed = confirmed
         .iter()
-        .filter(|text| text.contains("Ask again, and I go on."));
+        .filter(|text| text.contains("Press Retry or ask again, and I go on."));
     assert_eq!(confirmed.count(), 1);
     assert_eq!(
         app.count("SELECT count(*) FROM outbox WHERE state <> 'delivered'"),

@@ -253,6 +253,60 @@ async fn the_answer_of_a_revoked_person_does_nothing_and_their_turn_ends() {
     assert_eq!(stored, [r#"{"answer":"default","choice":"Three"}"#]);
 }
 
+/// The steps before the question contain files of the first repository.
+#[tokio::test]
+async fn an_answered_turn_never_goes_on_in_another_repository() {
+    let mut app = TestApp::new(asks).await;
+    app.admit_slack_editor(ALICE).await;
+    let said = app.say(ALICE, "more replicas in dev").await;
+    let asked = wait_for_question(&app, &said.ts).await;
+    app.demo.stop().await;
+    let mut config = app.demo.config().unwrap();
+    let infra = config.repositories.remove("infra").unwrap();
+    config.repositories.insert("apps".to_owned(), infra);
+    app.start_with(config).await;
+    let url = format!("{}/in/slack", app.demo.url());
+    app.demo.slack.connect_to(&url);
+    app.demo.slack.click(ALICE, &asked.ts, "Five").await.unwrap();
+    app.wait_for_slack_reply(&said.ts, "infra").await;
+    app.wait_until_idle().await;
+    assert_eq!(app.model_requests().len(), 1);
+}
+
+/// The secret is known only from a file that the turn has read.
+#[tokio::test]
+async fn an_answer_is_redacted_for_the_secrets_of_the_turn() {
+    const VALUE: &str = "rT6-pQ9xW2zK";
+    let script = |asked: &ModelRequest| match (asked.last_results(), asked.messages.len()) {
+        ([], 1) => {
+            let content = format!(
+                "{{ apiVersion: 'v1', kind: 'Secret', metadata: {{ name: 'db' }}, stringData: {{ password: '{VALUE}' }} }}\n"
+            );
+            calls(
+                "file_write",
+                json!({"path": "lib/db.libsonnet", "content": content}),
+            )
+        }
+        (_, 3) => calls("ask_user", json!({"question": "Which password?"})),
+        ([.., last], _) => says(format!("I was told: {}", last.content)),
+        _ => says("Nothing."),
+    };
+    let app = TestApp::new(script).await;
+    app.admit_slack_editor(ALICE).await;
+    let said = app.say(ALICE, "make a database").await;
+    wait_for_question(&app, &said.ts).await;
+    app.say_in(ALICE, &said.ts, &format!("use {VALUE} please")).await;
+    app.wait_for_result(&said.ts, 1).await;
+    app.wait_until_idle().await;
+    let requests = app.model_requests();
+    let last = requests.last().unwrap().last_results().last().unwrap();
+    assert!(
+        last.content.contains("please") && !last.content.contains(VALUE),
+        "{}",
+        last.content
+    );
+}
+
 #[tokio::test]
 async fn a_stop_ends_a_turn_that_waits_and_closes_its_question() {
     let app = TestApp::new(asks).await;

@@ -48,6 +48,8 @@ pub enum QuestionAnswer {
     Missing,
     /// The turn was stopped instead.
     Stopped,
+    /// The person sent another message before the question was shown.
+    Overtaken,
 }
 
 impl AskedQuestion {
@@ -230,6 +232,11 @@ impl QuestionAnswer {
                     .to_owned()
             }
             Self::Stopped => "The person stopped the work instead of answering.".to_owned(),
+            Self::Overtaken => {
+                "Not asked: the person has just sent another message, which comes next. Ask again if that does not \
+                 answer it."
+                    .to_owned()
+            }
         }
     }
 
@@ -241,6 +248,7 @@ impl QuestionAnswer {
             Self::Default { choice } => format!("Nobody answered in time; I go on with: {choice}"),
             Self::Missing => "Nobody answered in time; I go on without an answer.".to_owned(),
             Self::Stopped => "Stopped; no answer is needed any more.".to_owned(),
+            Self::Overtaken => "You sent another message in the meantime; I read that first.".to_owned(),
         }
     }
 
@@ -252,6 +260,7 @@ impl QuestionAnswer {
             Self::Default { .. } => "default",
             Self::Missing => "missing",
             Self::Stopped => "stopped",
+            Self::Overtaken => "overtaken",
         }
     }
 }

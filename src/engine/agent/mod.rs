@@ -185,8 +185,11 @@ pub async fn run_turn(
         absent: Vec::new(),
         repetition: Repetition::new(cx.limits.identical_calls_max, cx.limits.malformed_calls_max),
         repairs: 0,
-        // It is not known what a turn that goes on has edited.
-        has_written: cx.resumed_steps > 0,
+        // It is not known what the earlier steps of a turn that goes on have edited.
+        has_written: history
+            .turns()
+            .last()
+            .is_some_and(|turn| !turn.steps().is_empty()),
         steps: before.steps,
         tool_calls: before.tool_calls,
         writes: WriteCounts::default(),

@@ -85,7 +85,7 @@ impl LiveConversation {
                 Ok(text) => text,
                 Err(error) => {
                     warn!("a message of a bot failed: {error:#}");
-                    "That failed on my side; nothing was changed. Try again.".to_owned()
+                    "That failed on my side. What was edited before is kept. Try again.".to_owned()
                 }
             };
             if let Err(error) = self.options.messenger.send(&message.conversation, &text).await {

@@ -26,6 +26,7 @@ mod scheduler;
 mod status_card;
 mod turn;
 mod welcome;
+mod written_text;
 
 pub use audit::IngressAudit;
 pub use delivery::{ChannelDelivery, ChannelHealth, ChannelState, Pacing};
@@ -47,7 +48,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
-use turn::TurnRunner;
+use turn::{TurnRunner, WaitingGuards};
 
 /// The gateway: receives messages, runs turns and commands, and delivers answers.
 pub struct Gateway {
@@ -94,6 +95,7 @@ impl Gateway {
             prerenderer: Arc::clone(&prerenderer),
             shutdown: shutdown.clone(),
             background: background.clone(),
+            waiting_guards: WaitingGuards::default(),
         });
         let scheduler = Arc::new(TurnScheduler::new(
             &parts,

@@ -1,6 +1,8 @@
 //! The content of a running turn's status card: the current state in a few lines.
 
+use super::written_text::WrittenText;
 use crate::base::model::{Button, ButtonStyle, Reply, ReplyPart, one_line, pluralize};
+use crate::base::redact::Redactor;
 use crate::engine::agent::TurnEvent;
 
 /// Maximum number of work lines on the card. Older ones are only counted.
@@ -9,12 +11,12 @@ const LINES_SHOWN_MAX: usize = 6;
 const LINE_CHARS_MAX: usize = 120;
 /// Longest progress text in a line, in characters.
 const PROGRESS_CHARS_MAX: usize = 60;
-
 /// The content of a card.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct StatusCard {
     step: u32,
     lines: Vec<CardLine>,
+    written: WrittenText,
     note: Option<String>,
     waiting: usize,
     is_resumed: bool,
@@ -61,6 +63,7 @@ impl StatusCard {
 
     /// Applies a turn event.
     pub(super) fn observe(&mut self, event: &TurnEvent) {
+        self.written.observe(event);
         match event {
             TurnEvent::StepStarted { step } => {
                 self.step = *step;
@@ -142,7 +145,8 @@ impl StatusCard {
         self.waiting = waiting;
     }
 
-    pub(super) fn reply(&self) -> Reply {
+    /// Returns the message that shows the card.
+    pub(super) fn reply(&self, redactor: &Redactor) -> Reply {
         let mut lines = Vec::new();
         if self.is_resumed {
             lines.push("I was restarted and continue with this message.".to_owned());
@@ -180,6 +184,10 @@ impl StatusCard {
                 text: lines.join("\n"),
             });
         }
+        let words = self.written.words(redactor);
+        if !words.is_empty() {
+            reply.parts.push(ReplyPart::Markdown { text: words });
+        }
         if let Some(token) = &self.stop_token {
             let stop = Button {
                 label: "Stop".to_owned(),
@@ -208,18 +216,30 @@ fn on_one_line(text: &str, chars_max: usize) -> String {
 mod tests {
     use super::StatusCard;
     use crate::base::model::ReplyPart;
+    use crate::base::redact::Redactor;
     use crate::engine::agent::TurnEvent;
 
     fn text(card: &StatusCard) -> String {
-        card.reply()
+        card.reply(&Redactor::new([]))
             .parts
             .iter()
             .map(|part| match part {
                 ReplyPart::Heading { text } | ReplyPart::Text { text } => text.clone(),
+                ReplyPart::Markdown { text } => format!("markdown: {text}"),
                 _ => String::new(),
             })
             .collect::<Vec<_>>()
             .join("\n")
+    }
+
+    #[test]
+    fn a_card_shows_what_the_model_writes() {
+        let mut card = StatusCard::default();
+        card.observe(&TurnEvent::StepStarted { step: 1 });
+        card.observe(&TurnEvent::Text("I read `main.jsonnet`. Then".to_owned()));
+        assert_eq!(text(&card), "Working, step 1\nmarkdown: I read `main.jsonnet`.");
+        card.observe(&TurnEvent::StepStarted { step: 2 });
+        assert_eq!(text(&card), "Working, step 2");
     }
 
     #[test]

@@ -80,6 +80,12 @@ pub(super) fn forget(tx: &Transaction<'_>, id: ConversationId) -> Result<(), Sto
     set(tx, id, NONE)?;
     tx.prepare_cached("UPDATE conversation SET change_number = NULL, withheld = NULL WHERE id = ?1")?
         .execute([id.0])?;
+    // No turn can go on after steps whose edits are gone.
+    tx.prepare_cached(
+        "UPDATE turn SET undone_at = COALESCE(undone_at, finished_at, began_at)
+         WHERE conversation = ?1 AND edits_after <> '{}'",
+    )?
+    .execute([id.0])?;
     tx.prepare_cached("UPDATE turn SET edits_before = '{}', edits_after = '{}' WHERE conversation = ?1")?
         .execute([id.0])?;
     Ok(())

@@ -4,7 +4,9 @@
 use super::claim::Claim;
 use super::column::{count, count_column, json, millis, parse, time};
 use super::turn::{check_open, record_step};
-use super::{Cost, NewAction, StepEffects, Store, StoreError, action, audit_in, inbox, outbox, people};
+use super::{
+    Cost, NewAction, QueueKind, StepEffects, Store, StoreError, action, audit_in, inbox, outbox, people,
+};
 use crate::base::model::{
     Action, AskedQuestion, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Op, QuestionAnswer,
     Step, TurnId, UserId,
@@ -48,6 +50,8 @@ pub struct NewQuestion {
     pub actions: Vec<NewAction>,
     /// The time that the turn has run so far.
     pub ran: Duration,
+    /// The newest message that the turn knew when it asked.
+    pub known: InboxId,
 }
 
 /// A question that waits for its answer.
@@ -119,6 +123,8 @@ impl Store {
                 let by = check_open(tx, claim, turn)?;
                 if inbox::is_stopped(tx, by)? || people::current_grants(tx, asked.user)?.is_none() {
                     stop(tx, claim.conversation, by, at)?;
+                } else if has_newer_message(tx, claim.conversation, asked.known)? {
+                    close_open(tx, claim.conversation, &QuestionAnswer::Overtaken, at)?;
                 }
                 Ok(())
             })
@@ -347,6 +353,11 @@ fn close(
         .execute(params![row.step, json(&step)?])?;
     tx.prepare_cached("UPDATE question SET answer = ?2, closed_at = ?3 WHERE id = ?1")?
         .execute(params![row.id, json(answer)?, millis(at)])?;
+    // What the person answers is part of what they asked for.
+    if let QuestionAnswer::Choice { choice: words } | QuestionAnswer::Words { text: words } = answer {
+        tx.prepare_cached("UPDATE turn SET said = said || ?2 WHERE id = ?1")?
+            .execute(params![row.turn.0, format!("{words}\n")])?;
+    }
     tx.prepare_cached("UPDATE conversation SET question = NULL WHERE id = ?1")?
         .execute([row.conversation.0])?;
     let QuestionPlace { post, channel, place } = row.shown;
@@ -368,6 +379,38 @@ fn close(
         "turn": row.turn,
     });
     audit_in(tx, "question.closed", data, at)
+}
+
+/// Returns true if a message waits that arrived after this one. It cannot be the answer to a question that was not
+/// shown yet, and it would wait for that answer.
+fn has_newer_message(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+    known: InboxId,
+) -> Result<bool, StoreError> {
+    let waits = tx
+        .prepare_cached(
+            "SELECT 1 FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL AND taken_by IS NULL
+               AND retries IS NULL AND id > ?3",
+        )?
+        .exists(params![conversation.0, QueueKind::Turn.as_str(), known.0])?;
+    Ok(waits)
+}
+
+/// Closes the question that a conversation waits for.
+fn close_open(
+    tx: &Transaction<'_>,
+    conversation: ConversationId,
+    answer: &QuestionAnswer,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let Some(id) = open(tx, conversation)? else {
+        return Ok(());
+    };
+    match find_readable(tx, id, at)? {
+        Some(row) => unless_unreadable(tx, id, close(tx, row, answer, at), at),
+        None => Ok(()),
+    }
 }
 
 /// Returns the row of the question that a conversation waits for.

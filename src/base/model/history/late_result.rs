@@ -1,6 +1,6 @@
 //! The result of a call that is known only after its step was stored: the answer to a question.
 
-use super::{HistoryError, Step};
+use super::{History, HistoryError, Step, ToolResult};
 
 impl Step {
     /// Replaces the beginning of the result of a call by its final text. What follows the placeholder stays, such as a
@@ -20,10 +20,38 @@ impl Step {
     }
 }
 
+impl History {
+    /// Replaces the result of a call in the last step of the open turn. A step without this call stays as it is.
+    pub fn replace_result(&mut self, result: &ToolResult) -> Result<(), HistoryError> {
+        let Some(turn) = self.turns.last_mut().filter(|turn| !turn.is_closed()) else {
+            return Err(HistoryError::Closed);
+        };
+        let Some(last) = turn.steps.pop() else {
+            return Ok(());
+        };
+        let before = last.bytes();
+        let Step {
+            assistant,
+            mut results,
+            ..
+        } = last;
+        for old in results.iter_mut().filter(|old| old.call == result.call) {
+            old.clone_from(result);
+        }
+        let step = Step::new(assistant, results)?;
+        turn.bytes = turn.bytes - before + step.bytes();
+        self.bytes = self.bytes - before + step.bytes();
+        turn.steps.push(step);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use crate::base::model::{Assistant, ContentBlock, Step, StopReason, ToolCall, ToolResult, Usage};
+    use crate::base::model::{
+        Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage,
+    };
 
     #[test]
     fn a_late_result_replaces_its_placeholder_and_nothing_else() {
@@ -52,6 +80,18 @@ mod tests {
         assert_eq!(answered.results(), expected);
         let fresh = Step::new(assistant, expected.to_vec()).unwrap();
         assert_eq!(answered.bytes(), fresh.bytes());
+        let mut history = History::default();
+        history.begin("ask me").unwrap();
+        history.push(answered.clone()).unwrap();
+        history.replace_result(&result("b", "5")).unwrap();
+        let [turn] = history.turns() else {
+            panic!("one turn")
+        };
+        assert_eq!(
+            turn.steps()[0].results(),
+            [result("a", "(waits)"), result("b", "5")]
+        );
+        assert_eq!(history.bytes(), turn.bytes());
         let again = answered.clone().with_late_result("b", "(waits)", "five").unwrap();
         assert_eq!(again.results(), expected);
     }

@@ -77,7 +77,7 @@ async fn run(
     (ran, model.requests(), history)
 }
 
-/// STK-58
+/// STK-58, T64
 #[tokio::test]
 async fn a_long_conversation_is_summarised_by_the_model_as_data_and_paid() {
     let fixture = fixture(ContextStrategyName::Compact);

@@ -118,7 +118,7 @@ impl CommandRunner {
             AllowOutcome::Unknown => return said("There is no such request any more."),
         };
         let text = format!(
-            "{} allowed {} more {}. Ask again, and I go on.",
+            "{} allowed {} more {}. Press Retry or ask again, and I go on.",
             identity.name(),
             spending_text(extra),
             scope.period()

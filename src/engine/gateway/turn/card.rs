@@ -3,6 +3,7 @@
 
 use super::{ClaimedMessage, OpenedTurn, TurnRunner};
 use crate::base::model::{Action, Inbound, InboxId, MessageRef, Platform, Receipt, Reply};
+use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::engine::gateway::active_turns::{ActiveTurns, TurnHandle};
 use crate::engine::gateway::compose::Address;
@@ -19,7 +20,9 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The time that a turn runs before its card is posted. A shorter turn needs no card.
-const SHOWN_AFTER: Duration = Duration::from_millis(300);
+const SHOWN_AFTER: Duration = Duration::from_millis(250);
+/// The time that an edit waits for further changes: the first word of a text says little.
+const GATHERED_FOR: Duration = Duration::from_millis(150);
 /// Shortest time between two edits of one card.
 const EDIT_INTERVAL: Duration = Duration::from_secs(3);
 
@@ -107,6 +110,7 @@ impl TurnRunner {
             inbox: assigned.work.inbox,
             address: address.clone(),
             stop,
+            redactor: Arc::clone(&opened.workspace.guard.redactor),
         };
         let done = CancellationToken::new();
         let editor = tokio::spawn(editor.run(handle.card.subscribe(), done.clone()));
@@ -127,6 +131,8 @@ struct CardEditor {
     address: Address,
     /// The stop button of the card.
     stop: NewAction,
+    /// The redactor of the turn, which learns secrets while the turn runs.
+    redactor: Arc<Redactor>,
 }
 
 /// Returns the pause after an edit when this many cards are shown. All cards share the platform's limit.
@@ -146,7 +152,7 @@ impl CardEditor {
             () = tokio::time::sleep(SHOWN_AFTER) => {}
             () = done.cancelled() => return,
         }
-        let newest = card.borrow_and_update().clone();
+        let newest = card.borrow_and_update().reply(&self.redactor);
         let mut shown = match self.post(&newest).await {
             CardOutcome::New(due) => {
                 self.delivery.dispatch_leased(due).await;
@@ -155,7 +161,7 @@ impl CardEditor {
             // The posted card shows a waiting position, or a state from before a restart.
             CardOutcome::AlreadyShown => {
                 card.mark_changed();
-                StatusCard::default()
+                Reply::default()
             }
             CardOutcome::OutOfDate => return,
         };
@@ -170,10 +176,10 @@ impl CardEditor {
                 () = done.cancelled() => return,
             }
             tokio::select! {
-                () = tokio::time::sleep_until(free_at) => {}
+                () = tokio::time::sleep_until(free_at.max(Instant::now() + GATHERED_FOR)) => {}
                 () = done.cancelled() => return,
             }
-            let newest = card.borrow_and_update().clone();
+            let newest = card.borrow_and_update().reply(&self.redactor);
             if newest == shown {
                 continue;
             }
@@ -183,7 +189,7 @@ impl CardEditor {
             let Some(message) = message.clone() else { return };
             let edit = Action::Edit {
                 message,
-                reply: newest.reply(),
+                reply: newest.clone(),
             };
             let mut rest = interval(self.address.place.account.platform, self.active_turns.count());
             let edit = self.address.op("card/progress", edit);
@@ -206,10 +212,10 @@ impl CardEditor {
         }
     }
 
-    async fn post(&self, card: &StatusCard) -> CardOutcome {
+    async fn post(&self, card: &Reply) -> CardOutcome {
         let announcement = Announcement {
             budget_request: None,
-            ops: vec![self.address.placeholder("card", card.reply())],
+            ops: vec![self.address.placeholder("card", card.clone())],
             actions: vec![self.stop.clone()],
             deliver_now: self.delivery.can_send_now(),
         };

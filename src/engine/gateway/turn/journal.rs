@@ -96,6 +96,15 @@ impl TurnJournal {
         }
     }
 
+    /// Returns what is stored together with a step.
+    fn effects(&self, record: &StepRecord<'_>) -> StepEffects {
+        StepEffects {
+            edits: Some(self.overlay.edits()),
+            outputs: record.outputs.to_vec(),
+            context: record.context.clone(),
+        }
+    }
+
     /// Leaves the reservation of the call if answers were lost: nobody knows what they did cost. Nothing ends it then,
     /// so it counts in full, like that of a call whose process ended.
     fn keep_lost(&mut self, lost: LostCharge) {
@@ -166,12 +175,7 @@ impl Journal for TurnJournal {
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
-        let StepRecord {
-            step,
-            model,
-            outputs,
-            context,
-        } = record;
+        let (step, model) = (record.step, record.model);
         let cost = self.cost(step.assistant().usage, model);
         if step.is_final() {
             let step = step.clone();
@@ -179,11 +183,7 @@ impl Journal for TurnJournal {
             return Ok(());
         }
         let (store, claim) = (self.store.clone(), self.claim);
-        let effects = StepEffects {
-            edits: Some(self.overlay.edits()),
-            outputs: outputs.to_vec(),
-            context,
-        };
+        let effects = self.effects(&record);
         let at = (self.now)();
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;
         crash_point::before("B17");
@@ -210,12 +210,7 @@ impl Journal for TurnJournal {
         let Some(steering) = &self.steering else {
             return Ok(TakeResult::Left);
         };
-        let StepRecord {
-            step,
-            model,
-            outputs,
-            context,
-        } = record;
+        let (step, model) = (record.step, record.model);
         let taken = steering.taken(messages);
         // The reservation stays until the cost is stored.
         let cost = Cost {
@@ -223,11 +218,7 @@ impl Journal for TurnJournal {
             ..self.side_cost(step.assistant().usage, model)
         };
         let (store, claim) = (self.store.clone(), self.claim);
-        let effects = StepEffects {
-            edits: Some(self.overlay.edits()),
-            outputs: outputs.to_vec(),
-            context,
-        };
+        let effects = self.effects(&record);
         let at = (self.now)();
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;
         let outcome = store
@@ -251,22 +242,14 @@ impl Journal for TurnJournal {
         record: StepRecord<'_>,
         question: QuestionRecord<'_>,
     ) -> anyhow::Result<()> {
-        let StepRecord {
-            step,
-            model,
-            outputs,
-            context,
-        } = record;
+        let (step, model) = (record.step, record.model);
         let cost = self.cost(step.assistant().usage, model);
         let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
-        let effects = StepEffects {
-            edits: Some(self.overlay.edits()),
-            outputs: outputs.to_vec(),
-            context,
-        };
+        let effects = self.effects(&record);
         let composer = self.composer.take().context("nobody can be asked in this turn")?;
+        let known = self.steering.as_ref().map(Steering::known);
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;
-        let asked = composer.compose(*turn, question);
+        let asked = composer.compose(*turn, question, known);
         store
             .record_question(&claim, *turn, (step, &cost), effects, asked, at)
             .await?;

@@ -16,6 +16,7 @@ mod recording;
 mod result;
 mod resumption;
 mod steering;
+mod waiting_guards;
 
 use super::active_turns::{ActiveTurns, TurnHandle};
 use super::compose::Address;
@@ -36,6 +37,7 @@ use crate::state::workspace::{Overlay, Tree};
 pub(super) use budget_request::spending_text;
 pub(super) use opening::locked_out_text;
 pub(super) use question::ANSWER_VERB;
+pub(super) use waiting_guards::WaitingGuards;
 
 use answer::EndedTurn;
 use card::OpenCard;
@@ -75,6 +77,7 @@ pub(super) struct TurnRunner {
     pub(super) prerenderer: Arc<Prerenderer>,
     pub(super) shutdown: CancellationToken,
     pub(super) background: TaskTracker,
+    pub(super) waiting_guards: WaitingGuards,
 }
 
 impl TurnRunner {
@@ -148,7 +151,10 @@ impl TurnRunner {
         if let Ok((outcome, _)) = &ran
             && outcome.is_waiting
         {
-            return self.show_waiting_card(&address, handle).await;
+            let guard = opened.workspace.guard.clone();
+            let redactor = Arc::clone(&guard.redactor);
+            self.waiting_guards.keep(opened.conversation.id, guard);
+            return self.show_waiting_card(&address, handle, &redactor).await;
         }
         if opened.is_locked_out() {
             let journal = ran.ok().map(|(_, journal)| journal);
@@ -309,7 +315,7 @@ impl TurnRunner {
             Some(_) => History::default(),
             None => history,
         };
-        let continuation = TurnContinuation::reopen(assigned, &mut history);
+        let continuation = TurnContinuation::reopen(assigned, &mut history, &opened.workspace.guard.redactor);
         if matches!(continuation, TurnContinuation::None) {
             history.begin(opened.user_text.clone())?;
         }

@@ -97,6 +97,15 @@ impl TurnRunner {
         let repositories = &self.parts.repositories;
         let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
         let (name, words) = self.choose_repository(identity, inbound, conversation)?;
+        let goes_on = assigned.work.answered.is_some() || assigned.work.continues.is_some();
+        // Its steps contain files of the repository that it began with.
+        if let Some(bound) = conversation
+            .repository
+            .as_deref()
+            .filter(|bound| goes_on && *bound != name)
+        {
+            return Err(refuse_with(locked_out_text(identity, bound)));
+        }
         let edits = self.edits_of(assigned, &name).await?;
         // Without edits there is no base to keep, so the workspace starts from the newest commit.
         let bound = conversation.base.clone().filter(|_| !edits.is_empty());
@@ -120,7 +129,12 @@ impl TurnRunner {
             conversation.base.as_ref() == Some(&base) && conversation.repository.as_ref() == Some(&name);
         let bind = (!is_bound).then(|| (name.clone(), base.clone()));
         let overlay = Arc::new(Overlay::new(loaded, edits));
-        let guard = self.parts.guard();
+        let kept = assigned
+            .work
+            .answered
+            .as_ref()
+            .and_then(|_| self.waiting_guards.take(conversation.id));
+        let guard = kept.unwrap_or_else(|| self.parts.guard());
         if !overlay.is_untouched() {
             learn_edits(&guard, &overlay).await?;
         }

@@ -3,7 +3,8 @@
 
 use super::answer::new_button;
 use super::{ClaimedMessage, OpenedTurn, TurnRunner};
-use crate::base::model::{Action, ConversationId, Reply, TurnId};
+use crate::base::model::{Action, ConversationId, InboxId, Reply, TurnId};
+use crate::base::redact::Redactor;
 use crate::engine::agent::QuestionRecord;
 use crate::engine::gateway::active_turns::TurnHandle;
 use crate::engine::gateway::compose::Address;
@@ -21,6 +22,7 @@ pub(super) struct QuestionComposer {
     parts: Arc<Parts>,
     identity: Identity,
     conversation: ConversationId,
+    inbox: InboxId,
     address: Address,
     /// True if the channel can look up sent posts.
     can_find_posts: bool,
@@ -38,6 +40,7 @@ impl TurnRunner {
             parts: Arc::clone(&self.parts),
             identity: opened.identity.clone(),
             conversation: opened.conversation.id,
+            inbox: assigned.work.inbox,
             can_find_posts: self.outgoing.can_find(&address),
             address,
             began: opened.began,
@@ -49,9 +52,10 @@ impl TurnRunner {
         &self,
         address: &Address,
         handle: &TurnHandle,
+        redactor: &Redactor,
     ) -> anyhow::Result<()> {
         handle.card.send_modify(|card| card.set_asking());
-        let reply = handle.card.borrow().reply();
+        let reply = handle.card.borrow().reply(redactor);
         let id = format!("card/asks-{}", hex::encode(&(self.parts.random)()[..4]));
         let fill = Action::Fill {
             post: address.id("card"),
@@ -66,7 +70,12 @@ impl TurnRunner {
 
 impl QuestionComposer {
     /// Composes a question. The id of its message comes from the turn, because each turn asks anew.
-    pub(super) fn compose(&self, turn: TurnId, asked: QuestionRecord<'_>) -> NewQuestion {
+    pub(super) fn compose(
+        &self,
+        turn: TurnId,
+        asked: QuestionRecord<'_>,
+        known: Option<InboxId>,
+    ) -> NewQuestion {
         let name = format!("question-{turn}-{}", asked.number);
         let post = self.address.id(&name);
         let choices = 0..asked.question.choices().len();
@@ -107,6 +116,7 @@ impl QuestionComposer {
             ops,
             actions,
             ran: self.began.elapsed(),
+            known: known.unwrap_or(self.inbox),
         }
     }
 }

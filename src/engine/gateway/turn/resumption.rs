@@ -2,9 +2,11 @@
 
 use super::ClaimedMessage;
 use crate::base::model::{History, ToolResult, Turn, TurnId, Usage};
+use crate::base::redact::Redactor;
 use crate::engine::agent::EarlierAttempts;
 use crate::state::recording::RecordedEvent;
 use crate::state::store::AnsweredTurn;
+use std::borrow::Cow;
 use tokio::time::Instant;
 
 /// The earlier steps with which a turn goes on.
@@ -19,8 +21,8 @@ pub(super) enum TurnContinuation<'a> {
 
 impl<'a> TurnContinuation<'a> {
     /// Opens the last turn of a history again, if it is the one that goes on.
-    pub(super) fn reopen(assigned: &'a ClaimedMessage, history: &mut History) -> Self {
-        if let Some(resumed) = ResumedTurn::reopen(assigned, history) {
+    pub(super) fn reopen(assigned: &'a ClaimedMessage, history: &mut History, redactor: &Redactor) -> Self {
+        if let Some(resumed) = ResumedTurn::reopen(assigned, history, redactor) {
             return Self::Answered(resumed);
         }
         let newest = history.turns().last().and_then(Turn::id);
@@ -57,8 +59,9 @@ pub(super) struct ResumedTurn<'a> {
 
 impl<'a> ResumedTurn<'a> {
     /// Opens the last turn of a history again, if it is the one that goes on. If the history does not hold it, because
-    /// it is too long, the message is answered anew.
-    pub(super) fn reopen(assigned: &'a ClaimedMessage, history: &mut History) -> Option<Self> {
+    /// it is too long, the message is answered anew. The answer to the question is redacted: when it arrived, the secrets
+    /// of the turn were not known.
+    fn reopen(assigned: &'a ClaimedMessage, history: &mut History, redactor: &Redactor) -> Option<Self> {
         let answered = assigned.work.answered.as_ref()?;
         let results = |turn: &Turn| {
             turn.steps()
@@ -69,9 +72,13 @@ impl<'a> ResumedTurn<'a> {
         };
         // The last step is the answer with which an unfinished turn was closed.
         let last = history.turns().last().and_then(results)?;
-        let result = last.into_iter().find(|result| result.call == answered.call)?;
+        let mut result = last.into_iter().find(|result| result.call == answered.call)?;
         if !history.reopen() {
             return None;
+        }
+        if let Cow::Owned(redacted) = redactor.redact(&result.content) {
+            result.content = redacted;
+            history.replace_result(&result).ok()?;
         }
         let steps = history.turns().last().map_or(&[][..], Turn::steps);
         // Steps before them are those of another turn, which this one continues.

@@ -36,6 +36,8 @@ pub(super) struct Steering {
     guard: SecretGuard,
     /// The waiting messages that were composed last.
     composed: Vec<(InboxId, Inbound)>,
+    /// The newest message that was looked at.
+    known: InboxId,
 }
 
 impl Steering {
@@ -64,13 +66,22 @@ impl Steering {
             repository,
             guard: opened.workspace.guard.clone(),
             composed: Vec::new(),
+            known: assigned.work.inbox,
         })
+    }
+
+    /// Returns the newest message of the conversation that the turn knows.
+    pub(super) fn known(&self) -> InboxId {
+        self.known
     }
 
     /// Returns the messages that the turn may take, oldest first, within both bounds.
     pub(super) async fn waiting(&mut self) -> anyhow::Result<Vec<SteeringMessage>> {
         self.composed.clear();
         let waiting = self.parts.store.waiting_messages(&self.claim, self.inbox).await?;
+        self.known = waiting
+            .last()
+            .map_or(self.known, |(inbox, _)| self.known.max(*inbox));
         let mut messages = Vec::new();
         let mut bytes = 0;
         for (inbox, inbound) in waiting {

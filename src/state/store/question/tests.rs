@@ -62,6 +62,7 @@ fn new_question(default: Option<&str>, conversation: ConversationId) -> NewQuest
             expires: at(10_000),
         }],
         ran: Duration::from_millis(1_500),
+        known: InboxId(i64::MAX),
     }
 }
 
@@ -336,6 +337,47 @@ async fn a_question_after_a_stop_or_a_revocation_is_closed_at_once() {
         store.release(&claim).await.unwrap();
         assert!(crate::state::store::fixture::claim(&store, "w").await.is_some());
     }
+}
+
+/// A message that commits before the question cannot be its answer, and does not wait for one.
+#[tokio::test]
+async fn a_message_that_arrives_before_the_question_closes_it() {
+    for arrives in [false, true] {
+        let (_directory, store) = fresh();
+        admit(&store).await;
+        let (claim, inbox, turn) = begin(&store, "U1", 0).await;
+        if arrives {
+            let words = says("U1", "four", &["m1"]);
+            let stored = store.accept(&words, QueueKind::Turn, room(20), None, at(1)).await;
+            assert!(matches!(stored, Ok(AcceptOutcome::Stored { .. })), "{stored:?}");
+        }
+        let asked = NewQuestion {
+            known: inbox,
+            ..new_question(None, claim.conversation)
+        };
+        let effects = StepEffects::from(None);
+        store
+            .record_question(&claim, turn, (&asking_step(), &cost(1)), effects, asked, at(1))
+            .await
+            .unwrap();
+        let open = store.open_question(claim.conversation).await.unwrap();
+        assert_eq!(open.is_none(), arrives);
+        let results = results(&store, claim.conversation).await;
+        assert_eq!(results[0].starts_with("Not asked: "), arrives, "{results:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_part_of_what_the_person_asked_for() {
+    let (_directory, store) = fresh();
+    let (first, ..) = asked(&store, None).await;
+    let words = says("U1", "also in prod", &["a1"]);
+    store
+        .accept(&words, QueueKind::Turn, room(20), None, at(2))
+        .await
+        .unwrap();
+    let said = store.user_messages(first.conversation).await.unwrap().concat();
+    assert!(said.contains("also in prod"), "{said}");
 }
 
 /// A message that waits for its own turn is no answer.

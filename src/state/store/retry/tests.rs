@@ -159,6 +159,29 @@ async fn the_button_of_a_failed_turn_stores_the_message_in_the_transaction_that_
 }
 
 #[tokio::test]
+async fn a_message_whose_edits_were_discarded_begins_anew() {
+    let (_directory, store) = fresh();
+    let user = alice(&store).await;
+    let (claimed, _, turn) = begin(&store, "U1", 0).await;
+    one_step(&store, &claimed, turn).await;
+    fails(&store, &claimed, turn, user).await;
+    let discard = command(&store, "discard", "d", 4).await;
+    store
+        .discard(claimed.conversation, discard, None, at(4))
+        .await
+        .unwrap();
+    let again = command(&store, "retry", "r", 5).await;
+    let outcome = store.retry(claimed.conversation, request(again), at(5)).await;
+    assert!(
+        matches!(outcome, Ok(RetryOutcome::Again { steps: 0, .. })),
+        "{outcome:?}"
+    );
+    let claimed = claim(&store, "w2").await.unwrap();
+    let work = store.work(&claimed, 40, usize::MAX).await.unwrap().unwrap();
+    assert_eq!(work.continues, None);
+}
+
+#[tokio::test]
 async fn only_the_newest_turn_runs_again_and_not_on_edits_that_are_gone() {
     let (_directory, store) = fresh();
     let user = alice(&store).await;

@@ -1,0 +1,30 @@
+//! The guards of turns that wait for an answer. The answer is redacted like other messages of its turn, also for secrets
+//! of files that the turn has read. They are lost with the process; then only secrets of edited files are known.
+
+use crate::base::model::ConversationId;
+use crate::state::workspace::SecretGuard;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Maximum number of guards. Further ones replace those of the oldest conversations.
+const GUARDS_MAX: usize = 64;
+
+/// The guards, by conversation.
+#[derive(Debug, Default)]
+pub(in crate::engine::gateway) struct WaitingGuards(Mutex<BTreeMap<ConversationId, SecretGuard>>);
+
+impl WaitingGuards {
+    /// Keeps the guard of a turn that waits.
+    pub(super) fn keep(&self, id: ConversationId, guard: SecretGuard) {
+        let mut guards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if guards.len() >= GUARDS_MAX {
+            guards.pop_first();
+        }
+        guards.insert(id, guard);
+    }
+
+    /// Takes the guard of a turn that goes on.
+    pub(super) fn take(&self, id: ConversationId) -> Option<SecretGuard> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)
+    }
+}
