@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_complete_text_is_shown_whole_and_a_discarded_one_no_longer() {
-        let (redactor, mut written) = (redactor(), WrittenText::default());
+        let (redactor, mut written) = (Redactor::new([]), WrittenText::default());
         written.observe(&text("I look at it"));
         assert_eq!(written.words(&redactor), "I look at");
         written.observe(&TurnEvent::Checking(CompareProgress { done: 0, total: 0 }));
