@@ -199,7 +199,7 @@ async fn a_bot_decides_in_order_and_nobody_costs_tokens_before_they_are_authoris
     assert_eq!(said("alice"), ["Two."]);
     assert_eq!(
         said("bob"),
-        ["That failed on my side; nothing was changed. Try again."]
+        ["That failed on my side. What was edited before is kept. Try again."]
     );
     let [asked] = bot.asked.as_slice() else {
         panic!("{} requests", bot.asked.len())

@@ -312,7 +312,7 @@ impl PlannedTurn {
         Self {
             words: 0,
             models: (model, 0),
-            is_streamed: model % 2 == 0,
+            is_streamed: model.is_multiple_of(2),
             crash: None,
             stops_after: None,
             messages: 0,
