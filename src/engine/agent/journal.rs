@@ -60,7 +60,7 @@ pub trait Journal: Send {
     }
 
     /// Records a step with the question that it asks. The turn ends, and goes on when the question is closed. Only a
-    /// journal of a turn with [`Questions::Stored`] is asked to.
+    /// journal of a turn with [`Questions::Stored`](super::Questions::Stored) is asked to.
     async fn record_question(
         &mut self,
         record: StepRecord<'_>,
