@@ -18,11 +18,11 @@ const IMAGE_BYTES_MAX: usize = ATTACHMENT_BYTES_MAX / 4 * 3;
 /// they are base64: <https://ai.google.dev/gemini-api/docs/document-processing>.
 pub const ATTACHED_BYTES_MAX: usize = 14 << 20;
 
-/// The tokens that an image is expected to have. Anthropic counts `width * height / 750` after it has scaled an image down
-/// to about 1,600 tokens, and three times as many for models with a high resolution
-/// (<https://platform.claude.com/docs/en/build-with-claude/vision>). Gemini counts 258 for a tile of 768 pixels, and OpenAI
-/// 85 for an image and 170 for a tile of 512 pixels, of which there are at most 8. The size of an image is not read, so the
-/// largest of these numbers counts.
+/// The tokens that an image is expected to have: an estimate that is rather too high. Anthropic counts
+/// `width * height / 750` after it has scaled an image down to about 1,600 tokens
+/// (<https://platform.claude.com/docs/en/build-with-claude/vision>). That models with a high resolution count three times
+/// as many is an assumption. Gemini counts 258 for a tile of 768 pixels, and OpenAI 85 for an image and 170 for a tile of
+/// 512 pixels, but some of its small models count more. The size of an image is not read.
 const IMAGE_TOKENS: u32 = 4_784;
 /// The tokens that a page of a document is expected to have. Anthropic counts 1,500 to 3,000, with the image of the page
 /// (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>); Gemini counts 258.
