@@ -69,6 +69,9 @@ struct Replay {
 }
 
 fn main() {
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .unwrap();
     let quick = std::env::args().any(|argument| argument == "--quick");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     header("stream");

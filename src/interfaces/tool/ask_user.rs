@@ -8,7 +8,7 @@ use super::{Tool, ToolError, schema};
 use crate::base::model::{ASK_USER, AskedQuestion, Effect, ToolCall};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The number of minutes that a question waits if the model names none.
 const MINUTES_DEFAULT: u32 = 60;
@@ -62,7 +62,8 @@ impl ToolBody for AskUser {
 
 /// Returns the tool.
 pub fn ask_user() -> Arc<dyn Tool> {
-    Arc::new(ToolAdapter::<AskUser>::new())
+    static TOOL: LazyLock<Arc<dyn Tool>> = LazyLock::new(|| Arc::new(ToolAdapter::<AskUser>::new()));
+    Arc::clone(&TOOL)
 }
 
 /// Returns the question of a call; `None` for another call or malformed arguments.

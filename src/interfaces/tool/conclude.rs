@@ -7,7 +7,7 @@ use super::{Context, Tool, ToolError};
 use crate::base::model::{Effect, ToolCall, Verdict};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The name of the tool.
 pub const CONCLUDE: &str = "conclude";
@@ -56,7 +56,8 @@ impl ToolBody for Conclude {
 
 /// Returns the tool.
 pub fn conclude() -> Arc<dyn Tool> {
-    Arc::new(ToolAdapter::<Conclude>::new())
+    static TOOL: LazyLock<Arc<dyn Tool>> = LazyLock::new(|| Arc::new(ToolAdapter::<Conclude>::new()));
+    Arc::clone(&TOOL)
 }
 
 /// A verdict of the model, with its reasons.

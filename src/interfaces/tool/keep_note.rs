@@ -8,7 +8,7 @@ use super::{Tool, ToolError};
 use crate::base::model::{Effect, ToolCall};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The name of the tool.
 const KEEP_NOTE: &str = "keep_note";
@@ -49,7 +49,8 @@ impl ToolBody for KeepNote {
 
 /// Returns the tool.
 pub fn keep_note() -> Arc<dyn Tool> {
-    Arc::new(ToolAdapter::<KeepNote>::new())
+    static TOOL: LazyLock<Arc<dyn Tool>> = LazyLock::new(|| Arc::new(ToolAdapter::<KeepNote>::new()));
+    Arc::clone(&TOOL)
 }
 
 /// Returns the note that a call kept, in one line; `None` for another call, or for one that kept nothing.

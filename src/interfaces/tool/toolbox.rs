@@ -100,11 +100,18 @@ impl Toolbox {
 
     /// Returns the toolbox with one more tool, for every person.
     pub fn with(&self, tool: Arc<dyn Tool>) -> Result<Self, ToolboxError> {
-        let mut tools = self.tools.clone();
-        tools.push(tool);
+        let spec = tool.spec();
+        check(&spec)?;
+        let Err(place) = self.place(spec.name) else {
+            return Err(ToolboxError::Duplicate(spec.name));
+        };
+        let (mut tools, mut specs) = (self.tools.clone(), self.specs.clone());
+        tools.insert(place, tool);
+        specs.insert(place, spec);
         Ok(Self {
+            tools,
+            specs,
             withheld: self.withheld.clone(),
-            ..Self::new(tools)?
         })
     }
 
@@ -121,8 +128,12 @@ impl Toolbox {
 
     /// Returns the tool with exactly this name.
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        let place = self.specs.binary_search_by(|spec| spec.name.cmp(name)).ok()?;
-        self.tools.get(place)
+        self.tools.get(self.place(name).ok()?)
+    }
+
+    /// Returns the index of the tool with this name, or the index at which it would be.
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.specs.binary_search_by(|spec| spec.name.cmp(name))
     }
 
     /// Prepares a call of the model. An `Err` is [`ToolError::Malformed`] or [`ToolError::Refused`], never fatal, and
