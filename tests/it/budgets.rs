@@ -214,3 +214,40 @@ async fn a_call_whose_answer_broke_off_counts_in_full_and_a_refused_one_counts_n
         "{spent}"
     );
 }
+
+/// T92: a call that is stopped before its request is sent costs nothing; one whose request was sent counts in full.
+#[tokio::test]
+async fn a_stopped_call_counts_only_if_its_request_was_sent() {
+    let limited = AnswerFault::Status {
+        status: 429,
+        headers: vec![("retry-after".to_owned(), "45".to_owned())],
+        body: String::new(),
+    };
+    let script = queue([
+        says("Never.").with_fault(AnswerFault::Stall),
+        says("never").with_fault(limited),
+    ]);
+    let app = TestApp::with_settings(script, &[("budgets.person_day_tokens_max", "1_000_000")]).await;
+    app.admit_slack_editor(ALICE).await;
+    let sent = app.say(ALICE, "how many replicas has web?").await;
+    app.wait_for_model_requests(1).await;
+    let used = app.run_slash_command(ALICE, "usage").await;
+    assert!(!used.contains("Cost not known"), "the call runs: {used}");
+    app.say_in(ALICE, &sent.ts, "!stop").await;
+    app.wait_for_result(&sent.ts, 1).await;
+    app.wait_until_idle().await;
+    assert_eq!(app.count("SELECT COUNT(*) FROM reservation"), 1);
+    let expected = "1 model call of the last 24 hours ended without an answer";
+    let used = app.run_slash_command(ALICE, "usage").await;
+    assert!(used.contains(expected), "{used}");
+
+    let waits = app.say(ALICE, "and api?").await;
+    app.wait_for_slack_reply(&waits.ts, "rate-limiting").await;
+    assert_eq!(app.count("SELECT COUNT(*) FROM reservation"), 2);
+    app.say_in(ALICE, &waits.ts, "!stop").await;
+    app.wait_for_result(&waits.ts, 1).await;
+    app.wait_until_idle().await;
+    assert_eq!(app.count("SELECT COUNT(*) FROM reservation"), 1);
+    let used = app.run_slash_command(ALICE, "usage").await;
+    assert!(used.contains(expected), "{used}");
+}

@@ -30,8 +30,8 @@ pub trait Journal: Send {
     /// Reserves the next model call in the budgets of the turn.
     async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission>;
 
-    /// Records that the reserved call failed, and what it did cost. Without a possible charge for lost answers, its
-    /// reservation ends; with one, the reservation stays and counts in full.
+    /// Records that the reserved call failed or was cancelled, and what it did cost. Without a possible charge for lost
+    /// answers, its reservation ends; with one, the reservation stays and counts in full.
     async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()>;
 
     /// Records that an answer of the model has arrived, before it is processed, and what its call did cost beside it.

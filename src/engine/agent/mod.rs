@@ -55,7 +55,7 @@ use anyhow::Context;
 use calls::{Calls, StepResults};
 use context::{ContextBudget, ContextStrategy};
 use inference::inferred_verdict;
-use model_calls::{CallEnd, CallError, FailedModel};
+use model_calls::{CallEnd, FailedModel};
 use questions::QuestionLimit;
 use repetition::Repetition;
 use std::borrow::Cow;
@@ -301,15 +301,7 @@ impl TurnLoop<'_> {
             let completion = match outcome {
                 Ok(completion) => completion,
                 Err(error) => {
-                    match error {
-                        CallError::Failed(_) => journal.call_failed(&losses).await?,
-                        // The cost of a cancelled call is not known, so it stays reserved. Those of the models before
-                        // it are known.
-                        CallError::Cancelled if !losses.discarded.is_empty() => {
-                            journal.answer_received(&losses).await?;
-                        }
-                        CallError::Cancelled => {}
-                    }
+                    journal.call_failed(&losses).await?;
                     self.usage += unused;
                     return Ok(self.call_failed(&error));
                 }

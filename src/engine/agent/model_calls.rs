@@ -14,7 +14,14 @@ use crate::interfaces::provider::{
     Completion, Patience, ProviderError, ProviderFailure, ProviderFailureKind, SideCosts, StreamEvent,
     TurnRequest,
 };
+use futures_util::future::BoxFuture;
 use std::borrow::Cow;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The longest wait for a provider to end a cancelled call.
+const CANCEL_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// A model that did not answer, and the reason.
 #[derive(Clone, Debug)]
@@ -51,6 +58,22 @@ fn may_fall_back(kind: ProviderFailureKind) -> bool {
         | ProviderFailureKind::Refused => true,
         ProviderFailureKind::Rejected => false,
     }
+}
+
+/// Waits for the answer of a provider until the turn is stopped or its time is over. Then the provider ends the call and
+/// says what it may have cost.
+pub(super) async fn until_stopped(
+    mut answer: BoxFuture<'_, Result<Completion, ProviderError>>,
+    cancel: &CancellationToken,
+    deadline: Instant,
+) -> Result<Completion, ProviderError> {
+    tokio::select! {
+        answer = &mut answer => return answer,
+        () = cancel.cancelled() => {}
+        () = tokio::time::sleep_until(deadline) => cancel.cancel(),
+    }
+    let ended = tokio::time::timeout(CANCEL_TIME_MAX, answer).await;
+    ended.unwrap_or_else(|_| Err(ProviderError::Cancelled(SideCosts::of_lost_answer())))
 }
 
 impl<'a> TurnLoop<'a> {
@@ -121,7 +144,10 @@ impl<'a> TurnLoop<'a> {
                     self.absent.append(&mut failed);
                     break Ok(completion);
                 }
-                Err(ProviderError::Cancelled) => break Err(CallError::Cancelled),
+                Err(ProviderError::Cancelled(side)) => {
+                    sides.push((self.current, side));
+                    break Err(CallError::Cancelled);
+                }
                 Err(ProviderError::Failed(failure)) => failure,
             };
             sides.push((self.current, failure.side.clone()));
@@ -217,11 +243,8 @@ impl<'a> TurnLoop<'a> {
             StreamEvent::Retrying { why, wait } => events(TurnEvent::Waiting { why, wait }),
         };
         let answer = model.provider.turn(request, &mut sink, &cancel);
-        tokio::select! {
-            completion = answer => completion.map(|completion| unique_ids(completion, history)),
-            () = self.cx.cancel.cancelled() => Err(ProviderError::Cancelled),
-            () = tokio::time::sleep_until(self.deadline) => Err(ProviderError::Cancelled),
-        }
+        let completion = until_stopped(answer, &cancel, self.deadline).await;
+        completion.map(|completion| unique_ids(completion, history))
     }
 
     pub(super) fn call_failed(&self, error: &CallError) -> LoopEnd {

@@ -1,6 +1,7 @@
 //! Summaries that the model of a turn writes of its conversation. A summary is a call of its own: it is reserved in the
 //! budgets, and its cost is recorded.
 
+use super::model_calls::until_stopped;
 use super::{CallPermission, CallSize, Journal, TurnEvent, TurnLoop};
 use crate::base::model::{History, plain_output};
 use crate::engine::agent::context::SummaryWriter;
@@ -75,24 +76,22 @@ impl SummaryWriter for TurnSummaries<'_, '_> {
             }
         };
         let answer = model.provider.turn(request, &mut sink, &cancel);
-        let answer = tokio::select! {
-            answer = answer => answer,
-            () = cx.cancel.cancelled() => Err(ProviderError::Cancelled),
-            () = tokio::time::sleep_until(self.turn.deadline) => Err(ProviderError::Cancelled),
-        };
+        let answer = until_stopped(answer, &cancel, self.turn.deadline).await;
         let side = match &answer {
-            Ok(completion) => completion.side.clone(),
-            Err(ProviderError::Failed(failure)) => failure.side.clone(),
-            // The cost of a cancelled call is not known, so it stays reserved.
-            Err(ProviderError::Cancelled) => return Ok(None),
+            Ok(completion) => &completion.side,
+            Err(ProviderError::Failed(failure)) => &failure.side,
+            Err(ProviderError::Cancelled(side)) => side,
         };
+        let side = side.clone();
         let sides = [(self.turn.current, side)];
         let losses = self.turn.losses(&sides);
         let unused = losses.usage();
         let completion = match answer {
             Ok(completion) => completion,
             Err(error) => {
-                warn!("the conversation is trimmed, because it could not be summarised: {error}");
+                if let ProviderError::Failed(failure) = &error {
+                    warn!("the conversation is trimmed, because it could not be summarised: {failure}");
+                }
                 self.journal.call_failed(&losses).await?;
                 self.turn.usage += unused;
                 return Ok(None);

@@ -163,7 +163,7 @@ async fn a_call_that_no_budget_covers_is_not_made() {
 
 /// T92
 #[tokio::test]
-async fn a_failed_call_is_released_and_a_cancelled_one_stays_reserved() {
+async fn a_call_that_failed_or_was_not_sent_is_released_and_a_cancelled_one_stays_reserved() {
     let fixture = TurnFixture::new();
     let failed = fixture
         .run(&ScriptedProvider::new([ScriptStep::fails(
@@ -171,17 +171,42 @@ async fn a_failed_call_is_released_and_a_cancelled_one_stays_reserved() {
             "busy",
         )]))
         .await;
-    assert_eq!((failed.reserved.len(), failed.failed_calls), (1, 1));
-    let cancelled = ScriptedProvider::new([ScriptStep::Stall]);
-    let run = fixture.run(&cancelled);
-    let stop = async {
-        while cancelled.requests().is_empty() {
-            tokio::task::yield_now().await;
-        }
-        fixture.cancel.cancel();
-    };
-    let (ran, ()) = tokio::join!(run, stop);
-    assert_eq!((ran.reserved.len(), ran.failed_calls), (1, 0));
+    assert_eq!(
+        (failed.reserved.len(), failed.failed_calls, failed.lost_calls),
+        (1, 1, 0)
+    );
+    for (step, lost_calls) in [(ScriptStep::Stall, 1), (ScriptStep::Wait, 0)] {
+        let fixture = TurnFixture::new();
+        let cancelled = ScriptedProvider::new([step]);
+        let run = fixture.run(&cancelled);
+        let stop = async {
+            while cancelled.requests().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            fixture.cancel.cancel();
+        };
+        let (ran, ()) = tokio::join!(run, stop);
+        assert_eq!(ran.outcome().verdict, Verdict::Cancelled);
+        assert_eq!(
+            (ran.reserved.len(), ran.failed_calls, ran.lost_calls),
+            (1, 1, lost_calls)
+        );
+    }
+}
+
+/// T92
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_time_releases_a_call_that_was_not_sent() {
+    for (step, lost_calls) in [(ScriptStep::Stall, 1), (ScriptStep::Wait, 0)] {
+        let mut fixture = TurnFixture::new();
+        fixture.limits.turn_time_max = Duration::from_secs(600);
+        let ran = fixture.run(&ScriptedProvider::new([step])).await;
+        assert_eq!(ran.outcome().verdict, Verdict::Limit);
+        assert_eq!(
+            (ran.reserved.len(), ran.failed_calls, ran.lost_calls),
+            (1, 1, lost_calls)
+        );
+    }
 }
 
 /// T92
@@ -446,7 +471,7 @@ async fn a_call_whose_answer_was_lost_stays_reserved_and_an_unused_answer_is_pai
         match &mut step {
             ScriptStep::Answer(completion) => completion.side = side.clone(),
             ScriptStep::Fail(ProviderError::Failed(failure)) => failure.side = side.clone(),
-            ScriptStep::Fail(ProviderError::Cancelled) | ScriptStep::Stall => {}
+            ScriptStep::Fail(ProviderError::Cancelled(_)) | ScriptStep::Stall | ScriptStep::Wait => {}
         }
         step
     };

@@ -100,18 +100,12 @@ impl Provider for HttpProvider {
             attempts_max: self.attempts_max,
             patience: request.patience,
         };
-        let answer = call_with_retries(&attempt, &self.gate, policy, hasher.finish(), sink);
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(ProviderError::Cancelled),
-            answer = answer => {
-                self.refusals.record(request.model, &answer);
-                answer.map(|mut completion| {
-                    own_blocks::mark(&mut completion.assistant, request.model);
-                    completion
-                })
-            }
-        }
+        let answer = call_with_retries(&attempt, &self.gate, policy, hasher.finish(), sink, cancel).await;
+        self.refusals.record(request.model, &answer);
+        answer.map(|mut completion| {
+            own_blocks::mark(&mut completion.assistant, request.model);
+            completion
+        })
     }
 }
 

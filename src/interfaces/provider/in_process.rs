@@ -141,18 +141,12 @@ impl Provider for InProcessProvider {
             attempts_max: ATTEMPTS_MAX,
             patience: request.patience,
         };
-        let answer = call_with_retries(&attempt, &self.gate, policy, 1, sink);
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => Err(ProviderError::Cancelled),
-            answer = answer => {
-                self.refusals.record(request.model, &answer);
-                answer.map(|mut completion| {
-                    own_blocks::mark(&mut completion.assistant, request.model);
-                    completion
-                })
-            }
-        }
+        let answer = call_with_retries(&attempt, &self.gate, policy, 1, sink, cancel).await;
+        self.refusals.record(request.model, &answer);
+        answer.map(|mut completion| {
+            own_blocks::mark(&mut completion.assistant, request.model);
+            completion
+        })
     }
 }
 

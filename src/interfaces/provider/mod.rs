@@ -232,9 +232,9 @@ pub enum ProviderError {
     /// The provider failed, after all retries that the policy allows.
     #[error("{0}")]
     Failed(ProviderFailure),
-    /// The caller cancelled.
+    /// The caller cancelled. The costs are those up to then: while an attempt runs, they contain a possible charge.
     #[error("cancelled")]
-    Cancelled,
+    Cancelled(SideCosts),
 }
 
 /// A model behind an API.

@@ -4,12 +4,13 @@
 use super::failure::ProviderFailure;
 use super::failure_kind::ProviderFailureKind;
 use super::gate::{GatePass, PROBE_INTERVAL, ProviderGate, SHARED_WAIT_MAX};
-use super::side_costs::{SideCosts, UnusedAnswer};
+use super::side_costs::{LostCharge, SideCosts, UnusedAnswer};
 use super::{Completion, EventSink, Patience, ProviderError, StreamEvent};
 use crate::base::model::StopReason;
 use async_trait::async_trait;
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// The longest time from the first attempt to the start of the last one.
 const RETRY_TIME_MAX: Duration = Duration::from_secs(90);
@@ -123,29 +124,53 @@ pub(super) trait RetryableCall: Send + Sync {
     async fn attempt(&self, sink: EventSink<'_>) -> Result<Completion, ProviderFailure>;
 }
 
-/// Makes attempts until there is an answer or the policy gives up. `seed` determines the jitter.
+/// Makes attempts until there is an answer, the policy gives up, or the call is cancelled. `seed` determines the jitter.
 pub(super) async fn call_with_retries(
     ask: &dyn RetryableCall,
     gate: &ProviderGate,
     policy: RetryPolicy,
     seed: u64,
     sink: EventSink<'_>,
+    cancel: &CancellationToken,
 ) -> Result<Completion, ProviderError> {
+    let mut side = SideCosts::default();
+    let answer = make_attempts(ask, gate, policy, seed, (sink, &mut side));
+    let answer = tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        answer = answer => Some(answer),
+    };
+    match answer {
+        None => Err(ProviderError::Cancelled(side)),
+        Some(Ok(completion)) => Ok(Completion { side, ..completion }),
+        Some(Err(failure)) => Err(ProviderError::Failed(ProviderFailure { side, ..failure })),
+    }
+}
+
+/// Makes attempts until there is an answer or the policy gives up. At each await `side` holds what the call costs beside
+/// its answer if it ends there.
+async fn make_attempts(
+    ask: &dyn RetryableCall,
+    gate: &ProviderGate,
+    policy: RetryPolicy,
+    seed: u64,
+    (sink, side): (EventSink<'_>, &mut SideCosts),
+) -> Result<Completion, ProviderFailure> {
     let begun = Instant::now();
     let mut attempts = AttemptCounts {
         made: 0,
         broken: 0,
         elapsed: Duration::ZERO,
     };
-    let mut side = SideCosts::default();
     let mut was_limited = false;
     loop {
-        let pass = match wait_for_gate(gate, begun, policy.patience, sink).await {
-            Ok(pass) => pass,
-            Err(failure) => return Err(ProviderError::Failed(ProviderFailure { side, ..failure })),
-        };
+        let pass = wait_for_gate(gate, begun, policy.patience, sink).await?;
         attempts.made += 1;
-        let mut failure = match ask.attempt(sink).await {
+        // The provider may charge for a request whose answer nobody waits for any more.
+        let lost_before = std::mem::replace(&mut side.lost, LostCharge::Possible);
+        let attempted = ask.attempt(sink).await;
+        side.lost = lost_before;
+        let failure = match attempted {
             Ok(completion) if is_empty(&completion) && side.unused.is_none() => {
                 gate.record_answer(pass);
                 side.unused = Some(UnusedAnswer {
@@ -158,9 +183,8 @@ pub(super) async fn call_with_retries(
                 });
                 continue;
             }
-            Ok(mut completion) => {
+            Ok(completion) => {
                 gate.record_answer(pass);
-                completion.side = side;
                 return Ok(completion);
             }
             Err(failure) => failure,
@@ -180,8 +204,7 @@ pub(super) async fn call_with_retries(
             was_limited = true;
         }
         let RetryDecision::Wait(wait) = decision else {
-            failure.side = side;
-            return Err(ProviderError::Failed(failure));
+            return Err(failure);
         };
         sink(StreamEvent::Retrying {
             why: failure.kind.to_string(),

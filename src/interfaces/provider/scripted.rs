@@ -16,8 +16,10 @@ pub(crate) enum ScriptStep {
     Answer(Completion),
     /// An error.
     Fail(ProviderError),
-    /// No answer; only cancelling ends the call.
+    /// No answer to a request that was sent; only cancelling ends the call.
     Stall,
+    /// No request is sent; only cancelling ends the call.
+    Wait,
 }
 
 impl ScriptStep {
@@ -141,7 +143,11 @@ impl Provider for ScriptedProvider {
             Some(ScriptStep::Fail(error)) => Err(error),
             Some(ScriptStep::Stall) => {
                 cancel.cancelled().await;
-                Err(ProviderError::Cancelled)
+                Err(ProviderError::Cancelled(SideCosts::of_lost_answer()))
+            }
+            Some(ScriptStep::Wait) => {
+                cancel.cancelled().await;
+                Err(ProviderError::Cancelled(SideCosts::default()))
             }
             None => Err(ProviderError::Failed(ProviderFailure::new(
                 ProviderFailureKind::Rejected,
@@ -157,7 +163,7 @@ mod tests {
 
     use super::{ScriptStep, ScriptedProvider, calls, says};
     use crate::base::model::History;
-    use crate::interfaces::provider::{Patience, Provider, ProviderError, StreamEvent, TurnRequest};
+    use crate::interfaces::provider::{Patience, Provider, ProviderError, SideCosts, StreamEvent, TurnRequest};
     use crate::state::access::{Role, testing};
     use tokio_util::sync::CancellationToken;
 
@@ -166,7 +172,7 @@ mod tests {
         let scripted = ScriptedProvider::new([
             says("hi"),
             calls(&[("a", "file_read", "{}")]),
-            ScriptStep::Fail(ProviderError::Cancelled),
+            ScriptStep::Fail(ProviderError::Cancelled(SideCosts::default())),
             ScriptStep::Stall,
         ]);
         let identity = testing::identity(Role::Editor, &["**"]);

@@ -40,3 +40,13 @@ pub struct SideCosts {
     /// The possible charge for answers that were lost.
     pub lost: LostCharge,
 }
+
+impl SideCosts {
+    /// Returns the costs of a call of which nothing is known but that its request was sent.
+    pub fn of_lost_answer() -> Self {
+        Self {
+            unused: None,
+            lost: LostCharge::Possible,
+        }
+    }
+}

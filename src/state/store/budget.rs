@@ -2,8 +2,9 @@
 //! transaction that records its real cost also ends the reservation.
 //!
 //! The reservation of a call that the process did not survive stays, and so does that of a call whose answer was lost on
-//! its way. Nobody knows what the call did cost, so it counts in full against the budgets of its time. A call of which
-//! several answers were lost counts once: its reservation is the most that one of them costs.
+//! its way, or that was cancelled after its request was sent. Nobody knows what the call did cost, so it counts in full
+//! against the budgets of its time. A call of which several answers were lost counts once: its reservation is the most
+//! that one of them costs.
 
 mod allowance;
 
@@ -75,8 +76,8 @@ impl Store {
         reserved
     }
 
-    /// Ends the reservation of a call that the provider refused before it worked on it, and which therefore costs
-    /// nothing.
+    /// Ends the reservation of a call that costs nothing: its request was never sent, or the provider refused it before it
+    /// worked on it.
     pub async fn release_call(&self, claim: &Claim, reservation: ReservationId) -> Result<(), StoreError> {
         let claim = *claim;
         self.write_unsynced(move |tx| {

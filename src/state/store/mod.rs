@@ -78,7 +78,7 @@ pub use turn::{
     Announcement, FinishedTurn, StartedTurn, StepEffects, StoredChange, TurnAnswer, TurnEnd, TurnStart,
     TurnSummary,
 };
-pub use usage::{Cost, UsageReport};
+pub use usage::{Cost, LostCalls, UsageReport};
 
 use condition::Reporter;
 use prospect::ReservedNumbers;

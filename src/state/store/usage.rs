@@ -4,7 +4,7 @@ use super::budget::{ReservationId, end_reservation};
 use super::claim::{Claim, check_fence};
 use super::column::{count, count_column, millis};
 use super::{Store, StoreError};
-use crate::base::model::{ConversationId, InboxId, Money, TurnId, Usage, UserId};
+use crate::base::model::{ConversationId, InboxId, Money, Spending, TurnId, Usage, UserId};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
@@ -41,7 +41,39 @@ pub struct UsageReport {
     pub turns: u64,
 }
 
+/// The calls of a person whose cost is not known, because their answers were lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostCalls {
+    /// Number of calls.
+    pub calls: u64,
+    /// The most that they may have cost. The budgets count it.
+    pub most: Spending,
+}
+
 impl Store {
+    /// Returns the reserved calls of a person since `since` whose message is done: no cost will be recorded for them.
+    pub async fn lost_calls_of(&self, user: UserId, since: Timestamp) -> Result<LostCalls, StoreError> {
+        self.read(move |tx| {
+            let lost = tx
+                .prepare_cached(
+                    "SELECT COUNT(*), COALESCE(SUM(tokens), 0), COALESCE(SUM(money), 0) FROM reservation
+                     WHERE user_id = ?1 AND at >= ?2
+                       AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.id = reservation.inbox AND inbox.done_at IS NULL)",
+                )?
+                .query_row(params![user.0, millis(since)], |row| {
+                    Ok(LostCalls {
+                        calls: count(row.get(0)?),
+                        most: Spending {
+                            tokens: count(row.get(1)?),
+                            money: Money::from_nano_dollars(count(row.get(2)?)),
+                        },
+                    })
+                })?;
+            Ok(lost)
+        })
+        .await
+    }
+
     /// Records the cost of a call whose answer is not kept.
     pub async fn record_cost(
         &self,

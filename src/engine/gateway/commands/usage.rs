@@ -2,8 +2,9 @@
 
 use super::CommandRunner;
 use crate::base::model::{Money, Reply, ReplyPart, group_thousands, pluralize};
+use crate::engine::gateway::turn::spending_text;
 use crate::state::access::Identity;
-use crate::state::store::UsageReport;
+use crate::state::store::{LostCalls, UsageReport};
 use jiff::{SignedDuration, Timestamp};
 
 /// Days of the longer period that is shown by person.
@@ -29,6 +30,12 @@ impl CommandRunner {
             ("Last 24 hours".to_owned(), line(&day)),
             ("In all".to_owned(), line(&ever)),
         ];
+        let lost = store
+            .lost_calls_of(identity.user(), hours_before(now, 24))
+            .await?;
+        if lost.calls > 0 {
+            rows.push(("Cost not known".to_owned(), lost_line(&lost)));
+        }
         if by_model.len() > 1 {
             rows.extend(by_model.iter().map(|(model, used)| (model.clone(), line(used))));
         }
@@ -76,11 +83,21 @@ fn line(used: &UsageReport) -> String {
     }
 }
 
+/// Returns the line of the calls of the last 24 hours that ended without their answer.
+fn lost_line(lost: &LostCalls) -> String {
+    let calls = usize::try_from(lost.calls).unwrap_or(usize::MAX);
+    let calls = pluralize(calls, "model call", "model calls");
+    format!(
+        "{calls} of the last 24 hours ended without an answer; the budgets count the most that they may have cost: {}",
+        spending_text(lost.most)
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::line;
-    use crate::base::model::{Money, Usage};
-    use crate::state::store::UsageReport;
+    use super::{line, lost_line};
+    use crate::base::model::{Money, Spending, Usage};
+    use crate::state::store::{LostCalls, UsageReport};
 
     #[test]
     fn usage_is_shown_in_tokens_and_money() {
@@ -99,6 +116,22 @@ mod tests {
         assert_eq!(
             line(&report(3, 104, 1)),
             "12,000 tokens in 3 model calls, $1.04 and 1 of unknown price"
+        );
+    }
+
+    #[test]
+    fn calls_without_an_answer_are_shown_with_the_most_that_they_may_have_cost() {
+        let lost = LostCalls {
+            calls: 1,
+            most: Spending {
+                tokens: 12_000,
+                money: Money::from_cents(4),
+            },
+        };
+        assert_eq!(
+            lost_line(&lost),
+            "1 model call of the last 24 hours ended without an answer; the budgets count the most that they may have \
+             cost: $0.0400 and 12,000 tokens"
         );
     }
 }

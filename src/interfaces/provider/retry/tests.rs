@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used)]
 
-use super::{AttemptCounts, RetryDecision, RetryPolicy, RetryableCall, call_with_retries, decide, jitter};
+use super::{AttemptCounts, RetryDecision, RetryPolicy, RetryableCall, decide, jitter};
 use crate::base::model::{Assistant, StopReason, Usage};
 use crate::interfaces::provider::failure::ProviderFailure;
 use crate::interfaces::provider::failure_kind::ProviderFailureKind;
@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// The policy of calls for which no other model can answer.
 const FULL: RetryPolicy = RetryPolicy {
@@ -82,6 +83,17 @@ fn failed(kind: ProviderFailureKind, retry_after: Option<u64>) -> ProviderFailur
         retry_after: retry_after.map(Duration::from_secs),
         ..ProviderFailure::new(kind, "why")
     }
+}
+
+/// Makes a call that nobody cancels.
+async fn call_with_retries(
+    ask: &dyn RetryableCall,
+    gate: &ProviderGate,
+    policy: RetryPolicy,
+    seed: u64,
+    sink: EventSink<'_>,
+) -> Result<Completion, ProviderError> {
+    super::call_with_retries(ask, gate, policy, seed, sink, &CancellationToken::new()).await
 }
 
 async fn run(
@@ -330,6 +342,65 @@ async fn what_an_unused_answer_and_lost_ones_cost_is_never_forgotten() {
             panic!("{outcome:?}");
         };
         assert_eq!(failure.side, paid(lost), "{second:?}");
+    }
+}
+
+/// A call whose attempts fail as scripted, and after that get no answer.
+struct ThenSilence(Mutex<VecDeque<ProviderFailure>>);
+
+#[async_trait]
+impl RetryableCall for ThenSilence {
+    async fn attempt(&self, _: EventSink<'_>) -> Result<Completion, ProviderFailure> {
+        let failure = self.0.lock().expect("lock").pop_front();
+        match failure {
+            Some(failure) => Err(failure),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// T92
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_says_whether_a_request_was_on_its_way() {
+    let limited = || failed(ProviderFailureKind::RateLimiting, Some(30));
+    let broken = || failed(ProviderFailureKind::Broken, None);
+    let cases = [
+        // The attempt runs.
+        (vec![], Duration::ZERO, 5, LostCharge::Possible),
+        // The call waits at the gate for others.
+        (vec![], Duration::from_secs(20), 5, LostCharge::None),
+        // The call waits before its next attempt.
+        (vec![limited()], Duration::ZERO, 5, LostCharge::None),
+        // The next attempt runs.
+        (vec![limited()], Duration::ZERO, 40, LostCharge::Possible),
+        // The call waits, but an answer was lost before.
+        (
+            vec![broken(), limited()],
+            Duration::ZERO,
+            15,
+            LostCharge::Possible,
+        ),
+    ];
+    for (failures, closed, cancelled_after, lost) in cases {
+        let gate = ProviderGate::default();
+        let refused = gate.acquire().await;
+        if closed > Duration::ZERO {
+            gate.close_for(&refused, ProviderFailureKind::RateLimiting, closed);
+        }
+        let case = format!("{failures:?} {closed:?} {cancelled_after}");
+        let call = ThenSilence(Mutex::new(failures.into()));
+        let cancel = CancellationToken::new();
+        let mut sink = |_| ();
+        let asked = super::call_with_retries(&call, &gate, FULL, 1, &mut sink, &cancel);
+        let stop = async {
+            tokio::time::sleep(Duration::from_secs(cancelled_after)).await;
+            cancel.cancel();
+        };
+        let (outcome, ()) = tokio::join!(asked, stop);
+        let Err(ProviderError::Cancelled(side)) = outcome else {
+            panic!("{case}: {outcome:?}");
+        };
+        assert_eq!((side.lost, side.unused), (lost, None), "{case}");
     }
 }
 

@@ -139,7 +139,7 @@ impl ModelFixture {
 fn failure_kind_of(outcome: &Result<Completion, ProviderError>) -> Option<ProviderFailureKind> {
     match outcome {
         Err(ProviderError::Failed(failure)) => Some(failure.kind),
-        Err(ProviderError::Cancelled) | Ok(_) => None,
+        Err(ProviderError::Cancelled(_)) | Ok(_) => None,
     }
 }
 

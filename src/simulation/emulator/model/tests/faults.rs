@@ -2,7 +2,7 @@
 
 use super::{KEY, ModelFixture, asking, failure_kind_of, streamed, ways};
 use crate::base::http_client::api_client;
-use crate::interfaces::provider::{ProviderError, ProviderFailureKind, StreamEvent};
+use crate::interfaces::provider::{ProviderError, ProviderFailureKind, SideCosts, StreamEvent};
 use crate::simulation::emulator::model::{AnswerFault, calls, queue, says};
 use http::Method;
 use serde_json::json;
@@ -148,7 +148,9 @@ async fn cancelling_ends_a_call_at_once_wherever_it_is() {
         };
         let mut sink = |_: StreamEvent| ();
         let (outcome, ()) = tokio::join!(fixture.provider.turn(request, &mut sink, &fixture.cancel), stop);
-        assert!(matches!(outcome, Err(ProviderError::Cancelled)));
+        // The request had arrived, so it may be charged.
+        let expected = ProviderError::Cancelled(SideCosts::of_lost_answer());
+        assert_eq!(outcome.expect_err("cancelled"), expected);
         assert!(begun.elapsed() < Duration::from_secs(1));
     }
 }
