@@ -5,7 +5,8 @@ use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::edits::{self, FileEdits};
 use super::{
-    ComposedWrite, ProspectiveChange, Store, StoreError, change, claim, conversation, outbox, question,
+    ComposedWrite, ProspectiveChange, QueueKind, Store, StoreError, change, claim, conversation, inbox, outbox,
+    question, retry,
 };
 use crate::base::model::{ChangeNumber, ConversationId, InboxId, Op};
 use crate::crash_point;
@@ -82,6 +83,9 @@ pub struct StopOutcome {
     pub message: Option<InboxId>,
     /// Number of messages that wait behind it.
     pub waiting: u32,
+    /// Number of earlier commands of the conversation that have no effect yet. A `retry` among them will have none.
+    #[serde(default)]
+    pub commands: u32,
 }
 
 impl Store {
@@ -124,9 +128,10 @@ impl Store {
         .await
     }
 
-    /// Stops the oldest unfinished turn message that arrived before the command `inbox`, or `message` if given. The
-    /// stop holds until the message is answered, also across restarts. A question that its turn waits for is closed. A
-    /// repeated run of the command returns the first result.
+    /// Stops the oldest unfinished turn message that arrived before the command `inbox`, or `message` if given. A message
+    /// that a retry stored arrived with that retry. Without `message` it also stops the retries that were sent before
+    /// and wait. The stop holds until the message is answered, also across restarts. A question that its turn waits for is
+    /// closed. A repeated run of the command returns the first result.
     pub async fn stop(
         &self,
         id: ConversationId,
@@ -339,26 +344,61 @@ fn stop(
     message: Option<InboxId>,
     at: Timestamp,
 ) -> Result<StopOutcome, StoreError> {
-    let found: Option<i64> = tx
-        .prepare_cached(
-            "SELECT id FROM inbox
-             WHERE conversation = ?1 AND lane = 'turn' AND done_at IS NULL AND id < ?2 AND (?3 IS NULL OR id = ?3)
-             ORDER BY id LIMIT 1",
-        )?
-        .query_row(params![id.0, by.0, message.map(|message| message.0)], |row| {
-            row.get(0)
-        })
-        .optional()?;
+    let found = to_stop(tx, id, by, message)?;
     if let Some(message) = found.filter(|_| !planted::is("V6")) {
         tx.prepare_cached("UPDATE inbox SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL")?
-            .execute(params![message, by.0])?;
-        question::stop(tx, id, InboxId(message), at)?;
+            .execute(params![message.0, by.0])?;
+        question::stop(tx, id, message, at)?;
     }
-    let unfinished = super::inbox::waiting(tx, id)?;
+    let commands = match message {
+        Some(_) => 0,
+        None => stop_commands(tx, id, by)?,
+    };
+    let unfinished = inbox::waiting(tx, id)?;
     Ok(StopOutcome {
-        message: found.map(InboxId),
+        message: found,
         waiting: unfinished.saturating_sub(u32::from(found.is_some())),
+        commands,
     })
+}
+
+/// Returns the oldest unfinished turn message that arrived before the command `by`, or `message` if that did.
+fn to_stop(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    by: InboxId,
+    message: Option<InboxId>,
+) -> Result<Option<InboxId>, StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT id, CASE WHEN id < ?2 THEN NULL ELSE inbound END FROM inbox
+         WHERE conversation = ?1 AND lane = 'turn' AND done_at IS NULL AND (id < ?2 OR retries IS NOT NULL)
+           AND (?3 IS NULL OR id = ?3) ORDER BY id",
+    )?;
+    let mut rows = statement.query(params![id.0, by.0, message.map(|message| message.0)])?;
+    while let Some(row) = rows.next()? {
+        let later: Option<String> = row.get(1)?;
+        let arrived_before = match later {
+            None => true,
+            Some(inbound) => retry::command_of(&parse("message", &inbound)?).is_some_and(|retry| retry < by),
+        };
+        if arrived_before {
+            return Ok(Some(InboxId(row.get(0)?)));
+        }
+    }
+    Ok(None)
+}
+
+/// Marks the commands that were sent before the stop `by`, to the conversation or from where the stop was sent, and have no
+/// effect yet. Only a retry heeds the mark. Returns their number.
+fn stop_commands(tx: &Transaction<'_>, id: ConversationId, by: InboxId) -> Result<u32, StoreError> {
+    let marked = tx
+        .prepare_cached(
+            "UPDATE inbox SET stopped_by = ?2
+             WHERE conversation IN (?1, (SELECT own.conversation FROM inbox AS own WHERE own.id = ?2)) AND lane = ?3
+               AND done_at IS NULL AND effect IS NULL AND id < ?2",
+        )?
+        .execute(params![id.0, by.0, QueueKind::Change.as_str()])?;
+    Ok(u32::try_from(marked).unwrap_or(u32::MAX))
 }
 
 #[cfg(test)]

@@ -16,6 +16,9 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// The beginning of the delivery name of a message that runs again; the id of the command or click follows.
+const DELIVERY_PREFIX: &str = "retry:";
+
 /// The request to run a message again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryRequest {
@@ -39,6 +42,8 @@ pub enum RetryOutcome {
     Answered,
     /// Nothing was repeated, because the button is on an earlier turn.
     Earlier,
+    /// Nothing was repeated, because a stop that was sent after the retry took effect first.
+    Stopped,
     /// The message waits for a turn again.
     Again {
         /// The new row of the message.
@@ -154,6 +159,9 @@ fn retry(
     meant: Option<TurnId>,
     at: Timestamp,
 ) -> Result<RetryOutcome, StoreError> {
+    if inbox::is_stopped(tx, request.command)? {
+        return Ok(RetryOutcome::Stopped);
+    }
     if claim::is_busy(tx, id)? || inbox::waiting(tx, id)? > 0 {
         return Ok(RetryOutcome::Busy);
     }
@@ -169,7 +177,7 @@ fn retry(
     let conversation = conversation::load(tx, id)?;
     let inbound = Inbound {
         channel: conversation.channel,
-        delivery: vec![format!("retry:{}", request.command)],
+        delivery: vec![format!("{DELIVERY_PREFIX}{}", request.command)],
         sender: conversation.key.user,
         place: conversation.key.place,
         direct: request.direct,
@@ -199,6 +207,12 @@ fn retry(
         false => 0,
     };
     Ok(RetryOutcome::Again { message, steps })
+}
+
+/// Returns the command or click that stored a message again.
+pub(super) fn command_of(inbound: &Inbound) -> Option<InboxId> {
+    let mut names = inbound.delivery.iter();
+    names.find_map(|name| name.strip_prefix(DELIVERY_PREFIX)?.parse().ok().map(InboxId))
 }
 
 /// True if a turn can go on where another ended: the workspace still has the edits of that one.

@@ -177,6 +177,9 @@ impl CommandRunner {
         Ok(Reply::text(match (stopped.message, stopped.waiting) {
             (Some(_), waiting) => stopping(waiting),
             (None, _) if inspections => "Stopping.".to_owned(),
+            (None, 0) if stopped.commands > 0 => {
+                "Nothing is running. A `retry` that still waits does not begin.".to_owned()
+            }
             (None, 0) => "Nothing is running.".to_owned(),
             (None, waiting) => format!("That work has ended; {waiting} more waiting."),
         }))

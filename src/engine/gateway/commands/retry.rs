@@ -64,6 +64,9 @@ pub(super) fn retry_reply(outcome: RetryOutcome) -> Reply {
             "Your last message was answered, so there is nothing to retry. Say what should be different."
                 .to_owned()
         }
+        RetryOutcome::Stopped => {
+            "You stopped this before it began. Write `retry` again if you still want it.".to_owned()
+        }
         RetryOutcome::Earlier => {
             "You sent another message since. `retry` runs only the last one again, if it has failed."
                 .to_owned()

@@ -393,6 +393,7 @@ async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
     let stopped = StopOutcome {
         message: Some(running),
         waiting: 1,
+        commands: 0,
     };
     assert_eq!(store.stop(id, stop, None, at(6)).await, Ok(stopped));
     drop(store);

@@ -222,3 +222,67 @@ async fn only_the_newest_turn_runs_again_and_not_on_edits_that_are_gone() {
     let outcome = store.retry(claimed.conversation, request(again), at(9)).await;
     assert_eq!(outcome, Ok(RetryOutcome::Nothing));
 }
+
+/// STK-43: a stop reaches the retry that was sent before it, whichever takes effect first.
+#[tokio::test]
+async fn a_stop_reaches_a_retry_that_was_sent_before_it() {
+    for stop_is_first in [false, true] {
+        let (_directory, store) = fresh();
+        let user = alice(&store).await;
+        let (claimed, _, turn) = begin(&store, "U1", 0).await;
+        fails(&store, &claimed, turn, user).await;
+        let id = claimed.conversation;
+        let (again, stop) = (
+            command(&store, "retry", "r", 4).await,
+            command(&store, "stop", "s", 4).await,
+        );
+        if stop_is_first {
+            let stopped = store.stop(id, stop, None, at(5)).await.unwrap();
+            assert_eq!((stopped.message, stopped.commands), (None, 1));
+            let outcome = store.retry(id, request(again), at(6)).await;
+            assert_eq!(outcome, Ok(RetryOutcome::Stopped));
+            assert_eq!(store.waiting(id).await, Ok(0));
+        } else {
+            let outcome = store.retry(id, request(again), at(5)).await.unwrap();
+            let RetryOutcome::Again { message, .. } = outcome else {
+                panic!("{outcome:?}")
+            };
+            assert_eq!(claim(&store, "w2").await, None, "the stop has no effect yet");
+            let stopped = store.stop(id, stop, None, at(6)).await.unwrap();
+            assert_eq!((stopped.message, stopped.waiting), (Some(message), 0));
+            let claimed = claim(&store, "w2").await.unwrap();
+            let work = store.work(&claimed, 40, usize::MAX).await.unwrap().unwrap();
+            assert!(work.inbox == message && work.is_stopped);
+            store.dismiss(&claimed, message, Vec::new(), at(7)).await.unwrap();
+            store.release(&claimed).await.unwrap();
+        }
+        // A retry that is sent after the stop is not concerned.
+        let later = command(&store, "retry", "later", 8).await;
+        let outcome = store.retry(id, request(later), at(9)).await;
+        assert!(matches!(outcome, Ok(RetryOutcome::Again { .. })), "{outcome:?}");
+    }
+}
+
+/// T07: the button of a turn whose retry was stopped still tells what to do.
+#[tokio::test]
+async fn a_stop_reaches_the_click_on_retry_and_no_message_that_is_stored_later() {
+    let (_directory, store) = fresh();
+    let user = alice(&store).await;
+    let (claimed, _, turn) = begin(&store, "U1", 0).await;
+    fails(&store, &claimed, turn, user).await;
+    let click = command(&store, "x", "c", 4).await;
+    let stop = command(&store, "stop", "s", 4).await;
+    store.stop(claimed.conversation, stop, None, at(5)).await.unwrap();
+    let by = person("U1");
+    let pressed = store
+        .press_retry([7; 32], &by, request(click), at(6))
+        .await
+        .unwrap();
+    assert_eq!(pressed.1, Some(RetryOutcome::Stopped));
+    // A message that a later retry stores is not the one that the stop meant.
+    let again = command(&store, "retry", "r", 7).await;
+    let outcome = store.retry(claimed.conversation, request(again), at(8)).await;
+    assert!(matches!(outcome, Ok(RetryOutcome::Again { .. })), "{outcome:?}");
+    let repeated = store.stop(claimed.conversation, stop, None, at(9)).await.unwrap();
+    assert_eq!(repeated.message, None);
+}
