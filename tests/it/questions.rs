@@ -3,7 +3,7 @@
 
 use crate::support::app::{TestApp, visible_text};
 use crate::support::{sign, world};
-use drydock::simulation::demo::environment::HOOK_SECRET;
+use drydock::simulation::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
 use drydock::simulation::emulator::slack::SlackMessage;
 use serde_json::json;
@@ -206,6 +206,62 @@ async fn a_question_in_telegram_is_answered_by_a_button_and_by_words() {
         assert!(closed.keyboard.is_empty(), "{closed:?}");
         assert!(closed.text.contains("Your answer: "), "{}", closed.text);
     }
+}
+
+/// A quote belongs to the answer, as marked data. The quote of the question itself adds nothing.
+#[tokio::test]
+async fn what_an_answer_quotes_reaches_the_model() {
+    let app = TestApp::new(asks).await;
+    app.admit_telegram_editor(4_201).await;
+    app.admit_slack_editor(ALICE).await;
+    app.demo.telegram.say(4_201, 4_201, "more replicas in dev").await;
+    let asked = app.wait_for_telegram_message(4_201, "1. Three").await;
+    wait_until_waiting(&app).await;
+    let other = app.demo.telegram.messages(4_201).first().unwrap().id;
+    let replied = json!({"text": "as in this", "reply_to_message": {
+        "message_id": other, "date": 1, "chat": {"id": 4_201, "type": "private"}, "text": "Bob wants eleven",
+        "from": {"id": 4_202, "is_bot": false, "first_name": "Bob"},
+    }});
+    app.demo.telegram.write(4_201, 4_201, replied).await;
+    let told = |app: &TestApp| {
+        let requests = app.model_requests();
+        requests.last().unwrap().last_results().last().unwrap().content.clone()
+    };
+    app.wait_for_telegram_message(4_201, "I was told: ").await;
+    let content = told(&app);
+    assert!(content.starts_with("The person answered: as in this\n\n"), "{content}");
+    assert!(content.contains("Bob wants eleven"), "{content}");
+    app.wait_until_idle().await;
+    let closed = app.demo.telegram.messages(4_201);
+    let closed = closed.iter().find(|posted| posted.id == asked.id).unwrap();
+    assert!(closed.text.ends_with("Your answer: as in this"), "{}", closed.text);
+
+    app.demo.telegram.say(4_201, 4_201, "more replicas in dev").await;
+    let again = app
+        .wait_for_telegram("a second question", || {
+            let messages = app.demo.telegram.messages(4_201);
+            messages.into_iter().find(|posted| posted.text.contains("1. Three") && posted.id != asked.id)
+        })
+        .await;
+    wait_until_waiting(&app).await;
+    app.demo.telegram.reply(4_201, 4_201, again.id, "seven").await;
+    app.wait_for_telegram("a second result", || app.telegram_results(4_201).into_iter().nth(1))
+        .await;
+    assert_eq!(told(&app), "The person answered: seven");
+    app.wait_until_idle().await;
+
+    let said = app.say(ALICE, "more replicas in dev").await;
+    wait_for_question(&app, &said.ts).await;
+    let written = app.demo.slack.write(ALICE, SLACK_CHANNEL, Some(&said.ts), "like Bob says");
+    let mut event = written.events[0].clone();
+    event["event"]["attachments"] = json!([{"text": "Bob wants eleven", "fallback": "Bob wants eleven"}]);
+    app.demo.slack.deliver(&event, None).await.unwrap();
+    app.wait_for_result(&said.ts, 1).await;
+    let content = told(&app);
+    assert!(
+        content.starts_with("The person answered: like Bob says\n\n") && content.contains("Bob wants eleven"),
+        "{content}"
+    );
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::crash_point;
 use crate::engine::command;
 use crate::planted;
 use crate::state::access::{AccessError, JoinOutcome};
-use crate::state::store::{AcceptOutcome, QueueKind, QueueLimits};
+use crate::state::store::{AcceptOutcome, AnswerReader, QueueKind, QueueLimits};
 use jiff::Timestamp;
 use std::sync::Arc;
 use tracing::warn;
@@ -140,11 +140,16 @@ impl Reception {
             _ => false,
         };
         QueueLimits {
-            may_answer: !wants_own_turn,
+            answers: (!wants_own_turn).then(|| self.answer_reader()),
             of_conversation_max: waiting_max,
             of_hook_max: limits.waiting_events_max,
             refusal,
         }
+    }
+
+    fn answer_reader(&self) -> AnswerReader {
+        let turns = Arc::clone(&self.turns);
+        Arc::new(move |_, question, inbound| turns.typed_answer(question, inbound))
     }
 
     fn queue_kind(&self, inbound: &Inbound) -> QueueKind {

@@ -90,7 +90,7 @@ pub(super) async fn accept_command(access: &Access, name: &str) -> InboxId {
         },
     };
     let room = QueueLimits {
-        may_answer: true,
+        answers: None,
         of_conversation_max: 10,
         of_hook_max: 10,
         refusal: None,

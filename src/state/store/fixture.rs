@@ -1,19 +1,21 @@
 //! Fixtures for tests of the store: a store in its own directory, and messages to store.
 
 use super::people::GrantRow;
+use super::question::TypedAnswer;
 use super::{
     AcceptOutcome, Announcement, Claim, Claimable, ComposedWrite, Cost, FileEdits, FinishedTurn, NewChange,
     ProspectiveChange, QueueKind, QueueLimits, Store, StoreError, StoredChange, TurnAnswer, TurnEnd,
     TurnStart, TurnWorker,
 };
 use crate::base::model::{
-    Account, Action, Assistant, Change, ChatPlace, ContentBlock, ContextState, ConversationId, FileMode,
+    Account, Action, AskedQuestion, Assistant, Change, ChatPlace, ContentBlock, ContextState, ConversationId, FileMode,
     FileVersion, Inbound, InboundKind, InboxId, Op, Platform, Reply, RepoPath, Sender, Step, StopReason,
     ToolCall, ToolResult, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::json;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 pub(super) fn at(second: i64) -> Timestamp {
@@ -164,10 +166,21 @@ pub(super) fn cost(input: u64) -> Cost {
     }
 }
 
+/// Reads a text as an answer.
+fn plain_answer(_: ConversationId, question: &AskedQuestion, inbound: &Inbound) -> Option<TypedAnswer> {
+    let InboundKind::Text { text, .. } = &inbound.kind else {
+        return None;
+    };
+    Some(TypedAnswer {
+        answer: question.read(text),
+        quoted: None,
+    })
+}
+
 /// Returns limits with this number of waiting messages per conversation. Further ones must be delivered again.
 pub(super) fn room(of_conversation_max: usize) -> QueueLimits {
     QueueLimits {
-        may_answer: true,
+        answers: Some(Arc::new(plain_answer)),
         of_conversation_max,
         of_hook_max: 200,
         refusal: None,

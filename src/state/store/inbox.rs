@@ -5,7 +5,7 @@ use super::claim::{Claim, ClaimedWork, DirectClaim, TurnWorker};
 use super::column::{json, millis, parse, text, time};
 use super::outbox::response_url;
 use super::writer::Durability;
-use super::{Store, StoreError, claim, conversation, key, outbox, question};
+use super::{AnswerReader, Store, StoreError, claim, conversation, key, outbox, question};
 use crate::base::model::{ConversationId, Inbound, InboxId, Op};
 use crate::crash_point;
 use jiff::Timestamp;
@@ -59,8 +59,8 @@ pub enum AcceptOutcome {
 
 /// The limits for waiting messages, and whether a message may answer a question instead of waiting.
 pub struct QueueLimits {
-    /// False for a message that asks for a turn of its own.
-    pub may_answer: bool,
+    /// The reader of the message as an answer; `None` for a message that asks for a turn of its own.
+    pub answers: Option<AnswerReader>,
     /// Maximum number of messages of one conversation and queue that wait behind the active one.
     pub of_conversation_max: usize,
     /// Maximum number of messages over all conversations of a hook. Applies only without `refusal`.
@@ -214,8 +214,8 @@ fn accept(
         return Ok(AcceptOutcome::NotAddressed);
     }
     if queue_kind == QueueKind::Turn
-        && room.may_answer
-        && question::answer_with(tx, conversation, inbound, at)?
+        && let Some(reader) = &room.answers
+        && question::answer_with(tx, conversation, (inbound, reader), at)?
     {
         insert_answered(tx, arrival, conversation)?;
         return Ok(AcceptOutcome::Answered);
@@ -498,7 +498,6 @@ mod tests {
         accept(&store, &says("U1", "x", &["n"]), 0).await;
         let late = says("U1", "late", &["late"]);
         let refused = || QueueLimits {
-            may_answer: true,
             refusal: Some(vec![post("refused", None, "Too many wait.")]),
             ..room(1)
         };
@@ -521,7 +520,6 @@ mod tests {
             event
         };
         let two = || QueueLimits {
-            may_answer: true,
             of_hook_max: 2,
             ..room(20)
         };

@@ -69,7 +69,9 @@ pub use outbox::{
 };
 pub use privacy::{GroupAccess, check_directory, prepare_directory};
 pub use prospect::{ChangeBasis, ComposedWrite, ProspectiveChange};
-pub use question::{AnsweredTurn, ButtonOutcome, NewQuestion, OpenQuestion, QuestionPlace};
+pub use question::{
+    AnswerReader, AnsweredTurn, ButtonOutcome, NewQuestion, OpenQuestion, QuestionPlace, TypedAnswer,
+};
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use retry::{RetryOutcome, RetryRequest};

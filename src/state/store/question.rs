@@ -8,14 +8,15 @@ use super::{
     Cost, NewAction, QueueKind, StepEffects, Store, StoreError, action, audit_in, inbox, outbox, people,
 };
 use crate::base::model::{
-    Action, AskedQuestion, ChatPlace, ConversationId, Inbound, InboundKind, InboxId, Op, QuestionAnswer,
-    Step, TurnId, UserId,
+    Action, AskedQuestion, ChatPlace, ConversationId, Inbound, InboxId, Op, QuestionAnswer, Step, TurnId,
+    UserId,
 };
 use crate::crash_point;
 use crate::state::store::command::apply_once;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of questions that one transaction closes because their time has passed.
@@ -88,6 +89,20 @@ pub enum ButtonOutcome {
     /// The question was closed before.
     Closed,
 }
+
+/// A message as the answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedAnswer {
+    /// The answer.
+    pub answer: QuestionAnswer,
+    /// The text of others that the message quotes, as marked data for the model.
+    pub quoted: Option<String>,
+}
+
+/// A reader of messages of a conversation as answers to its question; `None` for a message that is none. It runs within a
+/// transaction.
+pub type AnswerReader =
+    Arc<dyn Fn(ConversationId, &AskedQuestion, &Inbound) -> Option<TypedAnswer> + Send + Sync>;
 
 /// A row of an open question.
 struct QuestionRow {
@@ -339,12 +354,27 @@ fn close(
     answer: &QuestionAnswer,
     at: Timestamp,
 ) -> Result<(), StoreError> {
+    close_with(tx, row, (answer, None), at)
+}
+
+/// Closes a question like [`close`], with a quote for the model after the answer.
+fn close_with(
+    tx: &Transaction<'_>,
+    row: QuestionRow,
+    (answer, quoted): (&QuestionAnswer, Option<&str>),
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let mut result = answer.result();
+    if let Some(quoted) = quoted {
+        result.push_str("\n\n");
+        result.push_str(quoted);
+    }
     let step: String = tx
         .prepare_cached("SELECT step FROM step WHERE id = ?1")?
         .query_row([row.step], |found| found.get(0))?;
     let step: Step = parse("step", &step)?;
     let step = step
-        .with_late_result(&row.call, AskedQuestion::WAITING, &answer.result())
+        .with_late_result(&row.call, AskedQuestion::WAITING, &result)
         .map_err(|error| StoreError::Unreadable {
             what: "step",
             why: error.to_string(),
@@ -426,20 +456,19 @@ fn open(tx: &Transaction<'_>, conversation: ConversationId) -> Result<Option<i64
 pub(super) fn answer_with(
     tx: &Transaction<'_>,
     conversation: ConversationId,
-    inbound: &Inbound,
+    (inbound, reader): (&Inbound, &AnswerReader),
     at: Timestamp,
 ) -> Result<bool, StoreError> {
-    let InboundKind::Text { text, .. } = &inbound.kind else {
-        return Ok(false);
-    };
     let Some(id) = open(tx, conversation)? else {
         return Ok(false);
     };
     let Some(row) = find_readable(tx, id, at)? else {
         return Ok(false);
     };
-    let answer = row.question.read(text);
-    match close(tx, row, &answer, at) {
+    let Some(TypedAnswer { answer, quoted }) = reader(conversation, &row.question, inbound) else {
+        return Ok(false);
+    };
+    match close_with(tx, row, (&answer, quoted.as_deref()), at) {
         Err(StoreError::Unreadable { .. }) => give_up(tx, id, at).map(|()| false),
         closed => closed.map(|()| true),
     }

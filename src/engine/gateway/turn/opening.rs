@@ -325,12 +325,14 @@ async fn learn_edits(guard: &SecretGuard, overlay: &Arc<Overlay>) -> Result<(), 
 /// Returns the words of a person with a quote as marked data.
 pub(super) fn with_quote(words: &str, quoted: Option<&str>) -> String {
     match quoted {
-        Some(quoted) => format!(
-            "{words}\n\n{}",
-            prompt::data_block("quoted message", "another person", quoted)
-        ),
+        Some(quoted) => format!("{words}\n\n{}", quote_block(quoted)),
         None => words.to_owned(),
     }
+}
+
+/// Returns a quote as marked data.
+pub(super) fn quote_block(quoted: &str) -> String {
+    prompt::data_block("quoted message", "another person", quoted)
 }
 
 /// Cuts quoted text to a number of characters and adds a note about the rest. Secrets are removed before the cut,

@@ -1,16 +1,19 @@
-//! The message with which a turn asks its person. It has a button for each choice; each works once and belongs to the
-//! person.
+//! The message with which a turn asks its person, and the answers that the person types. The message has a button for each
+//! choice; each works once and belongs to the person.
 
 use super::answer::new_button;
+use super::opening::{cut, quote_block};
 use super::{ClaimedMessage, OpenedTurn, TurnRunner};
-use crate::base::model::{Action, ConversationId, InboxId, Reply, TurnId};
+use crate::base::model::{
+    Action, AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Reply, TurnId,
+};
 use crate::base::redact::Redactor;
 use crate::engine::agent::QuestionRecord;
 use crate::engine::gateway::active_turns::TurnHandle;
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::parts::Parts;
 use crate::state::access::Identity;
-use crate::state::store::{NewQuestion, QuestionPlace};
+use crate::state::store::{NewQuestion, QuestionPlace, TypedAnswer};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -45,6 +48,27 @@ impl TurnRunner {
             address,
             began: opened.began,
         }
+    }
+
+    /// Reads a message as the answer to the question that its conversation waits for; `None` if it is no text.
+    pub(in crate::engine::gateway) fn typed_answer(
+        &self,
+        question: &AskedQuestion,
+        inbound: &Inbound,
+    ) -> Option<TypedAnswer> {
+        let InboundKind::Text { text, quoted, .. } = &inbound.kind else {
+            return None;
+        };
+        let redactor = &self.parts.redactor;
+        let chars_max = self.parts.config.limits.inbound_text_chars_max;
+        // A reply to the question itself quotes what the model has asked.
+        let quoted = quoted
+            .as_ref()
+            .filter(|quoted| !quoted.contains(question.text()));
+        Some(TypedAnswer {
+            answer: question.read(text),
+            quoted: quoted.map(|quoted| quote_block(&cut(quoted, chars_max, redactor))),
+        })
     }
 
     /// Shows on the card of a turn, if it has one, that the turn waits for an answer.

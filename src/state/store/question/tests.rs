@@ -387,7 +387,7 @@ async fn a_queued_message_leaves_the_question_open() {
     let (first, ..) = asked(&store, None).await;
     let words = says("U1", "queue: then bump the chart", &["q1"]);
     let limits = QueueLimits {
-        may_answer: false,
+        answers: None,
         ..room(20)
     };
     let stored = store.accept(&words, QueueKind::Turn, limits, None, at(2)).await;
