@@ -350,7 +350,7 @@ async fn an_answer_is_redacted_for_the_secrets_of_the_turn() {
     let app = TestApp::new(script).await;
     app.admit_slack_editor(ALICE).await;
     let said = app.say(ALICE, "make a database").await;
-    wait_for_question(&app, &said.ts).await;
+    let asked = wait_for_question(&app, &said.ts).await;
     app.say_in(ALICE, &said.ts, &format!("use {VALUE} please")).await;
     app.wait_for_result(&said.ts, 1).await;
     app.wait_until_idle().await;
@@ -361,6 +361,16 @@ async fn an_answer_is_redacted_for_the_secrets_of_the_turn() {
         "{}",
         last.content
     );
+    // The answer is stored and shown without it. The edited file is stored as it is.
+    for stored in [
+        "SELECT COUNT(*) FROM question WHERE answer LIKE '%use % please%' AND answer NOT LIKE '%VALUE%'",
+        "SELECT COUNT(*) FROM step WHERE step LIKE '%answered: use % please%' AND step NOT LIKE '%VALUE%'",
+        "SELECT COUNT(*) FROM turn WHERE said LIKE '%use % please%' AND said NOT LIKE '%VALUE%'",
+    ] {
+        assert_eq!(app.count(&stored.replace("VALUE", VALUE)), 1, "{stored}");
+    }
+    let shown = visible_text(&now(&app, &asked));
+    assert!(shown.contains("Your answer: use") && !shown.contains(VALUE), "{shown}");
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ impl Gateway {
             prerenderer: Arc::clone(&prerenderer),
             shutdown: shutdown.clone(),
             background: background.clone(),
-            waiting_guards: WaitingGuards::default(),
+            waiting_guards: Arc::<WaitingGuards>::default(),
         });
         let scheduler = Arc::new(TurnScheduler::new(
             &parts,

@@ -149,7 +149,7 @@ impl Reception {
 
     fn answer_reader(&self) -> AnswerReader {
         let turns = Arc::clone(&self.turns);
-        Arc::new(move |_, question, inbound| turns.typed_answer(question, inbound))
+        Arc::new(move |id, question, inbound| turns.typed_answer(id, question, inbound))
     }
 
     fn queue_kind(&self, inbound: &Inbound) -> QueueKind {

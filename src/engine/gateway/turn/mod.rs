@@ -77,7 +77,7 @@ pub(super) struct TurnRunner {
     pub(super) prerenderer: Arc<Prerenderer>,
     pub(super) shutdown: CancellationToken,
     pub(super) background: TaskTracker,
-    pub(super) waiting_guards: WaitingGuards,
+    pub(super) waiting_guards: Arc<WaitingGuards>,
 }
 
 impl TurnRunner {
@@ -151,9 +151,7 @@ impl TurnRunner {
         if let Ok((outcome, _)) = &ran
             && outcome.is_waiting
         {
-            let guard = opened.workspace.guard.clone();
-            let redactor = Arc::clone(&guard.redactor);
-            self.waiting_guards.keep(opened.conversation.id, guard);
+            let redactor = Arc::clone(&opened.workspace.guard.redactor);
             return self.show_waiting_card(&address, handle, &redactor).await;
         }
         if opened.is_locked_out() {

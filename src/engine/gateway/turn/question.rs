@@ -3,7 +3,7 @@
 
 use super::answer::new_button;
 use super::opening::{cut, quote_block};
-use super::{ClaimedMessage, OpenedTurn, TurnRunner};
+use super::{ClaimedMessage, OpenedTurn, TurnRunner, WaitingGuards};
 use crate::base::model::{
     Action, AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Reply, TurnId,
 };
@@ -14,6 +14,7 @@ use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::parts::Parts;
 use crate::state::access::Identity;
 use crate::state::store::{NewQuestion, QuestionPlace, TypedAnswer};
+use crate::state::workspace::SecretGuard;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -30,6 +31,8 @@ pub(super) struct QuestionComposer {
     /// True if the channel can look up sent posts.
     can_find_posts: bool,
     began: Instant,
+    guard: SecretGuard,
+    waiting_guards: Arc<WaitingGuards>,
 }
 
 impl TurnRunner {
@@ -47,26 +50,31 @@ impl TurnRunner {
             can_find_posts: self.outgoing.can_find(&address),
             address,
             began: opened.began,
+            guard: opened.workspace.guard.clone(),
+            waiting_guards: Arc::clone(&self.waiting_guards),
         }
     }
 
-    /// Reads a message as the answer to the question that its conversation waits for; `None` if it is no text.
+    /// Reads a message as the answer to the question that its conversation waits for, without the secrets of the turn that
+    /// asked; `None` if it is no text.
     pub(in crate::engine::gateway) fn typed_answer(
         &self,
+        id: ConversationId,
         question: &AskedQuestion,
         inbound: &Inbound,
     ) -> Option<TypedAnswer> {
         let InboundKind::Text { text, quoted, .. } = &inbound.kind else {
             return None;
         };
-        let redactor = &self.parts.redactor;
+        let guard = self.waiting_guards.get(id);
+        let redactor = guard.as_ref().map_or(&self.parts.redactor, |guard| &guard.redactor);
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
         // A reply to the question itself quotes what the model has asked.
         let quoted = quoted
             .as_ref()
             .filter(|quoted| !quoted.contains(question.text()));
         Some(TypedAnswer {
-            answer: question.read(text),
+            answer: question.read(&redactor.redact(text)),
             quoted: quoted.map(|quoted| quote_block(&cut(quoted, chars_max, redactor))),
         })
     }
@@ -93,13 +101,15 @@ impl TurnRunner {
 }
 
 impl QuestionComposer {
-    /// Composes a question. The id of its message comes from the turn, because each turn asks anew.
+    /// Composes a question. The id of its message comes from the turn, because each turn asks anew. From now on an answer
+    /// is read without the secrets of the turn.
     pub(super) fn compose(
         &self,
         turn: TurnId,
         asked: QuestionRecord<'_>,
         known: Option<InboxId>,
     ) -> NewQuestion {
+        self.waiting_guards.keep(self.conversation, self.guard.clone());
         let name = format!("question-{turn}-{}", asked.number);
         let post = self.address.id(&name);
         let choices = 0..asked.question.choices().len();

@@ -59,8 +59,8 @@ pub(super) struct ResumedTurn<'a> {
 
 impl<'a> ResumedTurn<'a> {
     /// Opens the last turn of a history again, if it is the one that goes on. If the history does not hold it, because
-    /// it is too long, the message is answered anew. The answer to the question is redacted: when it arrived, the secrets
-    /// of the turn were not known.
+    /// it is too long, the message is answered anew. The answer to the question is redacted again: if it arrived after a
+    /// restart, the secrets of the turn were not known.
     fn reopen(assigned: &'a ClaimedMessage, history: &mut History, redactor: &Redactor) -> Option<Self> {
         let answered = assigned.work.answered.as_ref()?;
         let results = |turn: &Turn| {

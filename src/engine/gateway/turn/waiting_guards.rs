@@ -1,5 +1,6 @@
-//! The guards of turns that wait for an answer. The answer is redacted like other messages of its turn, also for secrets
-//! of files that the turn has read. They are lost with the process; then only secrets of edited files are known.
+//! The guards of turns that wait for an answer. The answer is stored like other messages of its turn, also without secrets
+//! of files that the turn has read. They are lost with the process; then the answer is stored without the secrets of the
+//! server, and is redacted for those of edited files when the turn goes on.
 
 use crate::base::model::ConversationId;
 use crate::state::workspace::SecretGuard;
@@ -21,6 +22,12 @@ impl WaitingGuards {
             guards.pop_first();
         }
         guards.insert(id, guard);
+    }
+
+    /// Returns the guard of a turn that waits.
+    pub(super) fn get(&self, id: ConversationId) -> Option<SecretGuard> {
+        let guards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        guards.get(&id).cloned()
     }
 
     /// Takes the guard of a turn that goes on.
