@@ -211,6 +211,40 @@ async fn an_old_command_that_a_restart_finds_is_asked_for_again() {
     assert!(diff.contains("+    replicas: 4,"), "{diff}");
 }
 
+/// T07: a press that a restart finds too late has done nothing, says what to do, and leaves its button as it was.
+#[tokio::test]
+async fn an_old_press_that_a_restart_finds_can_be_repeated() {
+    let mut app = TestApp::new(replicas).await;
+    app.admit_slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "four replicas in dev").await;
+    let press = "(SELECT MAX(id) FROM inbox)";
+    for (expires_in, advice) in [
+        (600_000, "Press the button again if you still want it."),
+        (-600_000, "The button works no more; write what you want instead."),
+    ] {
+        let seen = app.ephemeral_messages(ALICE).len();
+        app.demo
+            .slack
+            .click(ALICE, &result.message.ts, "Get patch")
+            .await
+            .unwrap();
+        app.wait_for_ephemeral(ALICE, seen).await;
+        app.wait_until_idle().await;
+        app.demo.stop().await;
+        // The state that a process leaves if it ends after the button is used and before the command is carried out.
+        app.alter_database(&format!(
+            "UPDATE inbox SET done_at = NULL, accepted_at = accepted_at - 600000 WHERE id = {press};
+             UPDATE action SET expires_at = unixepoch() * 1000 + {expires_in} WHERE used_by = {press};
+             DELETE FROM outbox WHERE op LIKE 'inbox-' || {press} || '/%'"
+        ));
+        app.demo.start().await.unwrap();
+        app.wait_for_slack_reply(&result.thread, advice).await;
+        app.wait_until_idle().await;
+        let used = app.count("SELECT COUNT(*) FROM action WHERE verb = 'patch' AND used_by IS NOT NULL");
+        assert_eq!(used, 0);
+    }
+}
+
 fn expected(verb: &str) -> &'static [&'static str] {
     match verb {
         "help" => &["These are answered without a model"],

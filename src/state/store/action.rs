@@ -1,8 +1,8 @@
 //! Buttons: one-shot tokens bound to a person, a conversation and an expiry time. Only the hash of a token is stored.
 
 use super::column::{json, millis};
-use super::{Store, StoreError};
-use crate::base::model::{ConversationId, InboxId, Sender};
+use super::{Store, StoreError, command};
+use crate::base::model::{ConversationId, InboxId, Op, Sender};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::Serialize;
@@ -86,6 +86,33 @@ impl Store {
         self.write(move |tx| take(tx, token_hash, &by, inbox, at)).await
     }
 
+    /// Answers a press that will have no effect. If it had used its button, the button can be pressed again, in the same
+    /// transaction. The first answer is for a button that the person can press, the second for one that has expired, was
+    /// used by another press or belongs to somebody else. A repeated call changes nothing.
+    pub async fn return_press(
+        &self,
+        token_hash: [u8; 32],
+        by: &Sender,
+        inbox: InboxId,
+        (pressable, unusable): (Vec<Op>, Vec<Op>),
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let by = by.clone();
+        self.write(move |tx| {
+            tx.prepare_cached(
+                "UPDATE action SET used_at = NULL, used_by = NULL WHERE token_hash = ?1 AND used_by = ?2
+                   AND EXISTS (SELECT 1 FROM inbox WHERE id = ?2 AND done_at IS NULL AND effect IS NULL)",
+            )?
+            .execute(params![token_hash, inbox.0])?;
+            let ops = match can_press(tx, token_hash, &by, at)? {
+                true => pressable,
+                false => unusable,
+            };
+            command::finish(tx, inbox, &ops, at)
+        })
+        .await
+    }
+
     /// Returns the verb of the button with this hash, without a check of its owner.
     pub async fn action_verb(&self, token_hash: [u8; 32]) -> Result<Option<String>, StoreError> {
         self.read(move |tx| {
@@ -157,6 +184,22 @@ pub(super) fn take(
     }
 }
 
+/// True if a press of the button by this sender would count.
+fn can_press(
+    tx: &Transaction<'_>,
+    token_hash: [u8; 32],
+    by: &Sender,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    let can_press = tx
+        .prepare_cached(concat!(
+            "SELECT 1 FROM action WHERE token_hash = ?1 AND used_by IS NULL AND expires_at > ?3 AND ",
+            is_owner!()
+        ))?
+        .exists(params![token_hash, json(by)?, millis(at)])?;
+    Ok(can_press)
+}
+
 fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<PressOutcome, StoreError> {
     type Row = (bool, Option<i64>, Option<String>, bool);
     let row: Option<Row> = tx
@@ -188,8 +231,9 @@ fn refusal(tx: &Transaction<'_>, token_hash: [u8; 32], by: &str) -> Result<Press
 mod tests {
     use super::{ActionOwner, NewAction, PressOutcome, insert};
     use crate::base::model::InboxId;
-    use crate::state::store::fixture::{accept, at, fresh, person, says};
+    use crate::state::store::fixture::{accept, at, command, fresh, person, post, says};
     use crate::state::store::people::add_person;
+    use rusqlite::OptionalExtension;
 
     /// T07
     #[tokio::test]
@@ -239,6 +283,64 @@ mod tests {
             store.take_action([3; 32], &person("U1"), InboxId(5), at(1)).await,
             Ok(PressOutcome::Unknown)
         );
+    }
+
+    /// T07: a press that was too old when the process came back has done nothing, and its button can be pressed again.
+    #[tokio::test]
+    async fn a_press_without_an_effect_gives_its_button_back_in_the_transaction_that_answers_it() {
+        let (_directory, store) = fresh();
+        let (_, conversation, _) = accept(&store, &says("U1", "x", &["1"]), 0).await;
+        let action = NewAction {
+            token_hash: [1; 32],
+            verb: "discard".into(),
+            argument: "1".into(),
+            owner: ActionOwner::Person(person("U1")),
+            conversation,
+            expires: at(100),
+        };
+        store.write(move |tx| insert(tx, &[action])).await.unwrap();
+        let by = person("U1");
+        let answers = |name: &str| {
+            let answer = |what: &str| vec![post(&format!("{name}/{what}"), None, what)];
+            (answer("again"), answer("never"))
+        };
+        let newest = async || -> Option<String> {
+            let newest = "SELECT op FROM outbox ORDER BY id DESC LIMIT 1";
+            let newest = store.read(move |tx| Ok(tx.query_row(newest, [], |row| row.get(0)).optional()?));
+            newest.await.unwrap()
+        };
+        let first = command(&store, "x", "c1", 1).await;
+        store.take_action([1; 32], &by, first, at(2)).await.unwrap();
+        for _ in 0..2 {
+            store
+                .return_press([1; 32], &by, first, answers("first"), at(3))
+                .await
+                .unwrap();
+        }
+        assert_eq!(newest().await.as_deref(), Some("first/again"));
+        // Another person still cannot press it.
+        let foreign = command(&store, "x", "c2", 4).await;
+        store
+            .return_press([1; 32], &person("U2"), foreign, answers("foreign"), at(4))
+            .await
+            .unwrap();
+        assert_eq!(newest().await.as_deref(), Some("foreign/never"));
+        let second = command(&store, "x", "c3", 5).await;
+        let pressed = store.take_action([1; 32], &by, second, at(6)).await.unwrap();
+        assert!(matches!(pressed, PressOutcome::Counted { .. }), "{pressed:?}");
+        // A late return of another press changes nothing, and neither does one of a press that had its effect.
+        let late = command(&store, "x", "c4", 7).await;
+        store
+            .return_press([1; 32], &by, late, answers("late"), at(7))
+            .await
+            .unwrap();
+        assert_eq!(newest().await.as_deref(), Some("late/never"));
+        store.stop(conversation, second, None, at(8)).await.unwrap();
+        store
+            .return_press([1; 32], &by, second, answers("second"), at(9))
+            .await
+            .unwrap();
+        assert_eq!(newest().await.as_deref(), Some("second/never"));
     }
 
     /// T07

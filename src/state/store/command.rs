@@ -5,8 +5,8 @@ use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::edits::{self, FileEdits};
 use super::{
-    ComposedWrite, ProspectiveChange, QueueKind, Store, StoreError, change, claim, conversation, inbox, outbox,
-    question, retry,
+    ComposedWrite, ProspectiveChange, QueueKind, Store, StoreError, change, claim, conversation, inbox,
+    outbox, question, retry,
 };
 use crate::base::model::{ChangeNumber, ConversationId, InboxId, Op};
 use crate::crash_point;
@@ -216,16 +216,23 @@ impl Store {
         ops: Vec<Op>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.write(move |tx| match answer(tx, inbox, at)? {
-            true => {
-                outbox::enqueue(tx, &ops, at)?;
-                // A command without answers does not need its response URL.
-                outbox::response_url::drop_if_answered(tx, &format!("{}/", inbox.op_id_prefix()))
-            }
-            false => Ok(()),
-        })
-        .await
+        self.write(move |tx| finish(tx, inbox, &ops, at)).await
     }
+}
+
+/// Marks a command as answered and enqueues its answers, like [`Store::finish_command`].
+pub(super) fn finish(
+    tx: &Transaction<'_>,
+    inbox: InboxId,
+    ops: &[Op],
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    if !answer(tx, inbox, at)? {
+        return Ok(());
+    }
+    outbox::enqueue(tx, ops, at)?;
+    // A command without answers does not need its response URL.
+    outbox::response_url::drop_if_answered(tx, &format!("{}/", inbox.op_id_prefix()))
 }
 
 /// Runs the effect of a command and records it. If it is already recorded, returns the recorded result.

@@ -12,10 +12,12 @@ mod retry;
 mod usage;
 
 use order::{CommandOrder, LaterCommands};
+use resumed::PresetReply;
 
 use super::active_turns::ActiveTurns;
 use super::compose::{self, Address, COMPOSITIONS_MAX, FULL_REPLY_FILE, MESSAGES_MAX, outdated_too_often};
 use super::inspections::Inspections;
+use super::intake::hash_of_click;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::scheduler::TurnScheduler;
@@ -50,7 +52,7 @@ pub(super) struct AcceptedCommand {
     /// Number of crashes since the command was accepted.
     pub(super) crashes: u32,
     /// The answer to give instead of running the command.
-    pub(super) preset_reply: Option<Reply>,
+    pub(super) preset_reply: Option<PresetReply>,
 }
 
 /// The result of a command. One transaction stores it and marks the command as answered.
@@ -255,8 +257,8 @@ impl CommandRunner {
     }
 
     async fn authorised(&self, asked: &AcceptedCommand, address: &Address) -> anyhow::Result<CommandAnswer> {
-        if let Some(reply) = &asked.preset_reply {
-            return Ok(CommandAnswer::post(address, reply.clone()));
+        if let Some(preset) = &asked.preset_reply {
+            return Ok(CommandAnswer::post(address, preset.reply(&asked.inbound.kind)));
         }
         let Some(identity) = self.parts.identity(&asked.inbound) else {
             return Ok(CommandAnswer::post(address, Reply::text(REVOKED)));
@@ -281,6 +283,13 @@ impl CommandRunner {
     ) -> Result<(), StoreError> {
         let (store, inbox, now) = (&self.parts.store, asked.inbox, (self.parts.now)());
         let CommandAnswer { ops, revision } = answer;
+        if let (Some(preset), InboundKind::Click { token, .. }) = (&asked.preset_reply, &asked.inbound.kind)
+            && preset.returns_press(&asked.inbound.kind)
+        {
+            let unusable = vec![address.post("answer", preset.unusable_reply())];
+            let (hash, by) = (hash_of_click(token), &asked.inbound.sender);
+            return store.return_press(hash, by, inbox, (ops, unusable), now).await;
+        }
         let Some(revision) = revision else {
             return store.finish_command(inbox, ops, now).await;
         };

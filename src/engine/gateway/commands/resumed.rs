@@ -2,7 +2,7 @@
 //! change something, and commands that may have caused repeated crashes.
 
 use super::{AcceptedCommand, CommandRunner, LaterCommands, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
-use crate::base::model::{ConversationId, InboxId, Reply};
+use crate::base::model::{ConversationId, InboundKind, InboxId, Reply};
 use crate::state::store::{StoreError, UnansweredCommand};
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
@@ -16,8 +16,42 @@ const CRASHES_WITH_EFFECT_MAX: u32 = 6;
 const AGE_MAX: SignedDuration = SignedDuration::from_mins(5);
 /// Total number of attempts at leftover stops before turns begin.
 const STOP_ATTEMPTS_MAX: u32 = 3;
-const TOO_OLD: &str = "I was restarted before I could do this, and that was some minutes ago, so I did nothing. Send \
-                       it again if you still want it.";
+const TOO_OLD: &str = "I was restarted before I could do this, and that was some minutes ago, so I did nothing.";
+
+/// The answer to a command or a press that does not run any more.
+pub(in crate::engine::gateway) struct PresetReply {
+    /// What happened.
+    why: String,
+    /// True if its effect is stored.
+    has_effect: bool,
+}
+
+impl PresetReply {
+    /// Returns the answer to a typed command, or to the press of a button that can be pressed again.
+    pub(super) fn reply(&self, kind: &InboundKind) -> Reply {
+        self.with_advice(match kind {
+            InboundKind::Click { .. } => "Press the button again if you still want it.",
+            _ => "Send it again if you still want it.",
+        })
+    }
+
+    /// Returns the answer to the press of a button that cannot be pressed any more.
+    pub(super) fn unusable_reply(&self) -> Reply {
+        self.with_advice("The button works no more; write what you want instead.")
+    }
+
+    /// True for a press without an effect, which gives its button back.
+    pub(super) fn returns_press(&self, kind: &InboundKind) -> bool {
+        matches!(kind, InboundKind::Click { .. }) && !self.has_effect
+    }
+
+    fn with_advice(&self, advice: &str) -> Reply {
+        Reply::text(match self.has_effect {
+            true => self.why.clone(),
+            false => format!("{} {advice}", self.why),
+        })
+    }
+}
 
 impl CommandRunner {
     /// Runs the stops that a restart left unanswered, and starts the other commands in the background. A stop may
@@ -143,23 +177,24 @@ fn is_alone(command: &UnansweredCommand) -> bool {
 }
 
 /// Returns the reply to a command that must not run; `None` if it may run.
-fn preset_reply(command: &UnansweredCommand, too_late: Option<&str>) -> Option<Reply> {
-    let crashes_max = match command.has_effect {
+fn preset_reply(command: &UnansweredCommand, too_late: Option<&str>) -> Option<PresetReply> {
+    let has_effect = command.has_effect;
+    let crashes_max = match has_effect {
         true => CRASHES_WITH_EFFECT_MAX,
         false => CRASHES_MAX,
     };
+    let preset = |why: String| PresetReply { why, has_effect };
     if command.crashes >= crashes_max {
-        return Some(Reply::text(format!(
-            "I was restarted {} times before I could answer this, so I gave it up. `status` shows the current state; \
-             send it again if you still want it.",
+        return Some(preset(format!(
+            "I was restarted {} times before I could answer this, so I gave it up. `status` shows the current state.",
             command.crashes
         )));
     }
     let changes = command.inbound.as_ref();
     let changes = changes.is_ok_and(|inbound| may_change(&inbound.kind));
     too_late
-        .filter(|_| changes && !command.has_effect)
-        .map(Reply::text)
+        .filter(|_| changes && !has_effect)
+        .map(|why| preset(why.to_owned()))
 }
 
 #[cfg(test)]
