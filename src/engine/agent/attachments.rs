@@ -3,7 +3,7 @@
 
 use super::models::TurnModel;
 use super::{LoopEnd, TurnLoop};
-use crate::base::model::{Attachment, History, Turn, Verdict};
+use crate::base::model::{History, Turn, Verdict};
 use std::borrow::Cow;
 
 /// The beginning of the line that replaces an attachment that a model does not take.
@@ -12,16 +12,17 @@ const NOT_TAKEN: &str = "[not sent to this model]";
 impl TurnLoop<'_> {
     /// Returns the end of a turn whose model does not take its attachments.
     pub(super) fn refuse_attachments(&self, history: &History) -> Option<LoopEnd> {
-        let why = self.model().refusal_of(attached(history))?;
+        let why = self.model().refusal_of_open_turn(history)?;
         let notice = format!("I did not ask the model: {why}.");
         Some(LoopEnd::notice(Verdict::Limit, notice))
     }
 }
 
 impl TurnModel<'_> {
-    /// Returns true if the model takes the attachments of the open turn.
-    pub(super) fn takes_attachments(&self, history: &History) -> bool {
-        attached(history).iter().all(|attachment| self.takes(attachment))
+    /// Returns the reason why the model cannot be asked about the attachments of the open turn; `None` if it takes all.
+    pub(super) fn refusal_of_open_turn(&self, history: &History) -> Option<String> {
+        let turn = history.turns().last();
+        self.refusal_of(turn.map_or(&[], Turn::attachments))
     }
 
     /// Returns turns without the attachments that the model does not take.
@@ -36,9 +37,4 @@ impl TurnModel<'_> {
         };
         turns.iter().map(taken).collect()
     }
-}
-
-/// Returns the attachments of the open turn.
-fn attached(history: &History) -> &[Attachment] {
-    history.turns().last().map_or(&[], Turn::attachments)
 }

@@ -55,7 +55,7 @@ use anyhow::Context;
 use calls::{Calls, StepResults};
 use context::{ContextBudget, ContextStrategy};
 use inference::inferred_verdict;
-use model_calls::{CallEnd, FailedModel};
+use model_calls::{AbsentModel, CallEnd};
 use questions::QuestionLimit;
 use repetition::Repetition;
 use std::borrow::Cow;
@@ -232,7 +232,7 @@ struct TurnLoop<'a> {
     /// The index of the model that is asked.
     current: usize,
     /// The models that did not answer.
-    absent: Vec<FailedModel>,
+    absent: Vec<AbsentModel>,
     repetition: Repetition,
     repairs: u32,
     /// True if the model has edited files since its answer was last sent back.

@@ -25,9 +25,37 @@ const CANCEL_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// A model that did not answer, and the reason.
 #[derive(Clone, Debug)]
-pub(super) struct FailedModel {
+pub(super) struct AbsentModel {
     model: String,
-    failure: ProviderFailure,
+    why: AbsenceReason,
+}
+
+/// The reason why a model did not answer.
+#[derive(Clone, Debug)]
+enum AbsenceReason {
+    /// It was asked.
+    Failed(ProviderFailure),
+    /// It was not asked, because it cannot take the request.
+    NotAsked(String),
+}
+
+impl AbsentModel {
+    /// Returns a sentence for the person.
+    fn sentence(&self) -> String {
+        let model = &self.model;
+        match &self.why {
+            AbsenceReason::Failed(failure) => format!("`{model}` did not answer: {failure}."),
+            AbsenceReason::NotAsked(why) => format!("`{model}` was not asked: {why}."),
+        }
+    }
+
+    /// Returns its part of a text that says that no model answered.
+    fn item(&self) -> String {
+        match &self.why {
+            AbsenceReason::Failed(failure) => format!("`{}`: {failure}.", self.model),
+            AbsenceReason::NotAsked(_) => self.sentence(),
+        }
+    }
 }
 
 /// The end of a call, and what it did cost beside its answer: by the index of the model.
@@ -40,8 +68,8 @@ pub(super) struct CallEnd {
 pub(super) enum CallError {
     /// The turn was stopped, or its time is over.
     Cancelled,
-    /// The models that were asked, in order. At least one.
-    Failed(Vec<FailedModel>),
+    /// The models that did not answer, in order. The first one was asked.
+    Failed(Vec<AbsentModel>),
 }
 
 /// Returns true if another model may answer a request that failed so. A request that one model rejects, such as an
@@ -152,12 +180,12 @@ impl<'a> TurnLoop<'a> {
             };
             sides.push((self.current, failure.side.clone()));
             let (from, kind) = (self.model().full_name(), failure.kind);
-            failed.push(FailedModel {
+            failed.push(AbsentModel {
                 model: from.clone(),
-                failure,
+                why: AbsenceReason::Failed(failure),
             });
             let next = match may_fall_back(kind) {
-                true => self.next_model(&turns, history),
+                true => self.next_model(&turns, history, &mut failed),
                 false => None,
             };
             let Some((index, shorter)) = next else {
@@ -177,13 +205,26 @@ impl<'a> TurnLoop<'a> {
     }
 
     /// Returns the next model that takes the attachments and whose context window has room for the request, and the turns
-    /// to send to it if they are others. The request never gets longer, because its cost was reserved.
-    fn next_model(&self, turns: &[Turn], history: &History) -> Option<(usize, Option<Vec<Turn>>)> {
+    /// to send to it if they are others. The request never gets longer, because its cost was reserved. The models before it
+    /// are added to `absent`, each with the reason why it is not asked.
+    fn next_model(
+        &self,
+        turns: &[Turn],
+        history: &History,
+        absent: &mut Vec<AbsentModel>,
+    ) -> Option<(usize, Option<Vec<Turn>>)> {
+        let mut skip = |model: &TurnModel<'_>, why: String| {
+            absent.push(AbsentModel {
+                model: model.full_name(),
+                why: AbsenceReason::NotAsked(why),
+            });
+            None
+        };
         let bytes = self.budget.fixed + turns.iter().map(Turn::bytes).sum::<usize>();
         let mut later = self.cx.models.iter().enumerate().skip(self.current + 1);
         later.find_map(|(index, model)| {
-            if !model.takes_attachments(history) {
-                return None;
+            if let Some(why) = model.refusal_of_open_turn(history) {
+                return skip(model, why);
             }
             let budget = model.budget(self.cx.limits, self.budget.fixed);
             if bytes <= budget.bytes_max(self.bytes_per_1000_tokens) {
@@ -195,8 +236,16 @@ impl<'a> TurnLoop<'a> {
             }
             let mut shorter = history.clone();
             budget.trim(&mut shorter, self.bytes_per_1000_tokens);
-            let turns = model.taken(self.window_of(&budget, &shorter).ok()?).into_owned();
-            Some((index, Some(turns)))
+            match self.window_of(&budget, &shorter) {
+                Ok(window) => Some((index, Some(model.taken(window).into_owned()))),
+                Err(RequestTooLong { bytes }) => {
+                    let bound = budget.bound_text(self.bytes_per_1000_tokens);
+                    skip(
+                        model,
+                        format!("the request has at least {bytes} bytes, and {bound}"),
+                    )
+                }
+            }
         })
     }
 
@@ -252,12 +301,15 @@ impl<'a> TurnLoop<'a> {
             CallError::Cancelled => self.limit_reached().unwrap_or_else(|| self.stopped()),
             CallError::Failed(failed) => {
                 let why = match failed.as_slice() {
-                    [FailedModel { failure, .. }] => format!("No answer: {failure}."),
+                    [
+                        AbsentModel {
+                            why: AbsenceReason::Failed(failure),
+                            ..
+                        },
+                    ] => format!("No answer: {failure}."),
                     failed => {
-                        let each = failed
-                            .iter()
-                            .map(|FailedModel { model, failure }| format!("`{model}`: {failure}."));
-                        format!("No model answered. {}", each.collect::<Vec<_>>().join(" "))
+                        let each: Vec<String> = failed.iter().map(AbsentModel::item).collect();
+                        format!("No model answered. {}", each.join(" "))
                     }
                 };
                 LoopEnd::notice(Verdict::Error, why)
@@ -267,11 +319,7 @@ impl<'a> TurnLoop<'a> {
 
     /// Returns a line about the models that did not answer, if a fallback answered for them.
     pub(super) fn fallback_line(&self) -> Option<String> {
-        let absent = self.absent.iter().map(|FailedModel { model, failure }| {
-            let failure = failure.to_string();
-            format!("`{model}` did not answer: {failure}.")
-        });
-        let absent: Vec<String> = absent.collect();
+        let absent: Vec<String> = self.absent.iter().map(AbsentModel::sentence).collect();
         match absent.is_empty() {
             true => None,
             false => Some(format!(

@@ -76,6 +76,10 @@ async fn a_fallback_that_does_not_take_an_attachment_is_skipped() {
     let ran = fixture.run(&first).await;
     assert_eq!(ran.outcome().answer, "I see.");
     assert!(second.requests().is_empty());
+    let line = ran.outcome().fallback.clone().expect("a line");
+    let skipped =
+        "`scripted/second` was not asked: `scripted/second` does not take files of the type image/png";
+    assert!(line.contains(skipped), "{line}");
     let asked = third.requests();
     assert_eq!(said(&asked[0]), [("please", 1)]);
 }

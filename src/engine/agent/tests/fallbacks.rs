@@ -223,6 +223,13 @@ async fn a_fallback_with_a_smaller_window_gets_a_shorter_request_and_a_shorter_a
         .await;
     assert_eq!(ran.outcome().answer, "Done.");
     assert!(models(&fallbacks[0]).is_empty());
+    let line = ran.outcome().fallback.clone().unwrap();
+    let skipped = "`scripted/m` did not answer: the model provider is overloaded. `scripted/second` was not asked: the \
+                   request has at least ";
+    assert!(line.starts_with(skipped), "{line}");
+    let answered = "bytes fit into the context of the model (its `context_tokens` without an answer). `scripted/third` \
+                    answered instead.";
+    assert!(line.ends_with(answered), "{line}");
     let sent = |provider: &ScriptedProvider| {
         let last = provider.requests().pop().unwrap();
         let bytes = last.turns.iter().map(|turn| turn.bytes()).sum::<usize>();
@@ -233,6 +240,19 @@ async fn a_fallback_with_a_smaller_window_gets_a_shorter_request_and_a_shorter_a
     assert_eq!((whole, bounded), (fixture.limits.answer_tokens_max, 1_000));
     // Nothing of the conversation is left out for good.
     assert!(history.turns()[0].bytes() > 80_000);
+}
+
+/// R9: the person reads why a fallback that is configured did not take over.
+#[tokio::test]
+async fn a_fallback_without_room_is_named_if_no_model_answers() {
+    let (mut fixture, fallbacks) = with_fallbacks([vec![says("never")]]);
+    fixture.fallbacks[0].2.context_tokens = Some(16);
+    let fails = ScriptStep::fails(ProviderFailureKind::Overloaded, "");
+    let ran = fixture.run(&ScriptedProvider::new([fails])).await;
+    assert!(models(&fallbacks[0]).is_empty());
+    let expected = "No model answered. `scripted/m`: the model provider is overloaded. `scripted/second` was not asked: \
+                    the request has at least ";
+    assert!(notice(&ran).starts_with(expected), "{}", notice(&ran));
 }
 
 /// An answer that was cut is one, and goes to no other model.
