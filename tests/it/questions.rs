@@ -373,6 +373,34 @@ async fn an_answer_is_redacted_for_the_secrets_of_the_turn() {
     assert!(shown.contains("Your answer: use") && !shown.contains(VALUE), "{shown}");
 }
 
+/// R18: a message that waits for its own turn, and cannot be read, does not keep the person from being asked.
+#[tokio::test]
+async fn a_waiting_message_that_cannot_be_read_leaves_the_question_to_be_asked() {
+    let script = |asked: &ModelRequest| match asked.last_results() {
+        [] if asked.last_user_text().contains("more replicas") => {
+            calls("ask_user", question()).with_fault(AnswerFault::Held)
+        }
+        _ => asks(asked),
+    };
+    let app = TestApp::new(script).await;
+    app.admit_slack_editor(ALICE).await;
+    let said = app.say(ALICE, "more replicas in dev").await;
+    app.wait_for_model_requests(1).await;
+    app.say_in(ALICE, &said.ts, "queue: hello").await;
+    app.alter_database("UPDATE inbox SET inbound = x'ff00' WHERE id = (SELECT MAX(id) FROM inbox)");
+    app.demo.model.release();
+    let asked = wait_for_question(&app, &said.ts).await;
+    app.demo.slack.click(ALICE, &asked.ts, "Five").await.unwrap();
+    let result = app.wait_for_result(&said.ts, 1).await;
+    assert!(
+        result.text.contains("I was told: The person chose: Five"),
+        "{}",
+        result.text
+    );
+    // The turn of the other message says that it cannot be read.
+    app.wait_until_idle().await;
+}
+
 #[tokio::test]
 async fn a_stop_ends_a_turn_that_waits_and_closes_its_question() {
     let app = TestApp::new(asks).await;

@@ -75,7 +75,7 @@ pub use question::{
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use retry::{RetryOutcome, RetryRequest};
-pub use steering::{TakeOutcome, TakenMessage, TakenMessages};
+pub use steering::{MessagesBehind, TakeOutcome, TakenMessage, TakenMessages};
 pub use turn::{
     Announcement, FinishedTurn, StartedTurn, StepEffects, StoredChange, TurnAnswer, TurnEnd, TurnStart,
     TurnSummary,

@@ -18,6 +18,15 @@ use rusqlite::{Transaction, params};
 /// Maximum number of waiting messages that are read at a time.
 const MESSAGES_READ_MAX: u32 = 32;
 
+/// The messages that wait behind the message of a turn.
+#[derive(Clone, Debug, Default)]
+pub struct MessagesBehind {
+    /// The oldest ones, in order, up to one that cannot be read.
+    pub messages: Vec<(InboxId, Inbound)>,
+    /// The newest of all, also of those that were not read.
+    pub newest: Option<InboxId>,
+}
+
 /// The messages that a step takes.
 #[derive(Clone, Debug)]
 pub struct TakenMessages {
@@ -52,13 +61,12 @@ pub enum TakeOutcome {
 }
 
 impl Store {
-    /// Returns the messages that wait behind the message `inbox` of a claimed conversation, oldest first, up to one that
-    /// cannot be read.
+    /// Returns the messages that wait behind the message `inbox` of a claimed conversation.
     pub async fn waiting_messages(
         &self,
         claim: &Claim,
         inbox: InboxId,
-    ) -> Result<Vec<(InboxId, Inbound)>, StoreError> {
+    ) -> Result<MessagesBehind, StoreError> {
         let claim = *claim;
         self.read(move |tx| {
             check_fence(tx, claim)?;
@@ -73,15 +81,28 @@ impl Store {
                 inbox.0,
                 MESSAGES_READ_MAX
             ])?;
-            let mut waiting = Vec::new();
+            let mut messages = Vec::new();
             while let Some(row) = rows.next()? {
                 // The turn of a message that cannot be read says so.
                 let Ok(inbound) = text("message", row, 1).and_then(|text| parse("message", &text)) else {
                     break;
                 };
-                waiting.push((InboxId(row.get(0)?), inbound));
+                messages.push((InboxId(row.get(0)?), inbound));
             }
-            Ok(waiting)
+            let newest: Option<i64> = tx
+                .prepare_cached(
+                    "SELECT MAX(id) FROM inbox
+                     WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL AND taken_by IS NULL AND retries IS NULL
+                       AND id > ?3",
+                )?
+                .query_row(
+                    params![claim.conversation.0, QueueKind::Turn.as_str(), inbox.0],
+                    |row| row.get(0),
+                )?;
+            Ok(MessagesBehind {
+                messages,
+                newest: newest.map(InboxId),
+            })
         })
         .await
     }

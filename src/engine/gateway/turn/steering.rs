@@ -11,7 +11,7 @@ use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::outgoing::OutgoingMessages;
 use crate::engine::gateway::parts::Parts;
 use crate::state::access::Identity;
-use crate::state::store::{Claim, Conversation, TakenMessage, TakenMessages};
+use crate::state::store::{Claim, Conversation, MessagesBehind, TakenMessage, TakenMessages};
 use crate::state::workspace::SecretGuard;
 use std::sync::Arc;
 
@@ -78,10 +78,13 @@ impl Steering {
     /// Returns the messages that the turn may take, oldest first, within both bounds.
     pub(super) async fn waiting(&mut self) -> anyhow::Result<Vec<SteeringMessage>> {
         self.composed.clear();
-        let waiting = self.parts.store.waiting_messages(&self.claim, self.inbox).await?;
-        self.known = waiting
-            .last()
-            .map_or(self.known, |(inbox, _)| self.known.max(*inbox));
+        let store = &self.parts.store;
+        let MessagesBehind {
+            messages: waiting,
+            newest,
+        } = store.waiting_messages(&self.claim, self.inbox).await?;
+        // Messages that were not read wait for their own turns. Because of them nobody is left unasked.
+        self.known = newest.map_or(self.known, |newest| self.known.max(newest));
         let mut messages = Vec::new();
         let mut bytes = 0;
         for (inbox, inbound) in waiting {

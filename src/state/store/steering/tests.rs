@@ -5,11 +5,12 @@ use crate::base::model::{
     Assistant, ContentBlock, InboxId, Step, StopReason, ToolCall, ToolResult, TurnId, Usage, UserId, Verdict,
 };
 use crate::state::store::fixture::{
-    EndDraft, accept, at, begin, claim, command, cost, ends, fill, fresh, person, placeholder, post, says,
+    EndDraft, accept, at, begin, claim, command, cost, ends, fill, fresh, person, placeholder, post, room,
+    says,
 };
 use crate::state::store::people::add_person;
 use crate::state::store::{
-    Announcement, CardOutcome, Claim, FinishedTurn, QueueKind, StepEffects, Store, TurnStart,
+    AcceptOutcome, Announcement, CardOutcome, Claim, FinishedTurn, QueueKind, StepEffects, Store, TurnStart,
 };
 
 /// Returns a step that read a file.
@@ -96,7 +97,7 @@ async fn a_taken_message_is_part_of_the_step_and_done_with_its_turn() {
     let user = alice(&store).await;
     let (claimed, inbox, turn) = begin(&store, "U1", 0).await;
     let (first, second) = (arrives(&store, "three").await, arrives(&store, "why").await);
-    let waiting = store.waiting_messages(&claimed, inbox).await.unwrap();
+    let waiting = store.waiting_messages(&claimed, inbox).await.unwrap().messages;
     assert_eq!(
         waiting.iter().map(|(inbox, _)| *inbox).collect::<Vec<_>>(),
         [first, second]
@@ -110,7 +111,8 @@ async fn a_taken_message_is_part_of_the_step_and_done_with_its_turn() {
     .await;
     assert_eq!(outcome, taken_at_once());
     // Neither waits any more, and neither is done.
-    assert!(store.waiting_messages(&claimed, inbox).await.unwrap().is_empty());
+    let behind = store.waiting_messages(&claimed, inbox).await.unwrap();
+    assert!(behind.messages.is_empty() && behind.newest.is_none());
     assert_eq!(store.waiting(claimed.conversation).await, Ok(1));
     assert_eq!(unfinished(&store).await, 3);
     let history = store.history(claimed.conversation).await.unwrap();
@@ -299,4 +301,27 @@ async fn messages_that_a_turn_took_leave_room_for_more() {
         ),
         "{stored:?}"
     );
+}
+
+/// The turn knows of every message behind it, also of those that it does not read: it can still ask its person.
+#[tokio::test]
+async fn the_newest_message_is_known_beyond_the_bound_and_beyond_one_that_cannot_be_read() {
+    let (_directory, store) = fresh();
+    let (claimed, inbox, _) = begin(&store, "U1", 0).await;
+    for number in 0..40 {
+        let waits = says("U1", "queue: more", &[&format!("m{number}")]);
+        let accepted = store.accept(&waits, QueueKind::Turn, room(50), None, at(1)).await;
+        assert!(matches!(accepted, Ok(AcceptOutcome::Stored { .. })));
+    }
+    let newest: i64 = store
+        .read(|tx| Ok(tx.query_row("SELECT MAX(id) FROM inbox", [], |row| row.get(0))?))
+        .await
+        .unwrap();
+    let newest = Some(InboxId(newest));
+    let behind = store.waiting_messages(&claimed, inbox).await.unwrap();
+    assert_eq!((behind.messages.len(), behind.newest), (32, newest));
+    let spoil = "UPDATE inbox SET inbound = x'ff00' WHERE id = (SELECT MAX(id) FROM inbox) - 38";
+    store.write(|tx| Ok(tx.execute(spoil, [])?)).await.unwrap();
+    let behind = store.waiting_messages(&claimed, inbox).await.unwrap();
+    assert_eq!((behind.messages.len(), behind.newest), (1, newest));
 }
