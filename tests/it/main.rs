@@ -57,6 +57,7 @@ mod delivery;
 mod dependencies;
 mod channels_without_app;
 mod unordered_delivery;
+mod unread_files;
 mod docs;
 mod environments;
 mod evaluation;

@@ -225,43 +225,72 @@ async fn what_an_answer_quotes_reaches_the_model() {
     app.demo.telegram.write(4_201, 4_201, replied).await;
     let told = |app: &TestApp| {
         let requests = app.model_requests();
-        requests.last().unwrap().last_results().last().unwrap().content.clone()
+        requests
+            .last()
+            .unwrap()
+            .last_results()
+            .last()
+            .unwrap()
+            .content
+            .clone()
     };
     app.wait_for_telegram_message(4_201, "I was told: ").await;
     let content = told(&app);
-    assert!(content.starts_with("The person answered: as in this\n\n"), "{content}");
+    assert!(
+        content.starts_with("The person answered: as in this\n\n"),
+        "{content}"
+    );
     assert!(content.contains("Bob wants eleven"), "{content}");
     app.wait_until_idle().await;
     let closed = app.demo.telegram.messages(4_201);
     let closed = closed.iter().find(|posted| posted.id == asked.id).unwrap();
-    assert!(closed.text.ends_with("Your answer: as in this"), "{}", closed.text);
+    assert!(
+        closed.text.ends_with("Your answer: as in this"),
+        "{}",
+        closed.text
+    );
 
     app.demo.telegram.say(4_201, 4_201, "more replicas in dev").await;
     let again = app
         .wait_for_telegram("a second question", || {
             let messages = app.demo.telegram.messages(4_201);
-            messages.into_iter().find(|posted| posted.text.contains("1. Three") && posted.id != asked.id)
+            messages
+                .into_iter()
+                .find(|posted| posted.text.contains("1. Three") && posted.id != asked.id)
         })
         .await;
     wait_until_waiting(&app).await;
     app.demo.telegram.reply(4_201, 4_201, again.id, "seven").await;
-    app.wait_for_telegram("a second result", || app.telegram_results(4_201).into_iter().nth(1))
-        .await;
+    app.wait_for_telegram("a second result", || {
+        app.telegram_results(4_201).into_iter().nth(1)
+    })
+    .await;
     assert_eq!(told(&app), "The person answered: seven");
     app.wait_until_idle().await;
 
     let said = app.say(ALICE, "more replicas in dev").await;
     wait_for_question(&app, &said.ts).await;
-    let written = app.demo.slack.write(ALICE, SLACK_CHANNEL, Some(&said.ts), "like Bob says");
+    let written = app
+        .demo
+        .slack
+        .write(ALICE, SLACK_CHANNEL, Some(&said.ts), "like Bob says");
     let mut event = written.events[0].clone();
     event["event"]["attachments"] = json!([{"text": "Bob wants eleven", "fallback": "Bob wants eleven"}]);
+    event["event"]["files"] = json!([{"id": "F1", "name": "table.csv"}]);
     app.demo.slack.deliver(&event, None).await.unwrap();
     app.wait_for_result(&said.ts, 1).await;
     let content = told(&app);
+    let answered =
+        "The person answered: like Bob says\n\n[This message has 1 attached file that you cannot read.]\n\n";
     assert!(
-        content.starts_with("The person answered: like Bob says\n\n") && content.contains("Bob wants eleven"),
+        content.starts_with(answered) && content.contains("Bob wants eleven"),
         "{content}"
     );
+    app.wait_for_slack_reply(
+        &said.ts,
+        "I read only the text of your message, not the attached file.",
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -370,7 +399,10 @@ async fn an_answer_is_redacted_for_the_secrets_of_the_turn() {
         assert_eq!(app.count(&stored.replace("VALUE", VALUE)), 1, "{stored}");
     }
     let shown = visible_text(&now(&app, &asked));
-    assert!(shown.contains("Your answer: use") && !shown.contains(VALUE), "{shown}");
+    assert!(
+        shown.contains("Your answer: use") && !shown.contains(VALUE),
+        "{shown}"
+    );
 }
 
 /// R18: a message that waits for its own turn, and cannot be read, does not keep the person from being asked.

@@ -122,6 +122,9 @@ pub struct Inbound {
     pub message: Option<MessageRef>,
     /// The kind and content of the message.
     pub kind: InboundKind,
+    /// Number of files that are attached to the message. Only its text is read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unread_files: u32,
     /// An additional address for answers to a command, which may have been sent in a conversation without the bot.
     /// Stored separately from the message.
     #[serde(skip)]
@@ -162,6 +165,10 @@ impl Inbound {
             | InboundKind::Hook { .. } => true,
         }
     }
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The kind and content of a message or event.

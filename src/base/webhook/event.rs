@@ -66,6 +66,7 @@ impl HookEvents {
                 event,
                 fields: self.fields_of(payload),
             },
+            unread_files: 0,
             response_url: None,
         }))
     }

@@ -11,7 +11,7 @@ use super::parts::Parts;
 use super::scheduler::TurnScheduler;
 use super::turn::TurnRunner;
 use super::welcome::greeting;
-use crate::base::model::{ConversationId, Inbound, InboundKind, InboxId, Receipt, Reply};
+use crate::base::model::{AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Op, Receipt, Reply};
 use crate::crash_point;
 use crate::engine::command;
 use crate::planted;
@@ -65,10 +65,10 @@ impl Reception {
             (QueueKind::Command | QueueKind::Change, _) => None,
         };
         let worker = slot.as_ref().map(|_| self.scheduler.worker());
+        let limits = self.queue_limits(&inbound, queue_kind);
+        let has_notices = !limits.notices.is_empty();
         let store = &self.parts.store;
-        let accepted = store
-            .accept(&inbound, queue_kind, self.queue_limits(&inbound), worker, at)
-            .await?;
+        let accepted = store.accept(&inbound, queue_kind, limits, worker, at).await?;
         crash_point::before("B4");
         match accepted {
             AcceptOutcome::Duplicate => {
@@ -113,6 +113,9 @@ impl Reception {
                     store.wait_durable().await?;
                 }
                 crash_point::after("B4");
+                if has_notices {
+                    self.outgoing.wake();
+                }
                 self.handle_stored(inbound, inbox, conversation, queue_kind, queue_position);
                 Ok(ReceiveOutcome::New)
             }
@@ -121,7 +124,7 @@ impl Reception {
 
     /// Returns how many messages may wait before an inbound is refused. A refused person gets a reply in the same
     /// transaction. A hook must deliver again later.
-    fn queue_limits(&self, inbound: &Inbound) -> QueueLimits {
+    fn queue_limits(&self, inbound: &Inbound, queue_kind: QueueKind) -> QueueLimits {
         let limits = &self.parts.config.limits;
         let waiting_max = limits.waiting_messages_max;
         let refusal = self.parts.hook(inbound).is_none().then(|| {
@@ -141,6 +144,7 @@ impl Reception {
         };
         QueueLimits {
             answers: (!wants_own_turn).then(|| self.answer_reader()),
+            notices: unread_files_notice(inbound, queue_kind),
             of_conversation_max: waiting_max,
             of_hook_max: limits.waiting_events_max,
             refusal,
@@ -149,7 +153,9 @@ impl Reception {
 
     fn answer_reader(&self) -> AnswerReader {
         let turns = Arc::clone(&self.turns);
-        Arc::new(move |id, question, inbound| turns.typed_answer(id, question, inbound))
+        Arc::new(move |id, question: &AskedQuestion, inbound: &Inbound| {
+            turns.typed_answer(id, question, inbound)
+        })
     }
 
     fn queue_kind(&self, inbound: &Inbound) -> QueueKind {
@@ -289,6 +295,25 @@ impl Reception {
             }
         })
     }
+}
+
+/// Returns the message that says that attached files were not read, if a turn or a question gets the text beside them.
+fn unread_files_notice(inbound: &Inbound, queue_kind: QueueKind) -> Vec<Op> {
+    let files = match inbound.unread_files {
+        0 => return Vec::new(),
+        1 => "the attached file",
+        _ => "the attached files",
+    };
+    if queue_kind != QueueKind::Turn {
+        return Vec::new();
+    }
+    let id = inbound.delivery.first().map_or("", String::as_str);
+    let address = commands::address_of(inbound, format!("files/{id}"));
+    let text = format!(
+        "I read only the text of your message, not {files}. Paste here what matters of the content, or ask at a terminal \
+         with `drydock ask --attach FILE`."
+    );
+    vec![address.post("notice", Reply::text(text))]
 }
 
 /// True if the sender can get an ephemeral message. In groups of other platforms, unknown senders get no notice.

@@ -83,6 +83,7 @@ pub(super) async fn accept_command(access: &Access, name: &str) -> InboxId {
         sender,
         direct: true,
         message: None,
+        unread_files: 0,
         response_url: None,
         kind: InboundKind::Command {
             verb: "user".into(),
@@ -91,6 +92,7 @@ pub(super) async fn accept_command(access: &Access, name: &str) -> InboxId {
     };
     let room = QueueLimits {
         answers: None,
+        notices: Vec::new(),
         of_conversation_max: 10,
         of_hook_max: 10,
         refusal: None,

@@ -8,9 +8,9 @@ use super::{
     TurnStart, TurnWorker,
 };
 use crate::base::model::{
-    Account, Action, AskedQuestion, Assistant, Change, ChatPlace, ContentBlock, ContextState, ConversationId, FileMode,
-    FileVersion, Inbound, InboundKind, InboxId, Op, Platform, Reply, RepoPath, Sender, Step, StopReason,
-    ToolCall, ToolResult, TurnId, Usage, UserId, Verdict, VerdictSource,
+    Account, Action, AskedQuestion, Assistant, Change, ChatPlace, ContentBlock, ContextState, ConversationId,
+    FileMode, FileVersion, Inbound, InboundKind, InboxId, Op, Platform, Reply, RepoPath, Sender, Step,
+    StopReason, ToolCall, ToolResult, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -70,6 +70,7 @@ pub(super) fn says(name: &str, text: &str, names: &[&str]) -> Inbound {
             quoted: None,
             addressed: true,
         },
+        unread_files: 0,
         response_url: None,
     }
 }
@@ -173,7 +174,7 @@ fn plain_answer(_: ConversationId, question: &AskedQuestion, inbound: &Inbound) 
     };
     Some(TypedAnswer {
         answer: question.read(text),
-        quoted: None,
+        beside: None,
     })
 }
 
@@ -181,6 +182,7 @@ fn plain_answer(_: ConversationId, question: &AskedQuestion, inbound: &Inbound) 
 pub(super) fn room(of_conversation_max: usize) -> QueueLimits {
     QueueLimits {
         answers: Some(Arc::new(plain_answer)),
+        notices: Vec::new(),
         of_conversation_max,
         of_hook_max: 200,
         refusal: None,

@@ -61,6 +61,8 @@ pub enum AcceptOutcome {
 pub struct QueueLimits {
     /// The reader of the message as an answer; `None` for a message that asks for a turn of its own.
     pub answers: Option<AnswerReader>,
+    /// Operations that are enqueued in the transaction that accepts the message.
+    pub notices: Vec<Op>,
     /// Maximum number of messages of one conversation and queue that wait behind the active one.
     pub of_conversation_max: usize,
     /// Maximum number of messages over all conversations of a hook. Applies only without `refusal`.
@@ -197,6 +199,7 @@ fn accept(
         };
         let conversation = conversation::create(tx, inbound, queue_kind, worker, pepper, at)?;
         let inbox = insert(tx, arrival, conversation.id)?;
+        outbox::enqueue(tx, &room.notices, at)?;
         let id = conversation.id;
         let direct_claim = worker.map(|_| DirectClaim {
             claim: Claim::first(id),
@@ -218,6 +221,7 @@ fn accept(
         && question::answer_with(tx, conversation, (inbound, reader), at)?
     {
         insert_answered(tx, arrival, conversation)?;
+        outbox::enqueue(tx, &room.notices, at)?;
         return Ok(AcceptOutcome::Answered);
     }
     if usize::try_from(unfinished(tx, conversation, queue_kind)?).unwrap_or(usize::MAX)
@@ -234,6 +238,7 @@ fn accept(
         conversation::add_pending(tx, conversation, at)?;
     }
     let inbox = insert(tx, arrival, conversation)?;
+    outbox::enqueue(tx, &room.notices, at)?;
     let direct_claim = match worker {
         Some(worker) if queue_position == 0 => claim::claim_new(tx, conversation, (inbox, inbound), worker)?,
         Some(_) | None => None,

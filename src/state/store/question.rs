@@ -95,8 +95,9 @@ pub enum ButtonOutcome {
 pub struct TypedAnswer {
     /// The answer.
     pub answer: QuestionAnswer,
-    /// The text of others that the message quotes, as marked data for the model.
-    pub quoted: Option<String>,
+    /// The text that the model gets after the answer: what the message quotes, as marked data, and a line about attached
+    /// files.
+    pub beside: Option<String>,
 }
 
 /// A reader of messages of a conversation as answers to its question; `None` for a message that is none. It runs within a
@@ -357,17 +358,17 @@ fn close(
     close_with(tx, row, (answer, None), at)
 }
 
-/// Closes a question like [`close`], with a quote for the model after the answer.
+/// Closes a question like [`close`], with a text for the model after the answer.
 fn close_with(
     tx: &Transaction<'_>,
     row: QuestionRow,
-    (answer, quoted): (&QuestionAnswer, Option<&str>),
+    (answer, beside): (&QuestionAnswer, Option<&str>),
     at: Timestamp,
 ) -> Result<(), StoreError> {
     let mut result = answer.result();
-    if let Some(quoted) = quoted {
+    if let Some(beside) = beside {
         result.push_str("\n\n");
-        result.push_str(quoted);
+        result.push_str(beside);
     }
     let step: String = tx
         .prepare_cached("SELECT step FROM step WHERE id = ?1")?
@@ -465,10 +466,10 @@ pub(super) fn answer_with(
     let Some(row) = find_readable(tx, id, at)? else {
         return Ok(false);
     };
-    let Some(TypedAnswer { answer, quoted }) = reader(conversation, &row.question, inbound) else {
+    let Some(TypedAnswer { answer, beside }) = reader(conversation, &row.question, inbound) else {
         return Ok(false);
     };
-    match close_with(tx, row, (&answer, quoted.as_deref()), at) {
+    match close_with(tx, row, (&answer, beside.as_deref()), at) {
         Err(StoreError::Unreadable { .. }) => give_up(tx, id, at).map(|()| false),
         closed => closed.map(|()| true),
     }

@@ -188,6 +188,7 @@ fn retry(
             quoted: None,
             addressed: true,
         },
+        unread_files: 0,
         response_url: None,
     };
     conversation::add_pending(tx, id, at)?;

@@ -16,11 +16,12 @@ const CRASHES_WITH_EFFECT_MAX: u32 = 6;
 const AGE_MAX: SignedDuration = SignedDuration::from_mins(5);
 /// Total number of attempts at leftover stops before turns begin.
 const STOP_ATTEMPTS_MAX: u32 = 3;
-const TOO_OLD: &str = "I was restarted before I could do this, and that was some minutes ago, so I did nothing.";
+const TOO_OLD: &str =
+    "I was restarted before I could do this, and that was some minutes ago, so I did nothing.";
 
 /// The answer to a command or a press that does not run any more.
 pub(in crate::engine::gateway) struct PresetReply {
-    /// What happened.
+    /// The reason, as a sentence.
     why: String,
     /// True if its effect is stored.
     has_effect: bool,
@@ -230,6 +231,7 @@ mod tests {
                 quoted: None,
                 addressed: true,
             },
+            unread_files: 0,
             response_url: None,
         };
         UnansweredCommand {

@@ -1,7 +1,7 @@
 //! The opening of a turn: repository, commit, edits and the text for the model. No model is called here.
 
 use super::{ClaimedMessage, REVOKED, TurnRunner};
-use crate::base::model::{ConversationId, Inbound, InboundKind};
+use crate::base::model::{ConversationId, Inbound, InboundKind, pluralize};
 use crate::base::redact::Redactor;
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::command;
@@ -12,6 +12,7 @@ use crate::state::store::{Conversation, StoreError};
 use crate::state::workspace::{
     Base, Overlay, Repository, RepositoryError, SecretGuard, Tree, TreeError, Workspace, WorkspaceEdits,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -261,7 +262,7 @@ impl TurnRunner {
             InboundKind::Text { quoted, .. } => {
                 let quoted = quoted.as_ref();
                 let quoted = quoted.map(|quoted| cut(quoted, chars_max, &guard.redactor));
-                with_quote(words, quoted.as_deref())
+                with_quote(&with_unread_files(words, inbound), quoted.as_deref())
             }
             _ => words.to_owned(),
         };
@@ -328,6 +329,21 @@ pub(super) fn with_quote(words: &str, quoted: Option<&str>) -> String {
         Some(quoted) => format!("{words}\n\n{}", quote_block(quoted)),
         None => words.to_owned(),
     }
+}
+
+/// Returns the words of a person with a line about attached files, which the model does not get.
+pub(super) fn with_unread_files<'w>(words: &'w str, inbound: &Inbound) -> Cow<'w, str> {
+    match unread_files_line(inbound) {
+        None => Cow::Borrowed(words),
+        Some(line) => Cow::Owned(format!("{words}\n\n{line}")),
+    }
+}
+
+/// Returns the line about the attached files of a message; `None` if it has none.
+pub(super) fn unread_files_line(inbound: &Inbound) -> Option<String> {
+    let count = inbound.unread_files as usize;
+    let files = pluralize(count, "attached file", "attached files");
+    (count > 0).then(|| format!("[This message has {files} that you cannot read.]"))
 }
 
 /// Returns a quote as marked data.

@@ -2,7 +2,7 @@
 //! choice; each works once and belongs to the person.
 
 use super::answer::new_button;
-use super::opening::{cut, quote_block};
+use super::opening::{cut, quote_block, unread_files_line};
 use super::{ClaimedMessage, OpenedTurn, TurnRunner, WaitingGuards};
 use crate::base::model::{
     Action, AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Reply, TurnId,
@@ -67,15 +67,17 @@ impl TurnRunner {
             return None;
         };
         let guard = self.waiting_guards.get(id);
-        let redactor = guard.as_ref().map_or(&self.parts.redactor, |guard| &guard.redactor);
+        let redactor = guard
+            .as_ref()
+            .map_or(&self.parts.redactor, |guard| &guard.redactor);
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
         // A reply to the question itself quotes what the model has asked.
-        let quoted = quoted
-            .as_ref()
-            .filter(|quoted| !quoted.contains(question.text()));
+        let quoted = quoted.as_ref().filter(|quoted| !quoted.contains(question.text()));
+        let quoted = quoted.map(|quoted| quote_block(&cut(quoted, chars_max, redactor)));
+        let beside: Vec<String> = unread_files_line(inbound).into_iter().chain(quoted).collect();
         Some(TypedAnswer {
             answer: question.read(&redactor.redact(text)),
-            quoted: quoted.map(|quoted| quote_block(&cut(quoted, chars_max, redactor))),
+            beside: (!beside.is_empty()).then(|| beside.join("\n\n")),
         })
     }
 

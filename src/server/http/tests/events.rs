@@ -46,6 +46,7 @@ fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &
             event: event.to_owned(),
             fields,
         },
+        unread_files: 0,
         response_url: None,
     }
 }

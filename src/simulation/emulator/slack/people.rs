@@ -234,6 +234,37 @@ impl SlackEmulator {
         self.send(body, headers).await
     }
 
+    /// Writes in a channel as a user and shares files of these names. The events have the form of
+    /// <https://docs.slack.dev/reference/events/message/file_share>; Slack leaves `team` out of them.
+    pub async fn say_with_files(
+        &self,
+        user: &str,
+        channel: &str,
+        thread_ts: Option<&str>,
+        text: &str,
+        names: &[&str],
+    ) -> Result<SentMessage, SayError> {
+        let mut written = self.write(user, channel, thread_ts, text);
+        let file = |name: &&str| {
+            let id = self.shared.change(|state| state.next_id("F"));
+            json!({"id": id, "name": name, "title": name, "mode": "hosted", "file_access": "visible", "user": user})
+        };
+        let files: Vec<Value> = names.iter().map(file).collect();
+        for envelope in &mut written.events {
+            let event = &mut envelope["event"];
+            event["files"] = json!(files);
+            event["upload"] = json!(false);
+            event["display_as_bot"] = json!(false);
+            if event["type"] == "message" {
+                event["subtype"] = json!("file_share");
+            }
+            if let Some(fields) = event.as_object_mut() {
+                fields.remove("team");
+            }
+        }
+        self.send_written(written).await
+    }
+
     /// Writes a message as a user without sending its events. `@drydock` becomes the bot's mention, as in
     /// [`SlackEmulator::say`].
     pub fn write(&self, user: &str, channel: &str, thread_ts: Option<&str>, text: &str) -> UnsentMessage {
@@ -303,7 +334,12 @@ impl SlackEmulator {
         thread_ts: Option<&str>,
         text: &str,
     ) -> Result<SentMessage, SayError> {
-        let UnsentMessage { ts, events } = self.write(user, channel, thread_ts, text);
+        let written = self.write(user, channel, thread_ts, text);
+        self.send_written(written).await
+    }
+
+    async fn send_written(&self, written: UnsentMessage) -> Result<SentMessage, SayError> {
+        let UnsentMessage { ts, events } = written;
         let signed = events.iter().map(|event| {
             let body = event.to_string();
             (self.signed_headers(JSON, body.as_bytes()), body)

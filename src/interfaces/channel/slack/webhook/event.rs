@@ -92,6 +92,7 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
             id: ts.to_owned(),
         }),
         kind,
+        unread_files: files_of(event),
         response_url: None,
     })))
 }
@@ -137,10 +138,6 @@ fn kind(event: &Value, chat: &str, bot: &str) -> Option<InboundKind> {
         return Some(join);
     }
     let quoted = text::quoted(event);
-    let has_files = event
-        .get("files")
-        .and_then(Value::as_array)
-        .is_some_and(|files| !files.is_empty());
     if !text.is_empty() || quoted.is_some() {
         return Some(InboundKind::Text {
             text,
@@ -148,7 +145,7 @@ fn kind(event: &Value, chat: &str, bot: &str) -> Option<InboundKind> {
             addressed,
         });
     }
-    if has_files {
+    if files_of(event) > 0 {
         return Some(InboundKind::Unsupported {
             what: "file".to_owned(),
         });
@@ -158,6 +155,13 @@ fn kind(event: &Value, chat: &str, bot: &str) -> Option<InboundKind> {
         verb: "help".to_owned(),
         arguments: String::new(),
     })
+}
+
+/// Returns the number of files that a message shares. An `app_mention` has them like the `message` beside it. See
+/// <https://docs.slack.dev/reference/events/message/file_share>.
+fn files_of(event: &Value) -> u32 {
+    let files = event.get("files").and_then(Value::as_array);
+    u32::try_from(files.map_or(0, Vec::len)).unwrap_or(u32::MAX)
 }
 
 /// Returns the identities of one message. `message` and `app_mention` of the same message share its `ts`; a client

@@ -74,6 +74,7 @@ fn slash_command(
         direct: is_direct_id(chat),
         message: None,
         kind: invite(&words).unwrap_or_else(|| command(&words)),
+        unread_files: 0,
         response_url: field("response_url")
             .filter(|url| url.len() <= RESPONSE_URL_BYTES_MAX)
             .map(|url| ResponseUrl::new(url.to_owned(), at.saturating_add(RESPONSE_URL_KEPT).unwrap_or(at))),
@@ -161,6 +162,7 @@ fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rej
             token: token.to_owned(),
             callback: None,
         },
+        unread_files: 0,
         response_url: None,
     })))
 }

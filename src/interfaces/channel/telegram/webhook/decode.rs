@@ -87,8 +87,15 @@ impl UpdateDecoder<'_> {
         // Telegram restarts these ids at a random value after a quiet week, so a new message could carry an old
         // update id and be dropped as a duplicate. Redeliveries keep chat and message id.
         let bot = &self.installation.account.id;
-        let delivery = format!("telegram:{bot}:{chat}:{}", message.message_id);
-        self.inbound(delivery, sender, &message.chat, topic, message.message_id, kind)
+        let mut delivery = vec![format!("telegram:{bot}:{chat}:{}", message.message_id)];
+        if let (InboundKind::Unsupported { .. }, Some(group)) = (&kind, &message.media_group_id) {
+            // Each file of an album is a message; those without words get one answer.
+            delivery.push(format!("telegram:{bot}:{chat}:album:{group}"));
+        }
+        let is_caption = message.text.is_none() && matches!(kind, InboundKind::Text { .. });
+        let mut inbound = self.inbound(delivery, sender, &message.chat, topic, message.message_id, kind);
+        inbound.unread_files = u32::from(is_caption);
+        Received::Inbound(Box::new(inbound))
     }
 
     fn press(&self, query: CallbackQuery) -> Received {
@@ -113,22 +120,23 @@ impl UpdateDecoder<'_> {
             token,
             callback: Some(query.id),
         };
-        self.inbound(delivery, query.from.id, &chat, topic, message_id, kind)
+        let inbound = self.inbound(vec![delivery], query.from.id, &chat, topic, message_id, kind);
+        Received::Inbound(Box::new(inbound))
     }
 
     fn inbound(
         &self,
-        delivery: String,
+        delivery: Vec<String>,
         sender: i64,
         chat: &TelegramChat,
         topic: Option<i64>,
         message: i64,
         kind: InboundKind,
-    ) -> Received {
+    ) -> Inbound {
         let account = &self.installation.account;
-        Received::Inbound(Box::new(Inbound {
+        Inbound {
             channel: self.name.to_owned(),
-            delivery: vec![delivery],
+            delivery,
             // Only the numeric id is used: usernames can change and be taken over by another person.
             sender: Sender {
                 platform: Platform::Telegram,
@@ -146,8 +154,9 @@ impl UpdateDecoder<'_> {
                 id: message.to_string(),
             }),
             kind,
+            unread_files: 0,
             response_url: None,
-        }))
+        }
     }
 
     fn kind(&self, message: &TelegramMessage, value: &Value) -> Result<InboundKind, &'static str> {

@@ -88,6 +88,7 @@ fn a_direct_message_names_its_sender_by_id_alone() {
                 id: "101".to_owned(),
             }),
             kind: text("scale web", None),
+            unread_files: 0,
             response_url: None,
         })))
     );
@@ -314,6 +315,25 @@ fn what_we_cannot_read_is_named_where_we_were_asked() {
     );
     let group = message(-100, json!({"sticker": {}}));
     assert_eq!(read(&group), Ok(Received::Ignored("not for us")));
+}
+
+/// Each file of an album is a message. One of them has the words; the others get one answer together.
+#[test]
+fn files_beside_words_are_counted_and_an_album_is_answered_once() {
+    let inbound = |extra: Value| match read(&message(7, extra)) {
+        Ok(Received::Inbound(inbound)) => inbound,
+        other => panic!("{other:?}"),
+    };
+    let document = json!({"file_id": "f", "file_unique_id": "u", "file_name": "values.yaml"});
+    assert_eq!(
+        inbound(json!({"document": document, "caption": "use this"})).unread_files,
+        1
+    );
+    assert_eq!(inbound(json!({"text": "use this"})).unread_files, 0);
+    let named = inbound(json!({"photo": [], "caption": "look", "media_group_id": "g1"}));
+    assert_eq!((named.unread_files, named.delivery.len()), (1, 1));
+    let silent = inbound(json!({"photo": [], "media_group_id": "g1"}));
+    assert_eq!(silent.delivery, ["telegram:42:7:101", "telegram:42:7:album:g1"]);
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(super) struct TelegramMessage {
     pub(super) text: Option<String>,
     #[serde(default)]
     pub(super) entities: Vec<Entity>,
+    /// The id of an album within its chat, on each of its messages.
+    pub(super) media_group_id: Option<String>,
     pub(super) caption: Option<String>,
     #[serde(default)]
     pub(super) caption_entities: Vec<Entity>,

@@ -36,6 +36,7 @@ fn a_mention_in_a_channel_is_a_message_to_us() {
                 quoted: None,
                 addressed: true,
             },
+            unread_files: 0,
             response_url: None,
         }
     );
@@ -260,6 +261,18 @@ fn messages_without_words_say_what_they_are() {
         InboundKind::Unsupported {
             what: "file".to_owned()
         }
+    );
+    let shared = |event: Value, files: Value| inbound_of(with(event, "files", files)).unread_files;
+    assert_eq!(shared(mention(), json!([{"id": "F1"}, {"id": "F2"}])), 2);
+    let message = with(
+        with(mention(), "type", json!("message")),
+        "subtype",
+        json!("file_share"),
+    );
+    assert_eq!(shared(message, json!([{"id": "F1"}])), 1);
+    assert_eq!(
+        (shared(mention(), json!([])), inbound_of(mention()).unread_files),
+        (0, 0)
     );
     assert_eq!(
         kind_of(with(mention(), "text", json!("<@UBOT> "))),
