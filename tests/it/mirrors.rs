@@ -178,7 +178,7 @@ async fn a_fetch_that_hangs_keeps_nobody_from_being_answered() {
     assert!(!text.contains("has not answered"), "{text}");
 }
 
-/// R28
+/// R28, STK-43
 #[tokio::test]
 async fn a_repository_that_cannot_be_opened_within_the_time_of_a_turn_is_reported() {
     let Some(mut mirrored) = RemoteMirrorFixture::start().await else {
@@ -207,6 +207,13 @@ async fn a_repository_that_cannot_be_opened_within_the_time_of_a_turn_is_reporte
                 .any(|message| message.visible().join("\n").contains(expected))
                 .then_some(())
         })
+        .await;
+    // A stop ends the wait earlier.
+    let said = mirrored.app.say(ALICE, "remote: hello").await;
+    mirrored.app.say_in(ALICE, &said.ts, "!stop").await;
+    mirrored
+        .app
+        .wait_for_slack_reply(&said.ts, "Stopped before it began.")
         .await;
     mirrored.server.up();
     let started = Instant::now();

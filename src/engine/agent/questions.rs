@@ -10,11 +10,14 @@ use crate::base::model::{
 };
 use crate::interfaces::tool::{ToolError, question_of_call};
 use async_trait::async_trait;
+use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of questions of one turn.
 const QUESTIONS_MAX: usize = 3;
+/// The longest wait for the end of a question after its turn was stopped.
+const STOP_TIME_MAX: Duration = Duration::from_millis(500);
 /// The result of a call whose question was not asked, because the turn ends with its step, or because the person wrote in
 /// the meantime.
 const NOT_ASKED: &str = "not asked: the work ends here, or the person has written in the meantime";
@@ -196,6 +199,17 @@ impl TurnLoop<'_> {
         })
     }
 
+    /// Asks a person who is there until the turn is stopped.
+    async fn ask_person(&self, questioner: &dyn Questioner, question: &AskedQuestion) -> QuestionAnswer {
+        let mut answer = questioner.ask(question, self.cx.cancel);
+        tokio::select! {
+            answer = &mut answer => return answer,
+            () = self.cx.cancel.cancelled() => {}
+        }
+        let ended = tokio::time::timeout(STOP_TIME_MAX, answer).await;
+        ended.unwrap_or(QuestionAnswer::Stopped)
+    }
+
     /// Asks a person who is there, and puts the answer into the result of the call. The time limit of the turn does not
     /// run meanwhile. If the turn ends with its step, nobody is asked.
     pub(super) async fn answer_inline(
@@ -209,7 +223,7 @@ impl TurnLoop<'_> {
             (Questions::Inline(questioner), Some(question)) if !is_over => {
                 events(TurnEvent::Asked(question.clone()));
                 let began = Instant::now();
-                let answer = questioner.ask(&question, self.cx.cancel).await;
+                let answer = self.ask_person(questioner, &question).await;
                 self.deadline += began.elapsed();
                 let text = self.cx.redactor.redact(&answer.result()).into_owned();
                 events(TurnEvent::Answered(answer));

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod attachments;
+mod endings;
 mod fallbacks;
 mod fixture;
 mod postconditions;
@@ -471,7 +472,10 @@ async fn a_call_whose_answer_was_lost_stays_reserved_and_an_unused_answer_is_pai
         match &mut step {
             ScriptStep::Answer(completion) => completion.side = side.clone(),
             ScriptStep::Fail(ProviderError::Failed(failure)) => failure.side = side.clone(),
-            ScriptStep::Fail(ProviderError::Cancelled(_)) | ScriptStep::Stall | ScriptStep::Wait => {}
+            ScriptStep::Fail(ProviderError::Cancelled(_))
+            | ScriptStep::Stall
+            | ScriptStep::Wait
+            | ScriptStep::Deaf => {}
         }
         step
     };

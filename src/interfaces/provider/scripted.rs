@@ -20,6 +20,8 @@ pub(crate) enum ScriptStep {
     Stall,
     /// No request is sent; only cancelling ends the call.
     Wait,
+    /// No answer, and cancelling does not end the call either.
+    Deaf,
 }
 
 impl ScriptStep {
@@ -145,6 +147,7 @@ impl Provider for ScriptedProvider {
                 cancel.cancelled().await;
                 Err(ProviderError::Cancelled(SideCosts::of_lost_answer()))
             }
+            Some(ScriptStep::Deaf) => std::future::pending().await,
             Some(ScriptStep::Wait) => {
                 cancel.cancelled().await;
                 Err(ProviderError::Cancelled(SideCosts::default()))
@@ -163,7 +166,9 @@ mod tests {
 
     use super::{ScriptStep, ScriptedProvider, calls, says};
     use crate::base::model::History;
-    use crate::interfaces::provider::{Patience, Provider, ProviderError, SideCosts, StreamEvent, TurnRequest};
+    use crate::interfaces::provider::{
+        Patience, Provider, ProviderError, SideCosts, StreamEvent, TurnRequest,
+    };
     use crate::state::access::{Role, testing};
     use tokio_util::sync::CancellationToken;
 

@@ -45,7 +45,7 @@ fn called(id: &str, name: &str, arguments: &str, result: &str) -> Step {
 }
 
 /// Returns a conversation that fills the room of the fixture: 12 turns with a note and a result of 8 kB each.
-fn long_history() -> History {
+pub(super) fn long_history() -> History {
     let mut history = History::default();
     for turn in 0..12 {
         history.begin(format!("request {turn}")).unwrap();
