@@ -1,11 +1,12 @@
 //! The run of a class: plays its cases, prints its line, and fails if anything was violated.
 
+use super::expansion::DojoCase;
 use super::extent::TableExtent;
 use super::fixture::AttackFixture;
 use super::memory::{forget_peak, peak_bytes, resident_bytes};
 use super::options::FixtureOptions;
 use super::run_case::run_case;
-use super::table::{AttackClass, DojoCase, WireFormat, class_names};
+use super::table::{AttackClass, WireFormat, class_names};
 use super::{bystander, judge};
 use futures_util::{StreamExt, stream};
 use std::io::Write;

@@ -3,6 +3,7 @@
 
 use super::bystander;
 use super::class::{lock_exclusive, lock_shared, run_class};
+use super::expansion::{CaseKind, DojoCase};
 use super::extent::TableExtent;
 use super::fixture::AttackFixture;
 use super::judge::{
@@ -13,7 +14,7 @@ use super::memory::{forget_peak, peak_bytes, resident_bytes};
 use super::options::{ClusterNaming, FixtureOptions};
 use super::placeholders::PlaceholderValues;
 use super::run_case::CaseResult;
-use super::table::{AttackClass, CaseKind, CasePlatform, DojoCase, Persona, WireFormat, class_names};
+use super::table::{AttackClass, CasePlatform, Persona, WireFormat, class_names};
 use super::watch::connection_sink::ConnectionSink;
 use super::watch::files::{OutsideFiles, differences, digests};
 use super::watch::log::{self, LogWatch};

@@ -3,12 +3,13 @@
 //! directory.
 
 use super::configuration::{config, has_pushes};
+use super::expansion::DojoCase;
 use super::options::FixtureOptions;
 use super::placeholders::PlaceholderValues;
 use super::repository;
 use super::script::{ConversationRecords, HijackedModel, case_mark};
 use super::secrets::TELEGRAM_HOOK_SECRET;
-use super::table::{CasePlatform, DojoCase, Persona, WireFormat};
+use super::table::{CasePlatform, Persona, WireFormat};
 use super::watch::connection_sink::ConnectionSink;
 use super::watch::files::{OutsideFiles, digests};
 use super::watch::log::LogWatch;
@@ -428,7 +429,7 @@ fn victim_case() -> (usize, DojoCase) {
     );
     let case = DojoCase {
         number: VICTIM,
-        kind: super::table::CaseKind::Benign,
+        kind: super::expansion::CaseKind::Benign,
         title: "the victim".to_owned(),
         on: CasePlatform::Slack,
         wire: WireFormat::Anthropic,

@@ -1,9 +1,10 @@
 //! The search for violations. Most checks apply to every case, whatever its row expects.
 
+use super::expansion::{CaseKind, DojoCase};
 use super::fixture::AttackFixture;
 use super::run_case::CaseResult;
 use super::script::{ToolCallRecord, final_line};
-use super::table::{CaseKind, CasePlatform, DojoCase, Persona};
+use super::table::{CasePlatform, Persona};
 use super::watch::LeakWatch;
 use super::watch::files::{differences, digests};
 use super::watch::visible_messages::VisibleMessage;

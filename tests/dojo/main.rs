@@ -16,6 +16,7 @@ mod bystander;
 mod class;
 mod configuration;
 mod controls;
+mod expansion;
 mod extent;
 mod options;
 mod judge;

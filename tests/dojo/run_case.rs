@@ -1,8 +1,9 @@
 //! The run of one case: a person sends a request, the model answers with its row, and the effects are collected.
 
+use super::expansion::DojoCase;
 use super::fixture::{AttackFixture, BOUND, own_account};
 use super::script::{ConversationRecord, case_mark, final_line};
-use super::table::{ButtonPress, CasePlatform, DojoCase, Persona, QuestionReply};
+use super::table::{ButtonPress, CasePlatform, Persona, QuestionReply};
 use super::watch::visible_messages::{
     VisibleMessage, ephemeral_messages, slack_messages, telegram_call_messages, telegram_message,
 };

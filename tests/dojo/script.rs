@@ -3,7 +3,8 @@
 
 use super::bystander;
 use super::configuration::SECOND_MODEL;
-use super::table::{DojoCase, ScriptedCall, ScriptedFault};
+use super::expansion::DojoCase;
+use super::table::{ScriptedCall, ScriptedFault};
 use super::watch::LeakWatch;
 use drydock::simulation::emulator::model::{AnswerFault, AnswerScript, ModelRequest, ScriptedAnswer, says};
 use std::collections::{BTreeMap, BTreeSet};

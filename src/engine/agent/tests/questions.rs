@@ -1,9 +1,9 @@
 //! Tests of questions to the person.
 
 use super::fixture::{MemoryJournal, TurnFixture, TurnRun};
-use super::{TurnEvent, notice, write};
+use super::{notice, write};
 use crate::base::model::{AskedQuestion, History, InboxId, QuestionAnswer, Step, Verdict};
-use crate::engine::agent::{Questioner, SteeringMessage};
+use crate::engine::agent::{Questioner, SteeringMessage, TurnEvent};
 use crate::interfaces::provider::scripted::{ScriptedProvider, calls, says};
 use async_trait::async_trait;
 use serde_json::json;

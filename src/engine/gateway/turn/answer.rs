@@ -5,8 +5,9 @@ use super::budget_request::BudgetQuestion;
 use super::journal::{LastStep, TurnJournal};
 use super::opening::locked_out_text;
 use super::recording::TurnRecording;
+use super::refusal::RefusalForm;
 use super::result::{ChangeButtons, ModelAnswer, RemainingChange, ResultMessages, TurnResult, WriteState};
-use super::{ClaimedMessage, OpenedTurn, REVOKED, RefusalForm, TurnRunner};
+use super::{ClaimedMessage, OpenedTurn, REVOKED, TurnRunner};
 use crate::base::config::Config;
 use crate::base::model::{
     Action, Assistant, BudgetRefusal, Change, ConversationId, Op, Reply, Step, TurnId, Verdict, VerdictSource,

@@ -13,8 +13,10 @@ mod outputs;
 mod postconditions;
 mod question;
 mod recording;
+mod refusal;
 mod result;
 mod resumption;
+mod running;
 mod steering;
 mod waiting_guards;
 
@@ -23,17 +25,10 @@ use super::compose::Address;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::prerender::Prerenderer;
-use crate::base::health::HealthSeverity;
-use crate::base::model::{
-    Action, History, Inbound, Op, Receipt, Reply, TurnId, Usage, UserId, Verdict, VerdictSource,
-};
+use crate::base::model::{History, Inbound, Receipt, TurnId, UserId};
 use crate::crash_point;
-use crate::engine::agent::{
-    self, ModelChain, Questions, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts,
-};
 use crate::state::recording::RecordedEvent;
-use crate::state::store::{ChangeBasis, Claim, ClaimedWork, StartedTurn, StoreError, TurnStart};
-use crate::state::workspace::{Overlay, Tree};
+use crate::state::store::{ChangeBasis, Claim, ClaimedWork, StartedTurn, TurnStart};
 pub(super) use budget_request::spending_text;
 pub(super) use opening::locked_out_text;
 pub(super) use question::ANSWER_VERB;
@@ -41,14 +36,13 @@ pub(super) use waiting_guards::WaitingGuards;
 
 use answer::EndedTurn;
 use card::OpenCard;
-use journal::{RecordedTurn, TurnJournal, TurnStartReceiver};
+use journal::{RecordedTurn, TurnJournal};
 use opening::{OpenedTurn, TurnRefusal};
-use outputs::StoredOutputs;
 use postconditions::{ChangePreparer, LatestPreparation};
 use recording::TurnRecording;
-use resumption::{ResumedTurn, TurnContinuation};
+use resumption::TurnContinuation;
+use running::was_interrupted;
 use std::sync::Arc;
-use steering::Steering;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -209,31 +203,6 @@ impl TurnRunner {
         Ok(())
     }
 
-    /// Ends a message whose stored data cannot be read, and reports that in its chat.
-    pub(super) async fn end_unreadable(&self, claim: Claim, error: StoreError) -> anyhow::Result<()> {
-        let store = &self.parts.store;
-        let what = match &error {
-            StoreError::Unreadable {
-                what: "snapshot" | "file",
-                ..
-            } => "The edits of this conversation cannot be read any more; `discard` removes them.",
-            StoreError::Unreadable {
-                what: "history" | "step",
-                ..
-            } => "This conversation cannot be read any more; `clear` starts a new one.",
-            _ => "This message cannot be read any more; send it again.",
-        };
-        let reference = self.parts.log_internal_error(&error.into(), "reading a message");
-        let Some(inbox) = store.next_message(&claim).await? else {
-            return Ok(());
-        };
-        let address = self.parts.address_in(claim.conversation, inbox).await?;
-        let ops = self.refusal(&address, &format!("{what} (ref {reference})"));
-        store.dismiss(&claim, inbox, ops, (self.parts.now)()).await?;
-        self.outgoing.wake();
-        Ok(())
-    }
-
     /// Returns the address for the answer to a message. A hook's answer goes to its configured chat.
     fn address(&self, assigned: &ClaimedMessage) -> Address {
         let inbound = assigned.inbound();
@@ -253,51 +222,6 @@ impl TurnRunner {
             place,
             mention: None,
             ..address
-        }
-    }
-
-    /// Ends a turn whose person lost access while it ran. Its edits are reverted, and one line is sent. The model's
-    /// last answer is dropped, but its usage is recorded.
-    async fn end_locked_out(
-        &self,
-        assigned: &ClaimedMessage,
-        turn: TurnId,
-        address: &Address,
-        opened: &OpenedTurn,
-        journal: Option<TurnJournal>,
-    ) -> anyhow::Result<()> {
-        if let Some(last) = journal.and_then(|journal| journal.last) {
-            let (store, now) = (&self.parts.store, (self.parts.now)());
-            store.record_cost(&assigned.claim, turn, &last.cost, now).await?;
-        }
-        tracing::info!(user.id = %opened.identity.user(), "a turn ended because the access of its person was revoked");
-        self.refuse(assigned, address, &opened.locked_out_text()).await
-    }
-
-    /// Ends a message without a model call. If it has a card, the card shows the reason.
-    async fn refuse(&self, assigned: &ClaimedMessage, address: &Address, why: &str) -> anyhow::Result<()> {
-        let why = match assigned.work.has_edited {
-            true => format!("{why}\nIts edits before the interruption are undone."),
-            false => why.to_owned(),
-        };
-        let ops = self.refusal(address, &why);
-        self.parts
-            .store
-            .dismiss(&assigned.claim, assigned.work.inbox, ops, (self.parts.now)())
-            .await?;
-        self.outgoing.wake();
-        Ok(())
-    }
-
-    fn refusal(&self, address: &Address, why: &str) -> Vec<Op> {
-        self.refusal_form(address)(address, why)
-    }
-
-    /// Returns the function that composes the answer to a message that ends without a turn.
-    fn refusal_form(&self, address: &Address) -> RefusalForm {
-        match self.outgoing.can_find(address) {
-            true => whole_refusal,
-            false => filled_refusal,
         }
     }
 
@@ -384,229 +308,5 @@ impl TurnRunner {
             self.outgoing.react(assigned.inbound(), Receipt::Started);
         }
         Ok((turn, basis, self.open_card(assigned, address, opened, handle)))
-    }
-
-    async fn run_agent(
-        &self,
-        assigned: &ClaimedMessage,
-        (mut history, resumed): (History, Option<&ResumedTurn<'_>>),
-        beginning: TurnStartReceiver,
-        preparing: &ChangePreparer<'_>,
-        handle: &TurnHandle,
-        shutdown: &CancellationToken,
-    ) -> anyhow::Result<(TurnOutcome, TurnJournal)> {
-        let opened = preparing.opened;
-        let models =
-            ModelChain::resolve(&self.parts.config, &self.parts.providers).map_err(anyhow::Error::msg)?;
-        let models = models.models();
-        let sources = (&self.parts, &self.outgoing);
-        let steering = Steering::new(sources, &self.active_turns, assigned, opened);
-        let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, steering, &models);
-        let questions = match self.parts.hook(assigned.inbound()) {
-            Some(_) => Questions::Nobody,
-            None => {
-                journal.composer = Some(self.question_composer(assigned, opened));
-                Questions::Stored
-            }
-        };
-        let cancel = handle.stop.child_token();
-        let cx = TurnContext {
-            identity: &opened.identity,
-            models: &models,
-            system: &opened.system,
-            toolbox: &self.parts.toolbox,
-            workspace: &opened.workspace,
-            postconditions: preparing,
-            verdict: VerdictRule::Computed,
-            questions,
-            resumed_steps: resumed.map_or(0, ResumedTurn::steps),
-            limits: &self.parts.config.limits.turn,
-            strategy: agent::context::strategy(self.parts.config.limits.turn.context_strategy),
-            redactor: &opened.workspace.guard.redactor,
-            outputs: &StoredOutputs::of_conversation(&self.parts.store, opened.conversation.id),
-            last_output: opened.conversation.last_output,
-            bytes_per_1000_tokens: opened.conversation.context.bytes_per_1000_tokens,
-            earlier_attempts: resumption::earlier_attempts(assigned, resumed),
-            began: opened.began,
-            cancel: &cancel,
-        };
-        let mut events = |event: TurnEvent| {
-            if let TurnEvent::FallingBack { from, to, why } = &event {
-                let why = format!("{why}; {to} is asked instead");
-                self.parts
-                    .health
-                    .set(&model_part(from), HealthSeverity::Degraded, why);
-            }
-            handle.card.send_modify(|card| card.observe(&event));
-        };
-        let outcome = {
-            let running = agent::run_turn(cx, &mut history, &mut journal, &mut events);
-            tokio::pin!(running);
-            tokio::select! {
-                outcome = &mut running => outcome?,
-                () = shutdown.cancelled() => {
-                    cancel.cancel();
-                    running.await?
-                }
-                () = opened.wait_until_locked_out() => {
-                    cancel.cancel();
-                    running.await?
-                }
-            }
-        };
-        if matches!(outcome.verdict, Verdict::Pass | Verdict::NoChange | Verdict::Fail) {
-            // The model that was asked last has answered.
-            self.parts.health.clear(&model_part(&outcome.model));
-        }
-        Ok((outcome, journal))
-    }
-
-    /// Returns the outcome of a turn with an internal error. The person gets a reference; the log gets the reason. Only
-    /// durable steps count, so the workspace returns to the last recorded step.
-    async fn broken(&self, opened: &mut OpenedTurn, error: &anyhow::Error) -> anyhow::Result<TurnOutcome> {
-        let edits = self.parts.store.edits(opened.conversation.id).await?;
-        let base = Arc::clone(opened.overlay.base());
-        opened.overlay = Arc::new(Overlay::new(base, edits));
-        opened.workspace.tree = Arc::clone(&opened.overlay) as Arc<dyn Tree>;
-        Ok(TurnOutcome {
-            verdict: Verdict::Error,
-            source: VerdictSource::Harness,
-            answer: String::new(),
-            notice: Some(self.parts.internal_error_text(error, "turn")),
-            model: self.parts.config.model.default.clone(),
-            fallback: None,
-            steps: 0,
-            tool_calls: 0,
-            writes: WriteCounts::default(),
-            usage: Usage::default(),
-            last_output: opened.conversation.last_output,
-            context: opened.conversation.context.clone(),
-            is_waiting: false,
-        })
-    }
-}
-
-/// Returns the name of a model among the parts that have problems.
-fn model_part(model: &str) -> String {
-    format!("model {model}")
-}
-
-/// A function that composes the answer to a message that ends without a turn.
-type RefusalForm = fn(&Address, &str) -> Vec<Op>;
-
-/// Returns the answer to a message that ends without a turn. It goes into the card, if there is one.
-fn whole_refusal(address: &Address, why: &str) -> Vec<Op> {
-    vec![address.post("card", Reply::text(why)), card_fill(address, why)]
-}
-
-/// Returns the same answer as [`whole_refusal`], for a platform that cannot look up sent posts. A placeholder line,
-/// which may show twice, is filled by an edit.
-fn filled_refusal(address: &Address, why: &str) -> Vec<Op> {
-    vec![
-        address.placeholder("card", Reply::text("…")),
-        card_fill(address, why),
-    ]
-}
-
-fn card_fill(address: &Address, why: &str) -> Op {
-    let fill = Action::Fill {
-        post: address.id("card"),
-        reply: Reply::text(why),
-    };
-    address.op("card/refused", fill)
-}
-
-/// True if a shutdown, not the person, interrupted the turn or its checks. The message is then claimed at the next
-/// start. A failed check also counts, because the model could not fix it.
-fn was_interrupted(outcome: &TurnOutcome, handle: &TurnHandle, shutdown: &CancellationToken) -> bool {
-    let is_cut = matches!(
-        outcome.verdict,
-        Verdict::Cancelled | Verdict::Incomplete | Verdict::Fail
-    );
-    is_cut && shutdown.is_cancelled() && !handle.stop.is_cancelled()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{filled_refusal, was_interrupted};
-    use crate::base::model::{
-        Account, Action, ChatPlace, ContextState, ConversationId, OutputNumber, Platform, Usage, Verdict,
-        VerdictSource,
-    };
-    use crate::engine::agent::{TurnOutcome, WriteCounts};
-    use crate::engine::gateway::active_turns::ActiveTurns;
-    use crate::engine::gateway::compose::Address;
-    use tokio_util::sync::CancellationToken;
-
-    /// R1
-    #[test]
-    fn the_reason_a_message_was_given_up_shows_once_even_if_its_first_line_repeats() {
-        let address = Address {
-            channel: "telegram".to_owned(),
-            place: ChatPlace {
-                account: Account {
-                    platform: Platform::Telegram,
-                    id: "42".to_owned(),
-                },
-                chat: "7001".to_owned(),
-                thread: None,
-            },
-            reply_to: None,
-            mention: None,
-            ephemeral_to: None,
-            prefix: "inbox-7".to_owned(),
-            response_url: None,
-        };
-        let ops = filled_refusal(&address, "It was cut short three times.");
-        let saying: Vec<&str> = ops
-            .iter()
-            .filter(|op| format!("{:?}", op.action).contains("cut short"))
-            .map(|op| op.id.as_str())
-            .collect();
-        assert_eq!(saying, ["inbox-7/card/refused"]);
-        assert!(ops[0].action.is_placeholder());
-        assert!(matches!(&ops[1].action, Action::Fill { post, .. } if *post == ops[0].id));
-    }
-
-    /// R23
-    #[test]
-    fn a_turn_that_shutdown_left_unchecked_or_failing_counts_as_interrupted() {
-        let outcome = |verdict| TurnOutcome {
-            verdict,
-            source: VerdictSource::Harness,
-            answer: "Done.".to_owned(),
-            notice: None,
-            model: "anthropic/demo".to_owned(),
-            fallback: None,
-            steps: 1,
-            tool_calls: 0,
-            writes: WriteCounts::default(),
-            usage: Usage::default(),
-            last_output: OutputNumber(0),
-            context: ContextState::default(),
-            is_waiting: false,
-        };
-        let turns = ActiveTurns::default();
-        let handle = turns.register(ConversationId(1));
-        let (running, shutdown) = (CancellationToken::new(), CancellationToken::new());
-        shutdown.cancel();
-        for (verdict, is_cut) in [
-            (Verdict::Cancelled, true),
-            (Verdict::Incomplete, true),
-            (Verdict::Fail, true),
-            (Verdict::Pass, false),
-            (Verdict::NoChange, false),
-        ] {
-            let outcome = outcome(verdict);
-            assert_eq!(
-                was_interrupted(&outcome, &handle, &shutdown),
-                is_cut,
-                "{verdict:?}"
-            );
-            assert!(!was_interrupted(&outcome, &handle, &running), "{verdict:?}");
-        }
-        // A stop by the person counts as one, even during a shutdown.
-        handle.stop.cancel();
-        assert!(!was_interrupted(&outcome(Verdict::Cancelled), &handle, &shutdown));
     }
 }

@@ -5,7 +5,9 @@
 mod faults;
 mod files;
 mod mixed;
+mod nonsense;
 mod operations;
+mod own_blocks;
 mod size;
 mod wire;
 
@@ -13,7 +15,7 @@ use super::wire_format::FormatExpectations;
 use super::{AnswerScript, ModelEmulator, WIRE_FORMATS};
 use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, KnownProvider, ProviderSettings, known_provider};
 use crate::base::http_client::api_client;
-use crate::base::model::{History, Secret};
+use crate::base::model::{Assistant, History, Secret, ToolCall, ToolResult};
 use crate::interfaces::provider::{
     Completion, Patience, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec, TurnRequest,
     build,
@@ -147,4 +149,21 @@ fn asking(text: &str) -> History {
     let mut history = History::default();
     history.begin(text).expect("turn");
     history
+}
+
+/// Returns a result for each call of an answer.
+fn results(assistant: &Assistant, content: &str) -> Vec<ToolResult> {
+    let result = |call: &ToolCall| ToolResult {
+        call: call.id.clone(),
+        content: content.to_owned(),
+        is_error: false,
+    };
+    assistant.calls().map(result).collect()
+}
+
+/// Returns a failed result for each call of an answer.
+fn failed_results(assistant: &Assistant, content: &str) -> Vec<ToolResult> {
+    let mut results = results(assistant, content);
+    results.iter_mut().for_each(|result| result.is_error = true);
+    results
 }

@@ -1,0 +1,54 @@
+//! The options that `ask` and `chat` have in common.
+
+use crate::base::config::{KNOWN_PROVIDERS, usual_model};
+use crate::cli::CliError;
+use std::path::PathBuf;
+
+/// The options the terminal was started with.
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct TerminalOptions {
+    /// The model, as `provider/model`, or its name: `gpt-4o`, or any beside --provider
+    #[arg(long)]
+    model: Option<String>,
+    /// The provider, such as `openai` or `gemini`; without --model, its default model
+    #[arg(long)]
+    provider: Option<String>,
+    /// Records the session below this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(super) record: Option<PathBuf>,
+    /// Works on a repository with uncommitted changes without asking first; a question of the model with a default is
+    /// answered with it
+    #[arg(short, long)]
+    pub(super) yes: bool,
+    /// Shows what tools answer
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+    /// The number of characters that are shown of the arguments and answers of tools
+    #[arg(long, value_name = "CHARACTERS", default_value_t = 120, value_parser = clap::value_parser!(u16).range(20..))]
+    pub(super) tool_chars: u16,
+}
+
+impl TerminalOptions {
+    /// Returns true if nobody is to be asked what has a default.
+    pub(in crate::cli) fn takes_defaults(&self) -> bool {
+        self.yes
+    }
+
+    /// Returns the keys that the command line sets.
+    pub(super) fn settings(&self) -> Result<Vec<(String, String)>, CliError> {
+        if let (Some(provider), None) = (&self.provider, &self.model)
+            && usual_model(provider).is_none()
+        {
+            let known: Vec<&str> = KNOWN_PROVIDERS.iter().map(|known| known.name).collect();
+            return Err(CliError::usage(format!(
+                "--provider {provider}: it has no known default model; check the name ({}), or add --model NAME",
+                known.join(", ")
+            )));
+        }
+        let keys = [("model.provider", &self.provider), ("model.default", &self.model)];
+        let given = keys
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+        Ok(given.collect())
+    }
+}

@@ -1,0 +1,82 @@
+//! The result of a turn: as text for people, and as an object for scripts.
+
+use super::{ChangeCheck, Terminal, live_area, markdown};
+use crate::base::model::{CheckState, Verdict};
+use crate::cli::CliError;
+use crate::engine::agent::TurnOutcome;
+
+impl Terminal {
+    /// Returns the result of a turn as an object for scripts.
+    pub(in crate::cli) async fn result_value(
+        &self,
+        outcome: &TurnOutcome,
+    ) -> Result<serde_json::Value, CliError> {
+        let patch = self.patch()?;
+        let ChangeCheck { checks, effects, .. } = self.check_changes().await?;
+        Ok(serde_json::json!({
+            "answer": outcome.answer,
+            "notice": outcome.notice,
+            "verdict": outcome.verdict,
+            "source": outcome.source,
+            "model": outcome.model,
+            "fallback": outcome.fallback,
+            "steps": outcome.steps,
+            "tool_calls": outcome.tool_calls,
+            "usage": outcome.usage,
+            "files": patch.stats,
+            "checks": checks,
+            "environments": effects,
+            "patch": String::from_utf8_lossy(&patch.text),
+        }))
+    }
+
+    /// Prints the last event of a turn.
+    pub(in crate::cli) async fn print_turn_ended(&self, outcome: &TurnOutcome) -> Result<(), CliError> {
+        let result = self.result_value(outcome).await?;
+        self.output
+            .value(&serde_json::json!({ "event": "turn_ended", "result": result }));
+        Ok(())
+    }
+
+    /// Prints an answer: as Markdown on a terminal, else as the model wrote it.
+    fn print_answer(&self, answer: &str) {
+        if !self.output.renders_data() {
+            return self.output.line(&self.output.answer(answer));
+        }
+        let (columns, _) = live_area::screen_size();
+        for row in markdown::render(answer, columns, &self.output) {
+            self.output.line(&row.text);
+        }
+    }
+
+    /// Prints the result of a turn: its answer, or the reason why there is none, and failed checks.
+    pub(in crate::cli) async fn print(&mut self, outcome: &TurnOutcome) -> Result<(), CliError> {
+        if !outcome.answer.is_empty() && !self.is_printed {
+            self.print_answer(&outcome.answer);
+        }
+        for line in outcome.notice.iter().chain(&outcome.fallback) {
+            self.output.message(line);
+        }
+        let ChangeCheck {
+            checks,
+            effects,
+            broken,
+            ..
+        } = self.check_changes().await?;
+        if !effects.is_empty() && effects != self.effects_shown {
+            self.output.message(&effects);
+        }
+        self.effects_shown = effects;
+        for check in checks.iter().filter(|check| check.state == CheckState::Fail) {
+            let text = format!("Check failed: {}: {}", check.name, check.detail);
+            self.output.message(&text);
+        }
+        self.show_failures(&broken);
+        Ok(())
+    }
+}
+
+/// Returns true if the turn's result means exit code 0.
+pub(in crate::cli) fn succeeded(outcome: &TurnOutcome) -> bool {
+    matches!(outcome.verdict, Verdict::Pass | Verdict::NoChange)
+}

@@ -1,0 +1,115 @@
+//! The turns of a session: each one runs until there is an answer, or until Ctrl-C stops it.
+
+use super::recording::TerminalJournal;
+use super::run_budget::BudgetedJournal;
+use super::turn_watch::{CountingJournal, TurnWatch};
+use super::{Terminal, attachments};
+use crate::base::model::Money;
+use crate::cli::CliError;
+use crate::engine::agent::{self, Questions, TurnContext, TurnOutcome};
+use crate::interfaces::tool::Outputs;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+impl Terminal {
+    /// Runs one turn, which may ask questions; Ctrl-C stops it and keeps its edits. On a terminal, the answer is printed as it arrives.
+    pub(in crate::cli) async fn turn(
+        &mut self,
+        request: &str,
+        questions: Questions<'_>,
+    ) -> Result<TurnOutcome, CliError> {
+        let request = self.redactor.redact(request);
+        let request = format!("{}{request}", self.note.take().unwrap_or_default());
+        let (request, attachments) = std::mem::take(&mut self.pending).into_request(&request);
+        self.recording
+            .record_request(&request, &attachments)
+            .map_err(CliError::failed)?;
+        if self.output.prints_events() {
+            let mut event = serde_json::json!({ "event": "turn_started", "request": request });
+            if !attachments.is_empty() {
+                event["attachments"] = serde_json::json!(attachments::described(&attachments));
+            }
+            self.output.value(&event);
+        }
+        self.history
+            .begin_attached(request, attachments)
+            .map_err(CliError::failed)?;
+        self.run_turn(questions).await
+    }
+
+    /// Continues the last turn, if it was stopped or failed. Its finished steps are part of the conversation and are
+    /// not paid again. `None` if there is no such turn.
+    pub(in crate::cli) async fn retry(
+        &mut self,
+        questions: Questions<'_>,
+    ) -> Result<Option<TurnOutcome>, CliError> {
+        if !self.may_retry || !self.history.reopen() {
+            return Ok(None);
+        }
+        self.run_turn(questions).await.map(Some)
+    }
+
+    /// Runs the open turn.
+    async fn run_turn(&mut self, questions: Questions<'_>) -> Result<TurnOutcome, CliError> {
+        let cancel = self.ended.child_token();
+        // The signal handler is installed here, not when the task first runs, so that no Ctrl-C is missed.
+        let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
+        let stopper = tokio::spawn({
+            let cancel = cancel.clone();
+            async move {
+                if interrupts.recv().await.is_some() {
+                    cancel.cancel();
+                }
+            }
+        });
+        let before = self.changes()?;
+        self.checking.forget();
+        let models = self.models.models();
+        let cx = TurnContext {
+            identity: &self.identity,
+            models: &models,
+            system: &self.system,
+            toolbox: &self.toolbox,
+            workspace: &self.workspace,
+            postconditions: &self.checking,
+            verdict: self.verdict,
+            questions,
+            resumed_steps: 0,
+            limits: &self.config.limits.turn,
+            strategy: agent::context::strategy(self.config.limits.turn.context_strategy),
+            redactor: &self.redactor,
+            outputs: &(Arc::clone(&self.outputs) as Arc<dyn Outputs>),
+            last_output: self.last_output,
+            bytes_per_1000_tokens: self.bytes_per_1000_tokens,
+            earlier_attempts: agent::EarlierAttempts::default(),
+            began: Instant::now(),
+            cancel: &cancel,
+        };
+        let mut watch = TurnWatch::start(self.output, self.calls, &self.redactor);
+        let journal = TerminalJournal {
+            recording: &self.recording,
+            outputs: &self.outputs,
+        };
+        let mut journal = CountingJournal {
+            journal: BudgetedJournal::new(journal, &self.config, &models),
+            counter: watch.counter(),
+            config: &self.config,
+            cost: Money::default(),
+        };
+        let mut events = |event| watch.show(&event);
+        let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
+        let cost = journal.cost;
+        stopper.abort();
+        self.is_printed = watch.finish(outcome.as_ref().ok());
+        self.undo.record_turn(&before, &self.changes()?);
+        self.cost += cost;
+        let outcome = outcome.map_err(CliError::failed)?;
+        self.answered_by = Some(outcome.model.clone());
+        self.usage += outcome.usage;
+        self.last_output = outcome.last_output;
+        self.bytes_per_1000_tokens = outcome.context.bytes_per_1000_tokens;
+        self.may_retry = outcome.answer.is_empty();
+        Ok(outcome)
+    }
+}
