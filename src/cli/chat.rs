@@ -1,12 +1,11 @@
 //! `drydock chat`: a conversation about the files in the working directory, line by line.
 
 mod questions;
+mod requests;
 
-use super::input::{InputLine, InputReader};
 use super::output::{Output, OutputStyle};
 use super::terminal::{
-    CommandArgument, CompletedCommand, EVENTS, INDICATOR, LineEditor, PromptedLine, SessionStart, Terminal,
-    TerminalOptions, banner,
+    CommandArgument, CompletedCommand, EVENTS, SessionStart, Terminal, TerminalOptions, banner,
 };
 use super::{CliError, Global};
 use crate::base::model::{RepoPath, pluralize, totals};
@@ -15,10 +14,9 @@ use crate::engine::command;
 use crate::rendering::inspect::Question;
 use clap::Args;
 use questions::ChatQuestioner;
+use requests::{PromptResult, RequestSource};
 use std::io::IsTerminal;
-use tokio::io::{BufReader, Stdin};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio_util::sync::CancellationToken;
+use tokio::signal::unix::{SignalKind, signal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,7 +27,8 @@ Examples:
   printf 'set web to 4 replicas in dev\\n' | drydock chat --json
 
 At a terminal, Tab completes, Up and Ctrl-R recall, Alt-Enter starts another line, Ctrl-C clears
-the line or stops the turn, and Ctrl-D ends the session.
+the line or stops the turn, and Ctrl-D ends the session. A line that you enter while a turn runs
+reaches the model at its next step; one that begins with queue: waits for the end of the turn.
 
 Without --config, the configuration file is ~/.config/drydock/drydock.toml; a drydock.toml in the
 working directory is not read.
@@ -168,7 +167,7 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
         output.message("Say what should change, or /help. Nothing is ever committed.");
     }
     let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
-    let mut input = RequestSource::open(&terminal, output);
+    let mut input = RequestSource::open(&mut terminal, output);
     loop {
         let line = match input.next(&mut interrupts, &terminal, output).await? {
             PromptResult::Line(line) => line,
@@ -210,10 +209,15 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
                 let words: Vec<&str> = VERBS.iter().map(|(_, word, ..)| *word).collect();
                 output.message(&command::unknown_reply_among(word, &words));
             }
+            ChatInput::Request(request) if command::queued(request) == Some("") => {
+                output.message("Write your request after `queue:`.");
+            }
             ChatInput::Request(_) if !terminal.may_begin().await? => {
                 output.message("Not sent. Commit or stash your changes, or start with --yes.");
             }
             ChatInput::Request(request) => {
+                // No turn runs, so the request need not wait.
+                let request = command::queued(request).unwrap_or(request);
                 let questioner = ChatQuestioner::new(&mut input, output, &arguments.options);
                 let outcome = terminal.turn(request, questioner.questions()).await?;
                 // A Ctrl-C that stopped the turn must not also count at the prompt; one after the first line of the
@@ -221,94 +225,6 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
                 interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
                 show(&outcome, &mut terminal, output).await?;
             }
-        }
-    }
-}
-
-enum PromptResult {
-    Line(String),
-    Again,
-    End,
-}
-
-/// The source of requests.
-enum RequestSource {
-    /// A terminal with an editor.
-    Editor(LineEditor),
-    /// A pipe, or a terminal that can only print.
-    Lines(InputReader<BufReader<Stdin>>),
-}
-
-impl RequestSource {
-    fn open(terminal: &Terminal, output: &Output) -> Self {
-        match output.is_interactive() {
-            true => Self::Editor(terminal.line_editor(completed_commands())),
-            // A character has at most four bytes.
-            false => Self::Lines(InputReader::standard(4 * terminal.request_chars_max())),
-        }
-    }
-
-    /// Reads the next request; Ctrl-C at the prompt clears it.
-    async fn next(
-        &mut self,
-        interrupts: &mut Signal,
-        terminal: &Terminal,
-        output: &Output,
-    ) -> Result<PromptResult, CliError> {
-        let line = match self {
-            Self::Editor(editor) => edited_line(editor, terminal.ended()).await?,
-            Self::Lines(input) => {
-                if std::io::stdin().is_terminal() && !output.json() {
-                    output.prompt(INDICATOR);
-                }
-                tokio::select! {
-                    line = input.next() => line.map_err(CliError::failed)?,
-                    _ = interrupts.recv() => {
-                        output.message("");
-                        return Ok(PromptResult::Again);
-                    }
-                }
-            }
-        };
-        Ok(checked_line(line, terminal, output))
-    }
-}
-
-/// Reads a text with the editor. A signal that ends the session restores the terminal first.
-async fn edited_line(editor: &mut LineEditor, ended: &CancellationToken) -> Result<InputLine, CliError> {
-    let stopper = editor.stopper();
-    let watcher = tokio::spawn({
-        let ended = ended.clone();
-        async move {
-            ended.cancelled().await;
-            stopper.stop();
-        }
-    });
-    let read = editor.next().await;
-    watcher.abort();
-    match read.map_err(CliError::failed)? {
-        PromptedLine::Text(text) => Ok(InputLine::Text(text)),
-        PromptedLine::Cleared => Ok(InputLine::Text(String::new())),
-        PromptedLine::End => Ok(InputLine::End),
-        PromptedLine::Stopped => Err(CliError::failed("the session was ended by a signal")),
-    }
-}
-
-fn checked_line(line: InputLine, terminal: &Terminal, output: &Output) -> PromptResult {
-    let chars_max = terminal.request_chars_max();
-    match line {
-        InputLine::End => PromptResult::End,
-        InputLine::Text(text) if text.chars().count() <= chars_max => PromptResult::Line(text),
-        InputLine::NotText => {
-            output.message("That line is not UTF-8, so it was not sent. Set the terminal, or the file it comes from, to UTF-8.");
-            PromptResult::Again
-        }
-        InputLine::Text(_) | InputLine::TooLong => {
-            let why = format!(
-                "A line may have {chars_max} characters; this one was not sent. Put long text into a file and name it."
-            );
-            output.message(&why);
-            PromptResult::Again
         }
     }
 }
@@ -416,6 +332,9 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
                 output.line(&format!("/{usage:<16}  {what}"));
             }
             output.line("Ctrl-C             stop what is running");
+            output.line(
+                "queue: REQUEST     run it after the running turn; any other line reaches its next step",
+            );
         }
         ChatVerb::Status => {
             let patch = terminal.patch()?;
@@ -503,6 +422,9 @@ fn context(terminal: &Terminal, output: &Output) {
                 let sign = if result.is_error { "failed" } else { "answered" };
                 output.line(&format!("  {} {}", call.name, call.arguments));
                 output.line(&format!("  {sign}: {}", result.content));
+            }
+            for message in step.messages() {
+                output.line(&format!("you, during the turn: {message}"));
             }
         }
     }

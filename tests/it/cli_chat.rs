@@ -83,6 +83,7 @@ fn commands_are_answered_without_the_model() {
 /usage             show the tokens you used, and their cost
 /exit              exit (or Ctrl-D)
 Ctrl-C             stop what is running
+queue: REQUEST     run it after the running turn; any other line reaches its next step
 anthropic/claude-opus-4-6; 0 turns; nothing changed
 nothing changed
 there is nothing to undo

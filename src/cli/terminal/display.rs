@@ -54,7 +54,7 @@ impl CallFormat {
     }
 
     /// Returns a text on one line, truncated to the space next to a tool's name.
-    fn one_line(self, text: &str) -> String {
+    pub(super) fn one_line(self, text: &str) -> String {
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         cut_to(&line, self.chars_max).into_owned()
     }

@@ -7,9 +7,9 @@ use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::output::Output;
 use reedline::{
-    ColumnarMenu, Emacs, KeyCode, KeyModifiers, MenuBuilder, Prompt, PromptEditMode, PromptHistorySearch,
-    PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Signal, SimpleMatchHighlighter,
-    ValidationResult, Validator, default_emacs_keybindings,
+    ColumnarMenu, EditCommand, Emacs, HistoryItem, KeyCode, KeyModifiers, MenuBuilder, Prompt,
+    PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu,
+    Signal, SimpleMatchHighlighter, ValidationResult, Validator, default_emacs_keybindings,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -99,6 +99,21 @@ impl LineEditor {
     /// Returns a handle that ends a waiting prompt.
     pub(in crate::cli) fn stopper(&self) -> PromptStopper {
         self.stopper.clone()
+    }
+
+    /// Puts a text at the next prompt, as if it had been typed there.
+    pub(in crate::cli) fn insert(&mut self, text: String) {
+        if let Some(editor) = self.editor.as_mut().filter(|_| !text.is_empty()) {
+            editor.run_edit_commands(&[EditCommand::InsertString(text)]);
+        }
+    }
+
+    /// Keeps a request that was not entered at the prompt, so that it can be recalled.
+    pub(in crate::cli) fn remember(&mut self, request: &str) {
+        if let Some(editor) = &mut self.editor {
+            // A request that cannot be recalled later still runs.
+            let _ = editor.history_mut().save(HistoryItem::from_command_line(request));
+        }
     }
 
     /// Reads the next text. Must be awaited to its end.

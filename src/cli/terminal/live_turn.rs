@@ -4,9 +4,11 @@
 //! The text may still become an answer, words before a call, or be discarded, so it stays in the rows that can be
 //! removed. Only if it is longer than these rows, its beginning moves up and stays. If such a text is discarded, a line
 //! says so. Every redraw redacts the whole text and shows its stable beginning, so no part of a secret is shown while
-//! the rest of it is on its way.
+//! the rest of it is on its way. The line that a person types meanwhile is the last row.
 
 use super::display::{CallFormat, Detail, format_fallback, format_progress};
+use super::entered_lines::{EnteredLines, LineUse};
+use super::line_editor::INDICATOR;
 use super::live_area::{LiveArea, ScreenLine, last_that_fit, screen_size};
 use super::markdown;
 use super::question::question_menu;
@@ -18,6 +20,7 @@ use crate::engine::agent::{TurnEvent, TurnOutcome};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use unicode_width::UnicodeWidthStr;
 
 /// The time between two redraws that text causes.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
@@ -43,10 +46,17 @@ pub(super) struct LiveTurn {
     is_finished: bool,
     // True while a question is on the screen, below which the person writes.
     is_asking: bool,
+    // The lines of the person, if they are read during the turn.
+    entered: Option<Arc<EnteredLines>>,
 }
 
 impl LiveTurn {
-    pub(super) fn new(output: Output, calls: CallFormat, redactor: Arc<Redactor>) -> Self {
+    pub(super) fn new(
+        output: Output,
+        calls: CallFormat,
+        redactor: Arc<Redactor>,
+        entered: Option<Arc<EnteredLines>>,
+    ) -> Self {
         let now = Instant::now();
         let mut turn = Self {
             output,
@@ -60,6 +70,7 @@ impl LiveTurn {
             final_rows: Vec::new(),
             is_finished: false,
             is_asking: false,
+            entered,
         };
         turn.redraw();
         turn
@@ -68,6 +79,34 @@ impl LiveTurn {
     /// Shows the next sign of the status row.
     pub(super) fn tick(&mut self) {
         self.status.shown += 1;
+        self.redraw();
+    }
+
+    /// Reads what the person typed, and shows it. While a question is open, the answer is read elsewhere.
+    pub(super) fn read_input(&mut self) {
+        if self.is_finished || self.is_asking {
+            return;
+        }
+        let Some(uses) = self.entered.as_ref().and_then(|entered| entered.read()) else {
+            return;
+        };
+        for entered in uses {
+            let line = match entered {
+                LineUse::Message(text) => {
+                    let text = self.calls.one_line(&text);
+                    format!("[message] {text} (the model reads it at its next step)")
+                }
+                LineUse::Later(text) => {
+                    let text = self.calls.one_line(&text);
+                    format!("[queued] {text} (for the end of this turn)")
+                }
+                LineUse::NoRequest => "[not queued] write your request after `queue:`".to_owned(),
+                LineUse::TooMany(lines) => {
+                    format!("[not sent] {lines} lines wait already; press Enter again later")
+                }
+            };
+            self.print(OutputStyle::Dim, &line);
+        }
         self.redraw();
     }
 
@@ -157,8 +196,12 @@ impl LiveTurn {
                 self.is_asking = false;
                 self.print(OutputStyle::Dim, &answer.line());
             }
-            #[allow(unreachable_patterns, reason = "events that need no row of their own")]
-            _ => {}
+            TurnEvent::MessageTaken { text } => {
+                // The model answers again, but the person has read these words.
+                self.words_before_a_call();
+                let text = self.calls.one_line(text);
+                self.print(OutputStyle::Dim, &format!("[message read] {text}"));
+            }
         }
         self.redraw();
     }
@@ -262,6 +305,10 @@ impl LiveTurn {
             columns: ScreenLine::plain(&status).columns,
             text: self.output.dim(&status),
         });
+        // The cursor stays behind the line.
+        let room = columns.saturating_sub(INDICATOR.width() + 1);
+        let typed = self.entered.as_ref().and_then(|entered| entered.typed(room));
+        shown.extend(typed.map(|typed| ScreenLine::plain(&format!("{INDICATOR}{typed}"))));
         for line in &mut shown {
             line.text = visible(&line.text).into_owned();
         }
@@ -286,7 +333,7 @@ mod tests {
             detail: Detail::Usual,
             chars_max: 120,
         };
-        LiveTurn::new(Output::plain(), calls, Arc::new(Redactor::new([])))
+        LiveTurn::new(Output::plain(), calls, Arc::new(Redactor::new([])), None)
     }
 
     #[test]

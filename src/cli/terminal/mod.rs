@@ -6,6 +6,7 @@ pub(super) mod banner;
 mod checking;
 mod completion;
 mod display;
+mod entered_lines;
 mod event_lines;
 mod inspection;
 mod line_editor;
@@ -25,6 +26,7 @@ mod running;
 mod status_line;
 mod termination;
 mod turn_watch;
+mod typed_line;
 mod undo;
 mod wrapping;
 
@@ -53,6 +55,7 @@ use attachments::PendingFiles;
 use checking::ChangeChecker;
 use completion::ChatCompleter;
 use display::CallFormat;
+use entered_lines::{EnteredLines, EntryRules};
 use recording::TerminalRecording;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -90,6 +93,8 @@ pub(super) struct Terminal {
     // The options that `/model` reads again.
     global: Global,
     dirty: DirtyTree,
+    // What the person enters while a turn runs, if it is read.
+    entered: Option<Arc<EnteredLines>>,
     // True if the last turn ended without an answer.
     may_retry: bool,
     // True if the display of the last turn has printed its answer.
@@ -208,6 +213,29 @@ impl Terminal {
     pub(super) fn line_editor(&self, commands: Vec<CompletedCommand>) -> LineEditor {
         let completer = ChatCompleter::new(commands, Arc::clone(&self.directory));
         LineEditor::new(completer, Arc::clone(&self.redactor), &self.output)
+    }
+
+    /// Reads what the person enters while a turn runs, from now on. `is_command` returns true for a line that no turn
+    /// reads.
+    pub(super) fn listen(&mut self, is_command: fn(&str) -> bool) {
+        self.entered = Some(Arc::new(EnteredLines::new(EntryRules {
+            chars_max: self.request_chars_max(),
+            lines_max: self.config.limits.waiting_messages_max,
+            is_command,
+        })));
+    }
+
+    /// Removes and returns the oldest line that was entered while a turn ran and that it did not take. After a turn
+    /// without an answer the person decides about all of them at the prompt.
+    pub(super) fn take_entered_line(&self) -> Option<String> {
+        self.entered.as_ref().filter(|_| !self.may_retry)?.take_next()
+    }
+
+    /// Removes and returns what was typed while a turn ran, for the next prompt.
+    pub(super) fn take_typed(&self) -> String {
+        self.entered
+            .as_ref()
+            .map_or_else(String::new, |entered| entered.take_all())
     }
 
     /// Returns a token that is cancelled when a signal ends the session.

@@ -122,6 +122,7 @@ impl Terminal {
                 true => DirtyTree::Confirmed,
                 false => DirtyTree::Ask,
             },
+            entered: None,
             may_retry: false,
             is_printed: false,
             ended: termination::watch(&output)?,

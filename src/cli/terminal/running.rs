@@ -1,5 +1,6 @@
 //! The turns of a session: each one runs until there is an answer, or until Ctrl-C stops it.
 
+use super::entered_lines::SteeredJournal;
 use super::recording::TerminalJournal;
 use super::run_budget::BudgetedJournal;
 use super::turn_watch::{CountingJournal, TurnWatch};
@@ -86,20 +87,25 @@ impl Terminal {
             began: Instant::now(),
             cancel: &cancel,
         };
-        let mut watch = TurnWatch::start(self.output, self.calls, &self.redactor);
+        let mut watch = TurnWatch::start(self.output, self.calls, &self.redactor, self.entered.as_ref());
         let journal = TerminalJournal {
             recording: &self.recording,
             outputs: &self.outputs,
         };
-        let mut journal = CountingJournal {
+        let journal = CountingJournal {
             journal: BudgetedJournal::new(journal, &self.config, &models),
             counter: watch.counter(),
             config: &self.config,
             cost: Money::default(),
         };
+        let mut journal = SteeredJournal {
+            journal,
+            entered: self.entered.as_deref(),
+            redactor: &self.redactor,
+        };
         let mut events = |event| watch.show(&event);
         let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
-        let cost = journal.cost;
+        let cost = journal.journal.cost;
         stopper.abort();
         self.is_printed = watch.finish(outcome.as_ref().ok());
         self.undo.record_turn(&before, &self.changes()?);

@@ -1,6 +1,7 @@
 //! The watch of a running turn: a display that fits the terminal, the count of its tokens, and input that is not shown.
 
 use super::display::{CallFormat, TurnDisplay};
+use super::entered_lines::EnteredLines;
 use super::event_lines::EventLines;
 use super::live_turn::LiveTurn;
 use crate::base::config::Config;
@@ -12,13 +13,15 @@ use crate::engine::agent::{
     TurnOutcome,
 };
 use async_trait::async_trait;
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// The time between two signs of the status row.
-const TICK: Duration = Duration::from_millis(100);
+/// The time between two looks at what was typed.
+const INPUT_TICK: Duration = Duration::from_millis(50);
+/// The number of these times between two signs of the status row.
+const INPUT_TICKS_OF_SIGN: usize = 2;
 
 /// The display of a turn.
 pub(super) enum TurnWatch {
@@ -39,8 +42,14 @@ pub(super) struct LiveRows {
 }
 
 impl TurnWatch {
-    /// Starts the display of a turn.
-    pub(super) fn start(output: Output, calls: CallFormat, redactor: &Arc<Redactor>) -> Self {
+    /// Starts the display of a turn, which reads the lines of the person if they are wanted. On a pipe and on a terminal
+    /// that can only print, lines wait for the end of the turn.
+    pub(super) fn start(
+        output: Output,
+        calls: CallFormat,
+        redactor: &Arc<Redactor>,
+        entered: Option<&Arc<EnteredLines>>,
+    ) -> Self {
         let redactor = Arc::clone(redactor);
         if output.prints_events() {
             return Self::Events(Box::new(EventLines::new(output, redactor)));
@@ -48,16 +57,25 @@ impl TurnWatch {
         if !output.is_interactive() {
             return Self::Lines(Box::new(TurnDisplay::new(output, calls, redactor)));
         }
-        let input = HiddenInput::new();
-        let turn = Arc::new(Mutex::new(LiveTurn::new(output, calls, redactor)));
+        let input = match entered {
+            Some(_) => HiddenInput::by_key(),
+            None => HiddenInput::by_line(),
+        };
+        // Without these settings, a look at what was typed could take a line from the next prompt.
+        let entered = entered.filter(|_| input.is_some()).cloned();
+        let turn = Arc::new(Mutex::new(LiveTurn::new(output, calls, redactor, entered)));
         let ticker = tokio::spawn({
             let turn = Arc::clone(&turn);
             async move {
-                let mut ticks = tokio::time::interval(TICK);
+                let mut ticks = tokio::time::interval(INPUT_TICK);
                 ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-                loop {
+                for shows_sign in (0..INPUT_TICKS_OF_SIGN).cycle().map(|tick| tick == 0) {
                     ticks.tick().await;
-                    locked(&turn).tick();
+                    let mut turn = locked(&turn);
+                    turn.read_input();
+                    if shows_sign {
+                        turn.tick();
+                    }
                 }
             }
         });
@@ -109,18 +127,34 @@ fn locked(turn: &Mutex<LiveTurn>) -> MutexGuard<'_, LiveTurn> {
     turn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prevents the terminal from showing typed characters among the rows of a turn. They are kept for the next prompt.
+/// Prevents the terminal from showing typed characters among the rows of a turn. What is not read is kept for the next
+/// prompt.
 struct HiddenInput {
     before: Termios,
 }
 
 impl HiddenInput {
-    fn new() -> Option<Self> {
+    /// Keeps lines until they are entered. The terminal edits them.
+    fn by_line() -> Option<Self> {
+        Self::with(|_| {})
+    }
+
+    /// Passes each key on at once.
+    fn by_key() -> Option<Self> {
+        Self::with(|hidden| {
+            hidden.local_modes.remove(LocalModes::ICANON);
+            hidden.special_codes[SpecialCodeIndex::VMIN] = 1;
+            hidden.special_codes[SpecialCodeIndex::VTIME] = 0;
+        })
+    }
+
+    fn with(change: impl FnOnce(&mut Termios)) -> Option<Self> {
         let before = tcgetattr(std::io::stdin()).ok()?;
         let mut hidden = before.clone();
         hidden.local_modes.remove(LocalModes::ECHO);
         // Ctrl-C keeps what was typed before it.
         hidden.local_modes.insert(LocalModes::NOFLSH);
+        change(&mut hidden);
         tcsetattr(std::io::stdin(), OptionalActions::Now, &hidden).ok()?;
         Some(Self { before })
     }

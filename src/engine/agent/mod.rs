@@ -393,10 +393,13 @@ impl TurnLoop<'_> {
             last.content.push_str("\n\n");
             last.content.push_str(&note);
         }
+        let question = match question {
+            // The person may have written the answer already.
+            Some(question) if !journal.waiting_messages().await?.is_empty() => Some(question.unasked()),
+            question => question,
+        };
         if stop.is_none()
             && let Some(question) = self.stored_question(question.as_ref())
-            // The person may have written the answer already.
-            && journal.waiting_messages().await?.is_empty()
         {
             let (step, recorded) = (Step::new(kept, results)?, (outputs.as_slice(), model.as_str()));
             let waits = self.wait_for_answer(step, question, recorded, history, journal);

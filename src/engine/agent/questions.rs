@@ -59,6 +59,16 @@ pub(super) struct StepQuestion {
     number: usize,
 }
 
+impl StepQuestion {
+    /// Returns the call without its question, which is then not asked.
+    pub(super) fn unasked(self) -> Self {
+        Self {
+            question: None,
+            ..self
+        }
+    }
+}
+
 /// The call of a step that may ask.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct QuestionLimit {
