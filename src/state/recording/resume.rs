@@ -97,7 +97,11 @@ struct RestoredStep {
 }
 
 impl RestoredStep {
-    fn finish(self) -> Result<Step, HistoryError> {
+    fn finish(mut self) -> Result<Step, HistoryError> {
+        // The answer to a question is recorded later than the results of the other calls of its step.
+        let ids: Vec<&str> = self.assistant.calls().map(|call| call.id.as_str()).collect();
+        self.results
+            .sort_by_key(|result| ids.iter().position(|id| *id == result.call));
         let step = Step::new(self.assistant, self.results)?;
         Ok(step.with_messages(self.messages))
     }
@@ -206,6 +210,7 @@ mod tests {
     const CALL: &str = r#""event":"assistant","model":"m","text":"","calls":[{"id":"c1","name":"file_read","arguments":"{}"}],"usage":{"input":1,"output":1,"cache_read":0,"cache_write":0}"#;
     const RESULT: &str = r#""event":"result","call":"c1","content":"text","is_error":false"#;
     const ANSWER: &str = r#""event":"assistant","model":"m","text":"Done.","calls":[],"usage":{"input":1,"output":1,"cache_read":0,"cache_write":0}"#;
+    const MESSAGE: &str = r#""event":"message","text":"and two""#;
     const SENT_BACK: &str = r#""event":"sent_back","remark":"it is not""#;
     const CLEARED: &str = r#""event":"cleared""#;
 
@@ -223,6 +228,42 @@ mod tests {
         assert_eq!(history_of(&records(&cleared)).unwrap().turns().len(), 1);
         let emptied = [BEGAN, ANSWER, CLEARED];
         assert_eq!(history_of(&records(&emptied)).unwrap().turns().len(), 0);
+    }
+
+    #[test]
+    fn messages_of_a_recording_follow_the_steps_that_took_them() {
+        let lines = [BEGAN, CALL, RESULT, MESSAGE, ANSWER, MESSAGE, MESSAGE, ANSWER];
+        let history = history_of(&records(&lines)).unwrap();
+        let steps = history.turns()[0].steps();
+        let taken: Vec<usize> = steps.iter().map(|step| step.messages().len()).collect();
+        assert_eq!(taken, [1, 2, 0]);
+        assert!(steps[2].is_final());
+        assert_eq!(history.turns().len(), 1);
+        // A turn that was stopped after it took a message.
+        let history = history_of(&records(&[BEGAN, ANSWER, MESSAGE])).unwrap();
+        assert_eq!(history.turns()[0].steps()[0].messages(), ["and two"]);
+        assert_eq!(
+            history.turns()[0].steps()[1].assistant().text(),
+            super::UNFINISHED
+        );
+        let misplaced = history_of(&records(&[BEGAN, CALL, MESSAGE, RESULT])).unwrap_err();
+        assert!(matches!(misplaced, ResumeError::Misplaced(4)));
+    }
+
+    #[test]
+    fn the_answer_to_a_question_belongs_to_its_call() {
+        let asks = CALL.replace(
+            r#"[{"id":"c1""#,
+            r#"[{"id":"q","name":"ask_user","arguments":"{}"},{"id":"c1""#,
+        );
+        let told = RESULT.replace("c1", "q");
+        let lines = [BEGAN, asks.as_str(), RESULT, told.as_str(), ANSWER];
+        let history = history_of(&records(&lines)).unwrap();
+        let results = history.turns()[0].steps()[0].results();
+        let calls: Vec<&str> = results.iter().map(|result| result.call.as_str()).collect();
+        assert_eq!(calls, ["q", "c1"]);
+        let without = history_of(&records(&[BEGAN, asks.as_str(), RESULT, ANSWER])).unwrap_err();
+        assert!(matches!(without, ResumeError::Unpaired(_)));
     }
 
     #[test]
