@@ -11,8 +11,6 @@
 #![allow(clippy::print_stdout, reason = "the example shows what the model reads")]
 
 use async_trait::async_trait;
-use drydock::base::config::{Config, ConfigSources};
-use drydock::base::http_client::api_client;
 use drydock::base::model::History;
 use drydock::engine::agent::context::{ContextStrategy, SummaryWriter, TurnRoom};
 use drydock::engine::bot::{
@@ -22,7 +20,6 @@ use drydock::interfaces::provider;
 use drydock::simulation::demo::repository;
 use drydock::simulation::emulator::model::{ModelEmulator, ModelRequest, ScriptedAnswer, says};
 use drydock::state::access::Role;
-use drydock::state::workspace::Repository;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -100,23 +97,9 @@ fn model(asked: &ModelRequest) -> ScriptedAnswer {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let emulator = ModelEmulator::start(model)?;
-    let key = "sent-to-nobody-0123456789".to_owned();
-    let config = Config::for_terminal(ConfigSources {
-        file: None,
-        environment: [("ANTHROPIC_API_KEY".to_owned(), key)].into(),
-        flags: vec![(
-            "providers.anthropic.base_url".to_owned(),
-            emulator.url().to_owned(),
-        )],
-    })?;
-    let providers = provider::build(&config.providers, api_client()?, config.model.answer_mode);
-    let (provider, model) = providers
-        .resolve(&config.model.default)
-        .map_err(anyhow::Error::msg)?;
+    let (provider, model) = provider::default_model(&emulator.config()?).map_err(anyhow::Error::msg)?;
     let directory = tempfile::tempdir()?;
-    let git = directory.path().join("infra.git");
-    repository::create(&git)?;
-    let repository = Repository::open_local("infra", &git, Some("main"), &directory.path().join("bases"))?;
+    let repository = repository::open_in(directory.path())?;
     let options = BotOptions {
         strategy: Arc::new(NewestRequests),
         ..BotOptions::new(

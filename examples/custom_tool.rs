@@ -14,8 +14,6 @@
 #![allow(clippy::print_stdout, reason = "the example shows what the people read")]
 
 use async_trait::async_trait;
-use drydock::base::config::{Config, ConfigSources};
-use drydock::base::http_client::api_client;
 use drydock::base::model::Effect;
 use drydock::engine::bot::{
     Bot, BotBehaviour, BotContext, BotConversation, BotMessage, BotOptions, Injector, Messenger,
@@ -25,7 +23,6 @@ use drydock::interfaces::tool::{Tool, function_tool};
 use drydock::simulation::demo::repository;
 use drydock::simulation::emulator::model::{ModelEmulator, ModelRequest, ScriptedAnswer, calls, says};
 use drydock::state::access::Role;
-use drydock::state::workspace::Repository;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::{Arc, Mutex};
@@ -141,23 +138,9 @@ fn model(asked: &ModelRequest) -> ScriptedAnswer {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let emulator = ModelEmulator::start(model)?;
-    let key = "sent-to-nobody-0123456789".to_owned();
-    let config = Config::for_terminal(ConfigSources {
-        file: None,
-        environment: [("ANTHROPIC_API_KEY".to_owned(), key)].into(),
-        flags: vec![(
-            "providers.anthropic.base_url".to_owned(),
-            emulator.url().to_owned(),
-        )],
-    })?;
-    let providers = provider::build(&config.providers, api_client()?, config.model.answer_mode);
-    let (provider, model) = providers
-        .resolve(&config.model.default)
-        .map_err(anyhow::Error::msg)?;
+    let (provider, model) = provider::default_model(&emulator.config()?).map_err(anyhow::Error::msg)?;
     let directory = tempfile::tempdir()?;
-    let git = directory.path().join("infra.git");
-    repository::create(&git)?;
-    let repository = Repository::open_local("infra", &git, Some("main"), &directory.path().join("bases"))?;
+    let repository = repository::open_in(directory.path())?;
     let message = |person: &str, text: &str| BotMessage {
         conversation: direct_chat(person),
         text: text.to_owned(),

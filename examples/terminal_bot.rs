@@ -11,7 +11,6 @@
 
 use async_trait::async_trait;
 use drydock::base::config::{Config, ConfigSources};
-use drydock::base::http_client::api_client;
 use drydock::base::redact::Redactor;
 use drydock::engine::bot::{Bot, BotBehaviour, BotMessage, BotOptions, TerminalMessenger};
 use drydock::interfaces::provider;
@@ -46,10 +45,7 @@ async fn main() -> anyhow::Result<()> {
         environment: std::env::vars().collect(),
         flags: Vec::new(),
     })?;
-    let providers = provider::build(&config.providers, api_client()?, config.model.answer_mode);
-    let (provider, model) = providers
-        .resolve(&config.model.default)
-        .map_err(anyhow::Error::msg)?;
+    let (provider, model) = provider::default_model(&config).map_err(anyhow::Error::msg)?;
     let bases = tempfile::tempdir()?;
     let repository = Repository::open_local("infra", Path::new(&path), None, bases.path())?;
     let messenger = Arc::new(TerminalMessenger::default());

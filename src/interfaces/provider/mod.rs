@@ -31,7 +31,7 @@ mod wording;
 
 pub use failure::ProviderFailure;
 pub use failure_kind::ProviderFailureKind;
-pub use providers::{Providers, build};
+pub use providers::{Providers, build, default_model};
 pub use schema::ToolSchema;
 pub use side_costs::{LostCharge, SideCosts, UnusedAnswer};
 

@@ -5,7 +5,10 @@ use super::gate::ProviderGate;
 use super::http::HttpProvider;
 use super::refusals::ModelRefusals;
 use super::{Provider, codec};
-use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, ProviderId, ProviderSettings, known_provider};
+use crate::base::config::{
+    AnswerMode, Config, KNOWN_PROVIDERS, ProviderId, ProviderSettings, known_provider,
+};
+use crate::base::http_client::api_client;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +36,13 @@ pub fn build(
     Providers {
         by_name: settings.iter().map(built).collect(),
     }
+}
+
+/// Returns the provider and the default model of a configuration, with an HTTP client of their own. The error says what
+/// to set.
+pub fn default_model(config: &Config) -> Result<(Arc<dyn Provider>, String), String> {
+    let client = api_client().map_err(|error| error.to_string())?;
+    build(&config.providers, client, config.model.answer_mode).resolve(&config.model.default)
 }
 
 impl Providers {

@@ -1,10 +1,12 @@
 //! A temporary Tanka repository with a history: three environments of thirteen objects each, and a small one that
 //! uses no library.
 
+use crate::state::workspace::Repository;
 use anyhow::Context;
 use gix::objs::tree::{Entry, EntryKind};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The environments of the applications, with the replicas of `web` and the memory of `web` and `api` in each.
 pub const ENVIRONMENTS: [(&str, u32, &str, &str); 3] = [
@@ -17,6 +19,18 @@ pub const ENVIRONMENTS: [(&str, u32, &str, &str); 3] = [
 pub const HOOK_PROMPT: &str = "prompts/release.md";
 
 type Files = BTreeMap<String, String>;
+
+/// Creates the repository below a directory, and opens it.
+pub fn open_in(directory: &Path) -> anyhow::Result<Arc<Repository>> {
+    let git = directory.join("infra.git");
+    create(&git)?;
+    Ok(Repository::open_local(
+        "infra",
+        &git,
+        Some("main"),
+        &directory.join("bases"),
+    )?)
+}
 
 /// Creates a bare repository with the branch `main` at `path` and returns its newest commit.
 #[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]

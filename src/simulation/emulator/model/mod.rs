@@ -21,7 +21,7 @@ pub use conversation::{ModelRequest, RequestCall, RequestMessage, RequestResult,
 pub use files::RequestFile;
 pub use script::{AnswerFault, AnswerQueue, AnswerScript, ScriptedAnswer, calls, queue, says};
 
-use crate::base::config::WireFormat;
+use crate::base::config::{Config, ConfigError, ConfigSources, WireFormat};
 use server::SharedModel;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -73,6 +73,16 @@ impl ModelEmulator {
         let format = WIRE_FORMATS.iter().find(|format| format.wire() == wire);
         let path = format.map_or("", |format| format.base_path());
         format!("{}{path}", self.url)
+    }
+
+    /// Returns the configuration of a program whose model is this emulator.
+    pub fn config(&self) -> Result<Config, ConfigError> {
+        let key = "sent-to-nobody-0123456789".to_owned();
+        Config::for_terminal(ConfigSources {
+            file: None,
+            environment: [("ANTHROPIC_API_KEY".to_owned(), key)].into(),
+            flags: vec![("providers.anthropic.base_url".to_owned(), self.url().to_owned())],
+        })
     }
 
     /// Returns the valid requests, oldest first; at most the last 4,096.
