@@ -10,7 +10,7 @@ use super::terminal::{
 use super::{CliError, Global};
 use crate::base::model::{RepoPath, pluralize, totals};
 use crate::engine::agent::TurnOutcome;
-use crate::engine::command;
+use crate::engine::command::{self, MissingArgument};
 use crate::rendering::inspect::Question;
 use clap::Args;
 use questions::ChatQuestioner;
@@ -35,6 +35,9 @@ working directory is not read.
 
 Exit codes: 0 the session ended, 1 a failure or, at a terminal, a signal ended it, 2 wrong
 usage, 78 wrong configuration.";
+
+/// The text before each command.
+const COMMAND_PREFIX: &str = "/";
 
 /// Returns the text after the help.
 pub(super) fn after_help() -> String {
@@ -198,7 +201,7 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
             ChatInput::Command(ChatVerb::Attach, path) => attach(path, &mut terminal, output),
             ChatInput::Command(verb, arguments) => match question(verb, arguments) {
                 None => carry_out(verb, &mut terminal, output)?,
-                Some(Err(usage)) => output.message(usage),
+                Some(Err(missing)) => output.message(&missing.hint(COMMAND_PREFIX)),
                 Some(Ok(question)) => {
                     terminal.inspect(&question).await?;
                     // A Ctrl-C that stopped the question must not also count at the prompt.
@@ -207,7 +210,7 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
             },
             ChatInput::Unknown(word) => {
                 let words: Vec<&str> = VERBS.iter().map(|(_, word, ..)| *word).collect();
-                output.message(&command::unknown_reply_among(word, &words));
+                output.message(&command::unknown_reply_among(COMMAND_PREFIX, word, &words));
             }
             ChatInput::Request(request) if command::queued(request) == Some("") => {
                 output.message("Write your request after `queue:`.");
@@ -248,7 +251,7 @@ fn completed_commands() -> Vec<CompletedCommand> {
 /// Parses a line. `/word` is a command; a path such as `/etc/hosts` is part of a request.
 fn parse_line(line: &str) -> ChatInput<'_> {
     let line = line.trim();
-    let Some(rest) = line.strip_prefix('/') else {
+    let Some(rest) = line.strip_prefix(COMMAND_PREFIX) else {
         return match line {
             "" => ChatInput::Nothing,
             request => ChatInput::Request(request),
@@ -265,9 +268,9 @@ fn parse_line(line: &str) -> ChatInput<'_> {
     }
 }
 
-/// Returns the command's question about environments, or a usage text if an argument is missing. `None` for a command
-/// without such a question.
-fn question(verb: ChatVerb, arguments: &str) -> Option<Result<Question, &'static str>> {
+/// Returns the command's question about environments, or the argument that is missing. `None` for a command without such
+/// a question.
+fn question(verb: ChatVerb, arguments: &str) -> Option<Result<Question, MissingArgument>> {
     match verb {
         ChatVerb::Inspect(verb) => verb.question(arguments),
         ChatVerb::Diff => command::Verb::Diff.question(arguments),

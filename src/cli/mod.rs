@@ -115,7 +115,7 @@ struct Global {
     /// The configuration file
     #[arg(long, global = true, env = "DRYDOCK_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Sets one key, as in the file: `--set server.listen=127.0.0.1:8080`
+    /// Sets one key, as in the file: `--set server.listen=127.0.0.1:8080`. A name with dots has quotes
     #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Prints JSON instead of text

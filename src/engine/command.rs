@@ -183,19 +183,15 @@ impl Verb {
             .map(|known| known.verb)
     }
 
-    /// Returns the query about environments that the command makes. Returns a hint if an argument is missing, and
-    /// `None` if the command makes no such query.
-    pub fn question(self, arguments: &str) -> Option<Result<Question, &'static str>> {
+    /// Returns the query about environments that the command makes, or the argument that is missing; `None` if the
+    /// command makes no such query.
+    pub fn question(self, arguments: &str) -> Option<Result<Question, MissingArgument>> {
         let given = arguments.trim().trim_matches('`').trim().to_owned();
         match (self, given.is_empty()) {
             (Self::Envs, _) => Some(Ok(Question::Environments)),
             (Self::Risk, _) => Some(Ok(Question::Risks)),
-            (Self::Render, true) => Some(Err(
-                "Which environment? For instance `render environments/dev`; `envs` lists them.",
-            )),
-            (Self::WhoImports, true) => Some(Err(
-                "Which file or directory? For instance `who-imports lib/app.libsonnet`.",
-            )),
+            (Self::Render, true) => Some(Err(MissingArgument::Environment)),
+            (Self::WhoImports, true) => Some(Err(MissingArgument::Path)),
             (Self::Render, false) => Some(Ok(Question::Objects { environment: given })),
             (Self::Diff, false) => Some(Ok(Question::Difference { environment: given })),
             (Self::WhoImports, false) => Some(Ok(Question::Importers { path: given })),
@@ -256,26 +252,50 @@ pub fn find_unknown_in_text(text: &str) -> Option<&str> {
     (is_word && Verb::parse(word).is_none()).then_some(word)
 }
 
-/// Returns the answer to an unknown command.
-pub fn unknown_reply(word: &str) -> String {
-    unknown_reply_among(word, &ALL.map(|known| known.word))
+/// The argument of a command that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingArgument {
+    /// An environment.
+    Environment,
+    /// A file or directory.
+    Path,
 }
 
-/// Returns the answer to a command that is not in `known`: the nearest known command, and a list of all.
-pub fn unknown_reply_among(word: &str, known: &[&str]) -> String {
+impl MissingArgument {
+    /// Returns a hint for a person who writes `prefix` before each command.
+    pub fn hint(self, prefix: &str) -> String {
+        match self {
+            Self::Environment => format!(
+                "Which environment? For instance `{prefix}render environments/dev`; `{prefix}envs` lists them."
+            ),
+            Self::Path => {
+                format!("Which file or directory? For instance `{prefix}who-imports lib/app.libsonnet`.")
+            }
+        }
+    }
+}
+
+/// Returns the answer to an unknown command.
+pub fn unknown_reply(word: &str) -> String {
+    unknown_reply_among("", word, &ALL.map(|known| known.word))
+}
+
+/// Returns the answer to a command that is not in `known`, for a person who writes `prefix` before each command: the
+/// nearest known command, and a list of all.
+pub fn unknown_reply_among(prefix: &str, word: &str, known: &[&str]) -> String {
     let shown: String = word.chars().take(40).collect();
     let nearest = known
         .iter()
         .map(|known| (edit_distance(&shown.to_lowercase(), known), known))
         .min()
         .filter(|(distance, _)| *distance <= 2)
-        .map(|(_, known)| format!(" Did you mean `{known}`?"))
+        .map(|(_, known)| format!(" Did you mean `{prefix}{known}`?"))
         .unwrap_or_default();
-    let words: Vec<String> = known.iter().map(|word| format!("`{word}`")).collect();
+    let words: Vec<String> = known.iter().map(|word| format!("`{prefix}{word}`")).collect();
     let words = words.join(", ");
     match shown.is_empty() {
         true => format!("Which command? I know {words}."),
-        false => format!("I don't know the command `{shown}`.{nearest} I know {words}."),
+        false => format!("I don't know the command `{prefix}{shown}`.{nearest} I know {words}."),
     }
 }
 
@@ -388,7 +408,8 @@ mod tests {
             ("render", "`render environments/dev`"),
             ("!who-imports ``", "`who-imports lib/"),
         ] {
-            let usage = asked(text).and_then(Result::err).unwrap_or_default();
+            let missing = asked(text).and_then(Result::err).unwrap();
+            let usage = missing.hint("");
             assert!(usage.contains(says), "{text}: {usage}");
         }
     }

@@ -104,7 +104,7 @@ diff --git a/a b/a
     ] {
         assert!(ended.out.contains(shown), "{shown}: {}", ended.out);
     }
-    let unknown = "I don't know the command `statsu`. Did you mean `status`? I know `help`, `status`";
+    let unknown = "I don't know the command `/statsu`. Did you mean `/status`? I know `/help`, `/status`";
     assert!(ended.err.contains(unknown), "{}", ended.err);
     assert_eq!(model.asked().len(), 2);
 }
@@ -153,7 +153,7 @@ kind: Secret
     }
     assert!(!ended.out.contains("for-nobody"), "{}", ended.out);
     for reported in [
-        "Which environment? For instance `render environments/dev`",
+        "Which environment? For instance `/render environments/dev`; `/envs` lists them.",
         "There is no environment `prod`. There are `environments/dev`.",
     ] {
         assert!(ended.err.contains(reported), "{reported}: {}", ended.err);

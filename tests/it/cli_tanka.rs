@@ -238,6 +238,8 @@ fn an_argument_that_is_neither_a_path_nor_a_name_is_reported() {
             .contains("`environments/gone` is not in the repository, neither as a path nor as the name"),
         "{ended:?}"
     );
+    // The terminal also has files that are not committed.
+    assert!(!ended.err.contains("committed"), "{ended:?}");
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Layers {
 
     fn read_flags(&mut self, flags: &[(String, String)], problems: &mut Problems) {
         for (name, text) in flags {
-            let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+            let path = names_of(name);
             match find_text(&path) {
                 Some((
                     ConfigKey {
@@ -218,6 +218,25 @@ impl Lines {
             line: self.starts.partition_point(|start| *start <= offset),
         }
     }
+}
+
+/// Returns the names of a dotted key. A name in quotes may have dots, as in a file: `models."house/qwen3.5".price_input`.
+fn names_of(key: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut quote = None;
+    for character in key.chars() {
+        match (quote, character) {
+            (None, '"' | '\'') => quote = Some(character),
+            (Some(open), _) if open == character => quote = None,
+            (None, '.') => names.push(String::new()),
+            (_, character) => {
+                if let Some(name) = names.last_mut() {
+                    name.push(character);
+                }
+            }
+        }
+    }
+    names
 }
 
 /// The part of a key that a variable or flag sets: the whole value, or a reference to its secret.

@@ -52,7 +52,8 @@ impl From<TankaError> for ToolError {
                 quoted(&path)
             ),
             TankaError::NotFound { path } => format!(
-                "found no matching environments; `{FIND}` lists what there is.\n{}",
+                "found no matching environments; `{FIND}` lists what there is.\n{} A chat on a server sees only \
+                 committed files and changes to them, without files that git ignores",
                 tanka::not_found_message(&path)
             ),
             err @ TankaError::Ambiguous { .. } => err.to_string().replacen("`--name`", "`name`", 1),

@@ -210,8 +210,7 @@ impl TankaError {
 /// Returns the message that nothing exists at a path or under a name.
 pub(crate) fn not_found_message(path: &str) -> String {
     format!(
-        "{} is not in the repository, neither as a path nor as the name of an environment. A chat sees only \
-         committed files and changes to them, without files that git ignores",
+        "{} is not in the repository, neither as a path nor as the name of an environment.",
         quoted(path)
     )
 }

@@ -84,6 +84,32 @@ context_tokens = 64_000
     );
 }
 
+/// The name of a model has quotes in a flag, as in a file, because it may have dots.
+#[test]
+fn a_flag_sets_a_fact_of_a_model_whose_name_has_quotes() {
+    let cost = |flags: [&str; 2]| {
+        let mut sources = sources("");
+        let flags = flags.map(|flag| flag.split_once('=').unwrap());
+        sources.flags = flags
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into();
+        Config::load(sources).map(|config| {
+            let facts = config.model_facts("openai", "gpt-9.5");
+            facts.price.map(|price| price.cost(USAGE).to_string())
+        })
+    };
+    for name in ["\"openai/gpt-9.5\"", "'openai/gpt-9.5'", "openai/\"gpt-9.5\""] {
+        let flags = ["input=1", "output=2"].map(|price| format!("models.{name}.price_{price}"));
+        let known = cost(flags.each_ref().map(String::as_str));
+        assert_eq!(known.unwrap(), some("$2.20"), "{name}");
+    }
+    let unquoted = [
+        "models.openai/gpt-9.5.price_input=1",
+        "models.openai/gpt-9.5.price_output=2",
+    ];
+    assert!(cost(unquoted).unwrap_err().to_string().contains("unknown key"));
+}
+
 /// STK-39
 #[test]
 fn the_files_that_a_model_takes_are_known_or_set() {

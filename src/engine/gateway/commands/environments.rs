@@ -39,7 +39,7 @@ impl CommandRunner {
             };
         let question = match command.verb.question(&words) {
             Some(Ok(question)) => question,
-            Some(Err(usage)) => return said(usage),
+            Some(Err(missing)) => return said(&missing.hint("")),
             // `diff infra:` names no environment.
             None => return self.diff(address, identity, conversation).await,
         };

@@ -410,7 +410,7 @@ impl CommandRunner {
                     let ops = self.inspect(command, address, identity, conversation).await?;
                     Ok(CommandAnswer::ops(ops))
                 }
-                Err(usage) => Ok(CommandAnswer::post(address, Reply::text(usage))),
+                Err(missing) => Ok(CommandAnswer::post(address, Reply::text(missing.hint("")))),
             };
         }
         let reply = match verb {
