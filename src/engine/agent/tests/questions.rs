@@ -137,20 +137,27 @@ async fn a_turn_that_continues_another_has_all_of_its_own_steps_after_an_answer(
 /// Messages that wait may hold the answer, so nothing is asked.
 #[tokio::test]
 async fn nothing_is_asked_while_words_of_the_person_wait() {
-    let fixture = TurnFixture::new();
     let message = SteeringMessage {
         inbox: InboxId(7),
         text: "make it five".to_owned(),
     };
-    let journal = MemoryJournal {
-        waiting: [vec![message.clone()], vec![message]].into(),
-        ..storing()
-    };
-    let model = ScriptedProvider::new([calls(&[("q", "ask_user", ASK)]), says("Five.")]);
-    let ran = fixture.run_on(&model, &mut History::default(), journal).await;
-    assert_eq!((ran.questions.len(), ran.outcome().verdict), (0, Verdict::Pass));
-    assert!(results(&ran)[0].1.starts_with("not asked: "));
-    assert_eq!(ran.steps[0].messages().len(), 1);
+    for asks_inline in [false, true] {
+        let mut fixture = TurnFixture::new();
+        if asks_inline {
+            // There is no answer, so a question would end the test.
+            fixture.questioner = Some(Box::new(ScriptedPerson(Mutex::new(Vec::new()))));
+        }
+        let journal = MemoryJournal {
+            waiting: [vec![message.clone()], vec![message.clone()]].into(),
+            stores_questions: !asks_inline,
+            ..MemoryJournal::default()
+        };
+        let model = ScriptedProvider::new([calls(&[("q", "ask_user", ASK)]), says("Five.")]);
+        let ran = fixture.run_on(&model, &mut History::default(), journal).await;
+        assert_eq!((ran.questions.len(), ran.outcome().verdict), (0, Verdict::Pass));
+        assert!(results(&ran)[0].1.starts_with("not asked: "));
+        assert_eq!(ran.steps[0].messages().len(), 1);
+    }
 }
 
 #[tokio::test]
