@@ -1,6 +1,6 @@
 //! The source of the requests of `drydock chat`: the prompt of a terminal, or the lines of a script.
 
-use super::{ChatInput, completed_commands, parse_line};
+use super::commands::{ChatInput, completed_commands, parse_line};
 use crate::cli::CliError;
 use crate::cli::input::{InputLine, InputReader};
 use crate::cli::output::Output;
