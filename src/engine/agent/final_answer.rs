@@ -6,10 +6,6 @@ use super::{Journal, LoopEnd, TurnEvent, TurnLoop, VerdictRule, postconditions};
 use crate::base::model::{History, Step, StopReason, Verdict, VerdictSource};
 use crate::interfaces::provider::Completion;
 use crate::rendering::change_checks::CheckOutcome;
-use std::time::Duration;
-
-/// The longest wait for the end of a check after its turn was stopped or ran out of time.
-const CHECK_END_TIME_MAX: Duration = Duration::from_millis(800);
 
 impl TurnLoop<'_> {
     /// Handles an answer without calls. It ends the turn, unless a check fails that the model may still fix. Then the
@@ -97,20 +93,16 @@ impl TurnLoop<'_> {
     ) -> anyhow::Result<CheckOutcome> {
         let enough = self.cx.cancel.child_token();
         let mut progress = |progress| events(TurnEvent::Checking(progress));
-        let mut looking = self.cx.postconditions.check(&mut progress, &enough);
+        let looking = self.cx.postconditions.check(&mut progress, &enough);
+        tokio::pin!(looking);
         tokio::select! {
-            // A check that ends together with the stop counts.
-            biased;
-            finding = &mut looking => return finding,
-            () = enough.cancelled() => {}
-            () = tokio::time::sleep_until(self.deadline) => enough.cancel(),
+            finding = &mut looking => finding,
+            () = tokio::time::sleep_until(self.deadline) => {
+                enough.cancel();
+                // The check ends soon. What it has prepared is not prepared again.
+                looking.await
+            }
         }
-        let finding = tokio::time::timeout(CHECK_END_TIME_MAX, looking).await;
-        finding.unwrap_or_else(|_| {
-            Ok(CheckOutcome::Incomplete(
-                "the check did not end in time".to_owned(),
-            ))
-        })
     }
 
     /// Returns true if an answer may go back to the model. The number of repairs is limited. A model that has edited

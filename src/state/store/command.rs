@@ -383,10 +383,12 @@ fn to_stop(
     )?;
     let mut rows = statement.query(params![id.0, by.0, message.map(|message| message.0)])?;
     while let Some(row) = rows.next()? {
-        let later: Option<String> = row.get(1)?;
-        let arrived_before = match later {
-            None => true,
-            Some(inbound) => retry::command_of(&parse("message", &inbound)?).is_some_and(|retry| retry < by),
+        // A later message that cannot be read is not known to have arrived before.
+        let arrived_before = match row.get::<_, Option<String>>(1) {
+            Ok(None) => true,
+            Ok(Some(inbound)) => parse("message", &inbound)
+                .is_ok_and(|inbound| retry::command_of(&inbound).is_some_and(|retry| retry < by)),
+            Err(_) => false,
         };
         if arrived_before {
             return Ok(Some(InboxId(row.get(0)?)));

@@ -41,12 +41,11 @@ enum TurnWait {
     Tool,
     ToolBesideAnother,
     Check,
-    DeafCheck,
     Person,
     DeafPerson,
 }
 
-const ALL: [TurnWait; 11] = [
+const ALL: [TurnWait; 10] = [
     TurnWait::Gate,
     TurnWait::Answer,
     TurnWait::DeafModel,
@@ -55,7 +54,6 @@ const ALL: [TurnWait; 11] = [
     TurnWait::Tool,
     TurnWait::ToolBesideAnother,
     TurnWait::Check,
-    TurnWait::DeafCheck,
     TurnWait::Person,
     TurnWait::DeafPerson,
 ];
@@ -100,9 +98,8 @@ impl TurnWait {
             }
             Self::Tool => vec![calls(&[hang]), says("never")],
             Self::ToolBesideAnother => vec![calls(&[("0", "slow_read", "{}"), hang]), says("never")],
-            Self::Check | Self::DeafCheck => {
-                fixture.postconditions.takes_forever = self == Self::Check;
-                fixture.postconditions.is_deaf = self == Self::DeafCheck;
+            Self::Check => {
+                fixture.postconditions.takes_forever = true;
                 vec![write("1", "a.txt", "1\n"), says("Done.")]
             }
             Self::Person | Self::DeafPerson => {
@@ -118,7 +115,7 @@ impl TurnWait {
     fn verdict(self, ended: Verdict) -> Verdict {
         match self {
             // The model has answered, so there is an answer, without the check of its files.
-            Self::Check | Self::DeafCheck => Verdict::Incomplete,
+            Self::Check => Verdict::Incomplete,
             _ => ended,
         }
     }

@@ -178,7 +178,7 @@ impl CommandRunner {
             (Some(_), waiting) => stopping(waiting),
             (None, _) if inspections => "Stopping.".to_owned(),
             (None, 0) if stopped.commands > 0 => {
-                "Nothing is running. A `retry` that still waits does not begin.".to_owned()
+                "Nothing is running. If a `retry` still waits, it does not begin.".to_owned()
             }
             (None, 0) => "Nothing is running.".to_owned(),
             (None, waiting) => format!("That work has ended; {waiting} more waiting."),

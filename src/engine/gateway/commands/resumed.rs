@@ -38,7 +38,7 @@ impl PresetReply {
 
     /// Returns the answer to the press of a button that cannot be pressed any more.
     pub(super) fn unusable_reply(&self) -> Reply {
-        self.with_advice("The button works no more; write what you want instead.")
+        self.with_advice("If the button does not work any more, write what you want instead.")
     }
 
     /// True for a press without an effect, which gives its button back.

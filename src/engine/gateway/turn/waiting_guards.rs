@@ -1,6 +1,6 @@
 //! The guards of turns that wait for an answer. The answer is stored like other messages of its turn, also without secrets
-//! of files that the turn has read. They are lost with the process; then the answer is stored without the secrets of the
-//! server, and is redacted for those of edited files when the turn goes on.
+//! of files that the turn has read. They are lost with the process, and beyond a number of conversations. Then the answer is
+//! stored without the secrets of the server, and is redacted for those of edited files when the turn goes on.
 
 use crate::base::model::ConversationId;
 use crate::state::workspace::SecretGuard;
@@ -18,7 +18,7 @@ impl WaitingGuards {
     /// Keeps the guard of a turn that waits.
     pub(super) fn keep(&self, id: ConversationId, guard: SecretGuard) {
         let mut guards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if guards.len() >= GUARDS_MAX {
+        if guards.len() >= GUARDS_MAX && !guards.contains_key(&id) {
             guards.pop_first();
         }
         guards.insert(id, guard);
