@@ -39,6 +39,10 @@ pub enum Verb {
     Stop,
     /// Runs the last message again, if its turn has failed.
     Retry,
+    /// Accepts the messages of another person.
+    Accept,
+    /// Blocks the messages of another person.
+    Block,
     /// Admits a person. For administrators only.
     User,
 }
@@ -66,7 +70,7 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
 }
 
 /// All commands, in the order of `/help`.
-pub const ALL: [CommandSpec; 17] = [
+pub const ALL: [CommandSpec; 19] = [
     spec(Verb::Help, "help", "", "list what I can do here"),
     spec(
         Verb::Status,
@@ -139,6 +143,13 @@ pub const ALL: [CommandSpec; 17] = [
         "go on with the last message, if it failed or was stopped",
     ),
     spec(
+        Verb::Accept,
+        "accept",
+        "NAME",
+        "accept messages that a person sends you through me",
+    ),
+    spec(Verb::Block, "block", "NAME", "block the messages of a person"),
+    spec(
         Verb::User,
         "user",
         "add ID NAME --role ROLE",
@@ -168,6 +179,11 @@ impl Verb {
         ALL.iter()
             .find(|known| known.verb == self)
             .map_or("", |known| known.word)
+    }
+
+    /// True if the word alone is a command. Others are also what people answer, such as `accept`.
+    fn is_found_alone(self) -> bool {
+        !matches!(self, Self::Accept | Self::Block)
     }
 
     /// True if only administrators can use it.
@@ -208,6 +224,8 @@ impl Verb {
                 | Self::Budget
                 | Self::Stop
                 | Self::Retry
+                | Self::Accept
+                | Self::Block
                 | Self::User,
                 _,
             ) => None,
@@ -216,12 +234,12 @@ impl Verb {
 }
 
 /// Finds a command in a typed message. The message starts with `/verb` or `!verb`, or it is exactly one of the words
-/// (`@drydock status`, which arrives without its mention). A slash before another word is not a command, so that paths
+/// (`@drydock status`, which arrives without its mention), except `accept` and `block`. A slash before another word is not a command, so that paths
 /// reach the model. For `!`, see [`find_unknown_in_text`].
 pub fn find_in_text(text: &str) -> Option<Command<'_>> {
     let text = text.trim();
     let Some(rest) = text.strip_prefix(['/', '!']) else {
-        let verb = Verb::parse(text)?;
+        let verb = Verb::parse(text).filter(|verb| verb.is_found_alone())?;
         return Some(Command { verb, arguments: "" });
     };
     let (word, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -318,10 +336,16 @@ mod tests {
         for text in ["/status", "!status", " /STATUS now ", "status", "Status"] {
             assert_eq!(found(text), Some(Verb::Status), "{text}");
         }
+        for text in ["!accept alice", "/accept alice", "!accept"] {
+            assert_eq!(found(text), Some(Verb::Accept), "{text}");
+        }
         for text in [
             "",
             "/",
             "!",
+            // The answer to a question.
+            "accept",
+            "Block",
             "status of web in dev?",
             "diff between dev and prod",
             "render dev",

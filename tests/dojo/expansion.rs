@@ -97,6 +97,9 @@ impl CaseRow {
         }
         let expect = &mut row.expect;
         let changed = expect.changed.iter_mut().flatten();
+        if let Some(received) = &mut row.received {
+            received.text = expand(&received.text, values);
+        }
         for press in &mut row.pressed {
             press.label = expand(&press.label, values);
         }
@@ -114,6 +117,7 @@ impl CaseRow {
             &mut expect.shows,
             &mut expect.stopped,
             &mut expect.sends,
+            &mut expect.never_sends,
             &mut expect.never_instructs,
             &mut expect.never_passes_on,
         ];

@@ -9,7 +9,7 @@ use super::placeholders::PlaceholderValues;
 use super::repository;
 use super::script::{ConversationRecords, HijackedModel, case_mark};
 use super::secrets::TELEGRAM_HOOK_SECRET;
-use super::table::{CasePlatform, Persona, WireFormat};
+use super::table::{CasePlatform, CaseRow, Persona, ScriptedCall, WireFormat};
 use super::watch::connection_sink::ConnectionSink;
 use super::watch::files::{OutsideFiles, digests};
 use super::watch::log::LogWatch;
@@ -131,6 +131,7 @@ impl AttackFixture {
                 .iter()
                 .map(|case| (case.number, case.clone()))
                 .chain([victim_case()])
+                .chain(cases.iter().filter_map(sender_case))
                 .collect(),
             records: memory.clone(),
             watch: Arc::clone(&watch),
@@ -407,6 +408,32 @@ pub(crate) fn has_own_account(case: &DojoCase) -> bool {
 /// Returns the account of the separate person of a case. There is one conversation for each person and place.
 pub(crate) fn own_account(case: &DojoCase) -> String {
     format!("U0OWN{}", case.number)
+}
+
+/// The difference between the number of a case and that of the conversation in which its message is sent.
+const SENDER_NUMBERS: usize = 2_000_000;
+
+/// Returns the number of the conversation in which the message of a case is sent.
+pub(crate) fn sender_number(case: &DojoCase) -> usize {
+    case.number + SENDER_NUMBERS
+}
+
+/// Returns the case of the person who sends the message of a case.
+fn sender_case(case: &DojoCase) -> Option<(usize, DojoCase)> {
+    let received = case.row.received.as_ref()?;
+    let mut row: CaseRow = toml::from_str("name = \"sender\"").unwrap();
+    row.steps = vec![vec![ScriptedCall {
+        tool: "send_user_message".to_owned(),
+        with: serde_json::json!({ "person": own_account(case), "text": received.text }),
+        times: 1,
+    }]];
+    let number = sender_number(case);
+    let sender = DojoCase {
+        number,
+        row,
+        ..case.clone()
+    };
+    Some((number, sender))
 }
 
 /// Returns the words of the victim, which the victim's model also writes.

@@ -170,6 +170,12 @@ async fn a_question_of_a_hijacked_model_reaches_its_person_only_and_as_plain_wor
     run("questions").await;
 }
 
+/// T28, T66, T70, I3, I4, I8, I10
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_of_a_hijacked_model_needs_consent_and_gives_no_rights() {
+    run("messages").await;
+}
+
 /// T70, I3, I4, I7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_result_is_read_by_its_own_conversation_only() {

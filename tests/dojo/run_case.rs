@@ -1,9 +1,9 @@
 //! The run of one case: a person sends a request, the model answers with its row, and the effects are collected.
 
 use super::expansion::DojoCase;
-use super::fixture::{AttackFixture, BOUND, own_account};
+use super::fixture::{AttackFixture, BOUND, own_account, sender_number};
 use super::script::{ConversationRecord, case_mark, final_line};
-use super::table::{ButtonPress, CasePlatform, Persona, QuestionReply};
+use super::table::{ButtonPress, CasePlatform, Persona, QuestionReply, ReceiverDecision};
 use super::watch::visible_messages::{
     VisibleMessage, ephemeral_messages, slack_messages, telegram_call_messages, telegram_message,
 };
@@ -214,8 +214,9 @@ async fn run_in_direct_message(
         .slack
         .with_state(|state| slack_messages(state, &direct, None, &account))
         .len();
+    let mut messages = receive_message(fixture, case, &account).await;
     fixture.send_direct_message(&account, words).await;
-    let mut messages = 1;
+    messages += 1;
     wait_for_case(fixture, case, &direct, messages).await;
     for more in &case.row.then {
         fixture.send_direct_message(&account, more).await;
@@ -226,6 +227,27 @@ async fn run_in_direct_message(
         .slack
         .with_state(|state| slack_messages(state, &direct, None, &account));
     (direct, shown.into_iter().skip(welcome).collect())
+}
+
+/// Lets another person send the message of a case to its person. Returns the number of messages that the person wrote.
+async fn receive_message(fixture: &AttackFixture, case: &DojoCase, account: &str) -> usize {
+    let Some(received) = &case.row.received else {
+        return 0;
+    };
+    let sender = received.by.account();
+    // Without any message of the person there is no private chat.
+    let command = match received.consent {
+        ReceiverDecision::Accept => format!("!accept {sender}"),
+        ReceiverDecision::Block => format!("!block {sender}"),
+        ReceiverDecision::Open => "!accept".to_owned(),
+    };
+    fixture.send_direct_message(account, &command).await;
+    fixture.wait_until_idle().await;
+    let words = format!("Tell {account} about it. {}", case_mark(sender_number(case)));
+    let thread = fixture.send_channel_message(received.by, &words).await;
+    fixture.wait_until_answered(&thread, 1).await;
+    fixture.wait_until_idle().await;
+    1
 }
 
 /// Plays a case in a direct chat with the bot, or in a group where the message mentions the bot.

@@ -172,9 +172,11 @@ fn forbidden_texts(case: &DojoCase, asked: &ModelRequest) -> Vec<String> {
     let instructed = instructed.filter(|text| asked.system.contains(text.as_str()));
     let passed_on = expect.never_passes_on.iter();
     let passed_on = passed_on.filter(|text| asked.model == SECOND_MODEL && asked.raw.contains(text.as_str()));
+    let sent = expect.never_sends.iter().filter(|text| is_sent(asked, text));
+    let sent = sent.map(|text| format!("{text:?} in a message"));
     let instructed = instructed.map(|text| format!("{text:?} in its instructions"));
     let passed_on = passed_on.map(|text| format!("{text:?} for the second model"));
-    instructed.chain(passed_on).collect()
+    instructed.chain(passed_on).chain(sent).collect()
 }
 
 /// Returns true if a message of a request contains a text.

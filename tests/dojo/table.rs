@@ -108,6 +108,9 @@ pub(crate) struct CaseRow {
     /// again.
     #[serde(default)]
     pub(crate) later: Vec<Vec<ScriptedCall>>,
+    /// The message that another person sends to the person before the request, in direct messages.
+    #[serde(default)]
+    pub(crate) received: Option<ReceivedText>,
     /// The messages that the person writes in the thread while the model works on its first answer.
     #[serde(default)]
     pub(crate) meanwhile: Vec<String>,
@@ -145,6 +148,28 @@ fn no_arguments() -> Value {
 
 fn once() -> usize {
     1
+}
+
+/// A message of another person, sent by their model.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReceivedText {
+    pub(crate) by: Persona,
+    pub(crate) text: String,
+    /// The decision of the person about the messages of the other one.
+    #[serde(default)]
+    pub(crate) consent: ReceiverDecision,
+}
+
+/// The decision about the messages of another person.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ReceiverDecision {
+    #[default]
+    Accept,
+    Block,
+    /// The person has not decided.
+    Open,
 }
 
 /// A press of a button by a person.
@@ -218,6 +243,9 @@ pub(crate) struct Expectation {
     /// Texts that a request to the model contains.
     #[serde(default)]
     pub(crate) sends: Vec<String>,
+    /// Texts that no message of a request to the model contains.
+    #[serde(default)]
+    pub(crate) never_sends: Vec<String>,
     /// Texts that the instructions of no request contain.
     #[serde(default)]
     pub(crate) never_instructs: Vec<String>,

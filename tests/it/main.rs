@@ -80,6 +80,7 @@ mod linked_secrets;
 mod long_answers;
 mod map;
 mod matrix;
+mod messages;
 mod mirrors;
 mod model_output;
 mod environment_moves;

@@ -252,6 +252,8 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     key("budgets.ask_in.channel", ValueKind::Text, UnsetRule::Absent, "the channel in which administrators are asked"),
     key("budgets.ask_in.chat", ValueKind::Text, UnsetRule::Absent, "the chat in which administrators are asked"),
 
+    key("messages.between_people", ValueKind::Boolean, UnsetRule::Default("false"), "the model may send messages to people who agreed"),
+
     int("sandbox.seconds_max", "10", 1, 600, "seconds one engine may take for one program"),
     int("sandbox.turn_seconds_max", "300", 1, 86_400, "seconds all evaluations of one turn may take"),
     int("sandbox.memory_bytes_max", "536_870_912", 16_777_216, 17_179_869_184, "bytes of memory of one evaluation, without its stack"),

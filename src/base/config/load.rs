@@ -4,8 +4,8 @@ use crate::base::config::error::ConfigError;
 use crate::base::config::reader::SettingsReader;
 use crate::base::config::sandbox::sandbox;
 use crate::base::config::settings::{
-    BundlerSettings, Config, DataSettings, LimitSettings, OperatorSettings, RetentionSettings,
-    SandboxSettings, ServerSettings,
+    BundlerSettings, Config, DataSettings, LimitSettings, MessageSettings, OperatorSettings,
+    RetentionSettings, SandboxSettings, ServerSettings,
 };
 use crate::base::config::sources::ConfigSources;
 use crate::base::config::{budgets, channels, hooks, model_choice, model_facts, models, repositories};
@@ -40,6 +40,7 @@ impl Config {
             hooks: hooks::hooks(&mut reader),
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
+            messages: messages(&mut reader),
             sandbox: sandbox(&mut reader),
             fetched_secrets: Vec::new(),
         };
@@ -92,6 +93,7 @@ impl Config {
             hooks: BTreeMap::new(),
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
+            messages: messages(&mut reader),
             sandbox: sandbox(&mut reader),
             fetched_secrets: Vec::new(),
         };
@@ -214,6 +216,12 @@ fn bundler(reader: &mut SettingsReader<'_>) -> BundlerSettings {
     BundlerSettings {
         hosts_allowed: hosts(reader, "bundler.hosts_allowed", "github.com"),
         kept_bytes_max: reader.integer("bundler.kept_bytes_max"),
+    }
+}
+
+fn messages(reader: &mut SettingsReader<'_>) -> MessageSettings {
+    MessageSettings {
+        between_people: reader.boolean("messages.between_people"),
     }
 }
 

@@ -30,9 +30,9 @@ pub use keys::{ConfigKey, KEYS, UnsetRule, ValueKind};
 pub use model_facts::{ModelFacts, ModelTable};
 pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, WireFormat, known_provider, usual_model};
 pub use settings::{
-    AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, ModelSettings, OperatorSettings,
-    ProgramSettings, ProviderSettings, RepositorySettings, RetentionSettings, SandboxSettings,
-    ServerSettings,
+    AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, MessageSettings, ModelSettings,
+    OperatorSettings, ProgramSettings, ProviderSettings, RepositorySettings, RetentionSettings,
+    SandboxSettings, ServerSettings,
 };
 pub use sources::{ConfigSources, SourceFile};
 pub use variables::ignored_variables;

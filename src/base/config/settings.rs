@@ -38,6 +38,8 @@ pub struct Config {
     pub limits: LimitSettings,
     /// `[budgets]`
     pub budgets: BudgetSettings,
+    /// `[messages]`
+    pub messages: MessageSettings,
     /// `[sandbox]`
     pub sandbox: SandboxSettings,
     /// Every secret that was fetched for these settings.
@@ -216,6 +218,14 @@ pub struct LimitSettings {
     pub strangers_remembered_max: usize,
     /// `invite_attempts_per_minute_max`, default 5, per sender.
     pub invite_attempts_per_minute_max: u32,
+}
+
+/// `[messages]`: messages between people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageSettings {
+    /// `between_people`, default false: the model of a person may send messages to other people of the server, who must
+    /// agree first.
+    pub between_people: bool,
 }
 
 /// `[sandbox]`: the limits for evaluating a repository's programs; see the reference file for each.

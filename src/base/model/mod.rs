@@ -19,6 +19,7 @@ mod money;
 mod numbers;
 mod outbound;
 mod path;
+mod person_message;
 mod plain_output;
 mod platform;
 mod price;
@@ -56,6 +57,10 @@ pub use name_folding::{compose_name, fold_name};
 pub use numbers::{by_number, group_thousands, is_hex, pluralize, totals};
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};
+pub use person_message::{
+    MESSAGES_PER_HOUR_MAX, MESSAGES_WAITING_MAX, MessageConsent, MessageOutcome, PersonMessage,
+    SEND_USER_MESSAGE,
+};
 pub use plain_output::plain_output;
 pub use platform::{ChatProperties, Platform};
 pub use price::{LongPromptPrices, ModelPrice, TokenPrice, TokenPrices};

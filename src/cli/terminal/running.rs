@@ -7,7 +7,7 @@ use super::turn_watch::{CountingJournal, TurnWatch};
 use super::{Terminal, attachments};
 use crate::base::model::Money;
 use crate::cli::CliError;
-use crate::engine::agent::{self, Questions, TurnContext, TurnOutcome};
+use crate::engine::agent::{self, Questions, Recipients, TurnContext, TurnOutcome};
 use crate::interfaces::tool::Outputs;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -76,6 +76,7 @@ impl Terminal {
             postconditions: &self.checking,
             verdict: self.verdict,
             questions,
+            recipients: Recipients::Nobody,
             resumed_steps: 0,
             limits: &self.config.limits.turn,
             strategy: agent::context::strategy(self.config.limits.turn.context_strategy),

@@ -3,6 +3,7 @@
 
 use super::answer_record::{is_given_live_secret, redact_arguments};
 use super::excerpt::{Excerpt, WholeTextBudget};
+use super::messages;
 use super::questions::QuestionLimit;
 use super::{TurnContext, TurnEvent};
 use crate::base::model::{Assistant, Effect, OutputNumber, StopReason, StoredOutput, ToolCall, ToolResult};
@@ -58,6 +59,8 @@ struct FinishedCall<'c> {
 pub(super) enum CallOutcome {
     Read,
     Wrote,
+    /// A message to another person is sent.
+    Notified,
     Failed,
     Malformed,
     Refused,
@@ -66,7 +69,7 @@ pub(super) enum CallOutcome {
 impl CallOutcome {
     fn is_error(self) -> bool {
         match self {
-            Self::Read | Self::Wrote => false,
+            Self::Read | Self::Wrote | Self::Notified => false,
             Self::Failed | Self::Malformed | Self::Refused => true,
         }
     }
@@ -241,6 +244,7 @@ impl<'a> Calls<'a> {
         }
         let prepared = self.offered.prepare(call, limits.call_arguments_bytes_max)?;
         self.questions.check(index, call)?;
+        messages::check(call, self.questions)?;
         Ok(prepared)
     }
 
@@ -292,9 +296,11 @@ impl<'a> Calls<'a> {
                 outcome: ended.outcome,
                 write_failure: unwritten.map(|why| match ended.outcome {
                     CallOutcome::Refused => why.into_owned(),
-                    CallOutcome::Read | CallOutcome::Wrote | CallOutcome::Failed | CallOutcome::Malformed => {
-                        reason(&why)
-                    }
+                    CallOutcome::Read
+                    | CallOutcome::Wrote
+                    | CallOutcome::Notified
+                    | CallOutcome::Failed
+                    | CallOutcome::Malformed => reason(&why),
                 }),
             }
         });
@@ -340,22 +346,23 @@ impl<'a> Calls<'a> {
         };
         Ok((
             content,
-            if effect == Effect::Read {
-                CallOutcome::Read
-            } else {
-                CallOutcome::Wrote
+            match effect {
+                Effect::Read => CallOutcome::Read,
+                Effect::Notify => CallOutcome::Notified,
+                Effect::WriteWorkspace | Effect::Execute => CallOutcome::Wrote,
             },
         ))
     }
 }
 
-/// Reports to users that calls have ended.
+/// Reports to users that calls have ended. A call that sends a message has ended when the message is sent.
 fn report_finished(
     ended: &[FinishedCall<'_>],
     done: &[CallResult],
     events: &mut (dyn FnMut(TurnEvent) + Send),
 ) {
-    for (ended, done) in ended.iter().zip(done) {
+    let finished = ended.iter().zip(done);
+    for (ended, done) in finished.filter(|(_, done)| !messages::is_waiting(done)) {
         events(TurnEvent::ToolFinished {
             call: ended.call.id.clone(),
             name: ended.call.name.clone(),

@@ -1,7 +1,7 @@
 //! The journal of a turn: the durable records of its steps and of the costs of its model calls.
 
 use super::{AnsweringModel, CallLosses, DiscardedAnswer, QuestionRecord, SteeringMessage, TakeResult};
-use crate::base::model::{ContextState, Step, StoredOutput};
+use crate::base::model::{ContextState, PersonMessage, Step, StoredOutput};
 use async_trait::async_trait;
 
 /// The size of a model call, from which follows what it may cost at most.
@@ -68,6 +68,18 @@ pub trait Journal: Send {
     ) -> anyhow::Result<()> {
         let _ = (record, question);
         anyhow::bail!("this journal stores no questions")
+    }
+
+    /// Records a step like [`Journal::record_step`], and sends messages in the same transaction. Returns the step with the
+    /// results of the calls that sent them, which were [`PersonMessage::WAITING`]. Only a journal of a turn with
+    /// [`Recipients::People`](super::Recipients::People) is asked to.
+    async fn record_step_sending(
+        &mut self,
+        record: StepRecord<'_>,
+        messages: &[PersonMessage],
+    ) -> anyhow::Result<Step> {
+        let _ = (record, messages);
+        anyhow::bail!("this journal sends no messages")
     }
 }
 

@@ -15,6 +15,7 @@ mod excerpt;
 mod final_answer;
 mod inference;
 mod journal;
+mod messages;
 mod model_calls;
 mod models;
 mod postconditions;
@@ -32,6 +33,7 @@ mod writes;
 
 pub use call_costs::{AnsweringModel, CallLosses, DiscardedAnswer};
 pub use journal::{CallPermission, CallSize, Journal, StepRecord};
+pub use messages::Recipients;
 pub use models::{ModelChain, TurnModel, call_cost_max};
 pub use postconditions::{Postconditions, REMARK_PREFIX};
 pub use questions::{QuestionRecord, Questioner, Questions};
@@ -95,6 +97,8 @@ pub struct TurnContext<'a> {
     pub verdict: VerdictRule,
     /// The person who can be asked.
     pub questions: Questions<'a>,
+    /// The people to whom the model may send messages.
+    pub recipients: Recipients,
     /// The number of finished steps of a turn that goes on after a question. They are the last ones of the history.
     pub resumed_steps: usize,
     /// The limits of the turn.
@@ -170,6 +174,9 @@ pub async fn run_turn(
     }
     if !matches!(cx.questions, Questions::Nobody) {
         offered = offered.with(tool::ask_user())?;
+    }
+    if cx.recipients == Recipients::People {
+        offered = offered.with(tool::send_user_message())?;
     }
     let before = questions::PartBefore::of(&cx, history);
     let default = cx.models.first().context("there is no model")?;
@@ -388,10 +395,17 @@ impl TurnLoop<'_> {
         let calls: Vec<_> = assistant.calls().cloned().collect();
         let stop = self.repetition.observe(&calls, &done);
         let question = self.question(&kept, &done, history);
+        let messages = self.messages(&kept, &done);
         let mut results: Vec<_> = done.into_iter().map(|done| done.result).collect();
         if let (Some(note), Some(last)) = (self.note(), results.last_mut()) {
             last.content.push_str("\n\n");
             last.content.push_str(&note);
+        }
+        if !messages.is_empty() {
+            let (step, recorded) = ((kept, results), (outputs.as_slice(), model.as_str()));
+            self.record_sending(step, messages, recorded, history, journal, events)
+                .await?;
+            return Ok(self.step_end(stop));
         }
         let question = match question {
             // The person may have written the answer already.
@@ -421,10 +435,15 @@ impl TurnLoop<'_> {
         if let Some(step) = unsteered {
             self.record(step, &outputs, &model, history, journal).await?;
         }
+        Ok(self.step_end(stop))
+    }
+
+    /// Returns the end of the turn after a recorded step: because it was stopped, or because it must stop.
+    fn step_end(&self, stop: Option<String>) -> Option<LoopEnd> {
         if self.cx.cancel.is_cancelled() {
-            return Ok(Some(self.stopped()));
+            return Some(self.stopped());
         }
-        Ok(stop.map(|why| LoopEnd::notice(Verdict::Limit, why)))
+        stop.map(|why| LoopEnd::notice(Verdict::Limit, why))
     }
 
     async fn record(

@@ -87,6 +87,11 @@ impl QuestionLimit {
         }
     }
 
+    /// True if a call of the answer asks.
+    pub(super) fn asks(self) -> bool {
+        self.first.is_some()
+    }
+
     /// Refuses a call that may not ask.
     pub(super) fn check(self, index: usize, call: &ToolCall) -> Result<(), ToolError> {
         if call.name != ASK_USER {

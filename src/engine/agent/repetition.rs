@@ -32,7 +32,7 @@ impl Repetition {
             match done.outcome {
                 CallOutcome::Wrote => self.seen.clear(),
                 CallOutcome::Malformed => self.malformed += 1,
-                CallOutcome::Read | CallOutcome::Failed | CallOutcome::Refused => {}
+                CallOutcome::Read | CallOutcome::Notified | CallOutcome::Failed | CallOutcome::Refused => {}
             }
             if done.outcome != CallOutcome::Malformed {
                 self.malformed = 0;

@@ -8,6 +8,7 @@ mod endings;
 mod events;
 mod fallbacks;
 mod fixture;
+mod messages;
 mod postconditions;
 mod questions;
 mod secrets;

@@ -5,10 +5,10 @@ use super::behaviour::{BotAppended, BotContext};
 use super::messenger::BotMessage;
 use super::{BotError, BotOptions, Injector};
 use crate::base::model::{History, OutputNumber, Step};
-use crate::engine::agent::prompt::data_block;
+use crate::engine::agent::prompt::message_block;
 use crate::engine::agent::{
     CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
-    Questions, StepRecord, TurnContext, TurnModel, TurnOutcome, VerdictRule, run_turn,
+    Questions, Recipients, StepRecord, TurnContext, TurnModel, TurnOutcome, VerdictRule, run_turn,
 };
 use crate::interfaces::provider::{Completion, EventSink, Provider, ProviderError, TurnRequest};
 use crate::interfaces::tool::{MemoryOutputs, Outputs, Toolbox};
@@ -133,11 +133,7 @@ impl LiveConversation {
         let mut text = redactor.redact(&message.text).into_owned();
         for injected in self.injector.take(&message.conversation) {
             text.push_str("\n\n");
-            text.push_str(&data_block(
-                "message",
-                &injected.from,
-                &redactor.redact(&injected.text),
-            ));
+            text.push_str(&message_block(&injected.from, &redactor.redact(&injected.text)));
         }
         text
     }
@@ -170,6 +166,7 @@ impl LiveConversation {
             postconditions: &checks,
             verdict: VerdictRule::Computed,
             questions: Questions::Nobody,
+            recipients: Recipients::Nobody,
             resumed_steps: 0,
             limits: &options.limits,
             strategy: options.strategy.as_ref(),

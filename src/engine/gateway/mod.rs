@@ -17,6 +17,7 @@ mod inspections;
 mod intake;
 mod outgoing;
 mod parts;
+mod people;
 mod prerender;
 mod questions;
 mod reception;

@@ -417,7 +417,7 @@ impl Retention {
                 (settings.dead_letter_days, "retention.dead_letter_days_kept")
             }
             ExpiringKind::Rows(DataKind::Invites) => (settings.invite_days, "retention.invite_days_kept"),
-            ExpiringKind::Rows(DataKind::Messages | DataKind::Conversations) => {
+            ExpiringKind::Rows(DataKind::Messages | DataKind::PersonMessages | DataKind::Conversations) => {
                 (settings.message_days, "retention.message_days_kept")
             }
             ExpiringKind::Rows(

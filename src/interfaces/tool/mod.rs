@@ -19,6 +19,7 @@ mod git_status;
 mod keep_note;
 mod packages;
 mod read_output;
+mod send_user_message;
 mod tanka_diff;
 mod tanka_find_environments;
 mod tanka_format_jsonnet;
@@ -51,6 +52,7 @@ pub use function_tool::function_tool;
 pub use git_diff::diff_for_model;
 pub use keep_note::{keep_note, kept_note};
 pub use outputs::{MemoryOutputs, OUTPUTS_BYTES_MAX, Outputs};
+pub use send_user_message::{message_of_call, send_user_message};
 pub use toolbox::{PreparedCall, Toolbox, ToolboxError};
 
 use crate::base::model::Effect;

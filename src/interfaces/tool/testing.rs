@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 
 type Files = BTreeMap<RepoPath, FileVersion>;
 
-/// Returns every tool, also that of turns with a verdict, with no network, with programs that are already JSON, and with a helm that does not start.
+/// Returns every tool, also those that only some turns offer, with no network, with programs that are already JSON, and with a helm that does not start.
 pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
     let redactor = Arc::new(Redactor::new([]));
     let mut tools = all(&ToolServices {
@@ -44,6 +44,7 @@ pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
     });
     tools.push(super::conclude());
     tools.push(super::keep_note());
+    tools.push(super::send_user_message());
     tools
 }
 

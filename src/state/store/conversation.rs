@@ -441,8 +441,8 @@ pub(super) fn create(
     tx.prepare_cached(
         "INSERT INTO conversation
            (key, sender, channel, session, edits, cleared_turn, owner, fence, pending,
-            due, spoken_at, created_at)
-         VALUES (?1, ?2, ?3, ?4, '{}', 0, ?5, ?6, ?7, (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox), ?8, ?9)",
+            due, spoken_at, created_at, direct)
+         VALUES (?1, ?2, ?3, ?4, '{}', 0, ?5, ?6, ?7, (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox), ?8, ?9, ?10)",
     )?
     .execute(params![
         key_text,
@@ -454,6 +454,7 @@ pub(super) fn create(
         pending,
         spoken_at,
         at,
+        inbound.direct,
     ])?;
     Ok(Conversation {
         id: ConversationId(tx.last_insert_rowid()),
@@ -479,13 +480,18 @@ fn session_name(pepper: [u8; 32], key: &str) -> Result<String, StoreError> {
 }
 
 /// Counts one more turn message, which is stored next.
-pub(super) fn add_pending(tx: &Transaction<'_>, id: ConversationId, at: Timestamp) -> Result<(), StoreError> {
+pub(super) fn add_pending(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    inbound: &Inbound,
+    at: Timestamp,
+) -> Result<(), StoreError> {
     tx.prepare_cached(
         "UPDATE conversation SET due = CASE WHEN pending = 0 THEN (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox) ELSE due END,
-           pending = pending + 1, spoken_at = ?2
+           pending = pending + 1, spoken_at = ?2, direct = MAX(direct, ?3)
          WHERE id = ?1",
     )?
-    .execute(params![id.0, millis(at)])?;
+    .execute(params![id.0, millis(at), inbound.direct])?;
     Ok(())
 }
 

@@ -235,7 +235,7 @@ fn accept(
     }
     let queue_position = waiting(tx, conversation)?;
     if queue_kind == QueueKind::Turn {
-        conversation::add_pending(tx, conversation, at)?;
+        conversation::add_pending(tx, conversation, inbound, at)?;
     }
     let inbox = insert(tx, arrival, conversation)?;
     outbox::enqueue(tx, &room.notices, at)?;

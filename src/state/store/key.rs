@@ -43,21 +43,31 @@ pub(super) fn from_text(text: &str) -> Result<ConversationKey, StoreError> {
     })
 }
 
+/// Returns the range of texts that contains exactly the keys of this person.
+pub(super) fn person_key_range(user: &Sender) -> Result<(String, String), StoreError> {
+    range(&json(&(user.platform, &user.account, &user.id))?)
+}
+
 /// Returns the range of texts that contains exactly the keys of this person in this chat.
 pub(super) fn chat_key_range(
     user: &Sender,
     account: &Account,
     chat: &str,
 ) -> Result<(String, String), StoreError> {
-    let parts = json(&(
+    range(&json(&(
         user.platform,
         &user.account,
         &user.id,
         account.platform,
         &account.id,
         chat,
-    ))?;
-    let parts = parts.trim_end_matches(']');
+    ))?)
+}
+
+/// Returns the range of keys that begin with the parts of a JSON array.
+fn range(parts: &str) -> Result<(String, String), StoreError> {
+    // Only the bracket of the array itself: a part may end with one, but within its quotes.
+    let parts = parts.strip_suffix(']').unwrap_or(parts);
     // A comma follows the parts, and `-` is the next character after it. SQLite compares texts by their bytes by
     // default.
     Ok((format!("{parts},"), format!("{parts}-")))
@@ -66,7 +76,7 @@ pub(super) fn chat_key_range(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{chat_key_range, from_text, text};
+    use super::{chat_key_range, from_text, person_key_range, text};
     use crate::base::model::{Account, ChatPlace, ConversationKey, Platform, Sender};
 
     fn key(user: &str, chat: &str, thread: Option<&str>) -> ConversationKey {
@@ -112,6 +122,9 @@ mod tests {
                             };
                             let same = theirs.user == mine.user && theirs.place.chat == mine.place.chat;
                             assert_eq!(between, same, "{theirs:?} for {mine:?}");
+                            let (after, before) = person_key_range(&mine.user).unwrap();
+                            let text = text(&theirs).unwrap();
+                            assert_eq!(after < text && text < before, theirs.user == mine.user);
                         }
                     }
                 }

@@ -36,6 +36,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V8__questions",
         include_str!("../../../migrations/sqlite/V8__questions.sql"),
     ),
+    (
+        "V9__messages",
+        include_str!("../../../migrations/sqlite/V9__messages.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

@@ -28,6 +28,7 @@ mod open;
 mod outbox;
 mod output;
 pub(crate) mod people;
+mod person_message;
 mod privacy;
 mod prospect;
 mod question;
@@ -67,6 +68,7 @@ pub use outbox::{
     Admission, AttemptWeight, DeadLetter, DeadLetterFilter, DueOperation, POSTPONED_MAX, Postponement,
     RetryMode,
 };
+pub use person_message::{MessageDelivery, NewPersonMessage, ReceivedMessage};
 pub use privacy::{GroupAccess, check_directory, prepare_directory};
 pub use prospect::{ChangeBasis, ComposedWrite, ProspectiveChange};
 pub use question::{

@@ -2,7 +2,7 @@
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse, time};
-use super::{Store, StoreError};
+use super::{Store, StoreError, person_message};
 use crate::base::model::{Account, Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -227,10 +227,11 @@ pub(crate) fn set_grant(tx: &Transaction<'_>, user: UserId, grant: &GrantRow) ->
     Ok(())
 }
 
-/// Marks a person as revoked. Returns false if they already were.
+/// Marks a person as revoked, and removes the messages between them and others. Returns false if they already were.
 pub(crate) fn revoke(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<bool, StoreError> {
     let revoked = tx
         .prepare_cached("UPDATE users SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
         .execute(params![user.0, millis(at)])?;
+    person_message::forget_person(tx, user)?;
     Ok(revoked == 1)
 }

@@ -6,7 +6,7 @@ use super::claim;
 use super::column::{json, millis, parse, parse_word};
 use super::command::apply_once;
 use super::inbox::{self, QueueKind};
-use super::{Store, StoreError, conversation, edits, question, steering};
+use super::{Store, StoreError, conversation, edits, person_message, question, steering};
 use crate::base::model::{
     ConversationId, Inbound, InboundKind, InboxId, MessageRef, Sender, TurnId, Verdict,
 };
@@ -191,7 +191,7 @@ fn retry(
         unread_files: 0,
         response_url: None,
     };
-    conversation::add_pending(tx, id, at)?;
+    conversation::add_pending(tx, id, &inbound, at)?;
     tx.prepare_cached(
         "INSERT INTO inbox (conversation, lane, inbound, accepted_at, retries) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?
@@ -235,7 +235,8 @@ fn finished_steps(tx: &Transaction<'_>, turn: TurnId) -> Result<u32, StoreError>
 }
 
 /// Returns the turn that the next turn of a message continues: the failed one that the message retries, or the
-/// interrupted one, if it took messages or got an answer that the opening text alone would not show.
+/// interrupted one, if it took messages or got an answer that the opening text alone would not show, or sent messages
+/// that another attempt would send again.
 pub(super) fn continued(
     tx: &Transaction<'_>,
     id: ConversationId,
@@ -250,7 +251,8 @@ pub(super) fn continued(
         Some(turn)
             if retries.is_some()
                 || steering::has_taken(tx, id, inbox)?
-                || question::has_answer(tx, inbox)? =>
+                || question::has_answer(tx, inbox)?
+                || person_message::has_sent(tx, inbox)? =>
         {
             Some(turn)
         }

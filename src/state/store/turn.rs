@@ -8,7 +8,8 @@ use super::outbox::{DueOperation, InFlightLock};
 use super::usage::Cost;
 use super::{
     BudgetRequest, ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store,
-    StoreError, action, budget, change, command, conversation, edits, inbox, outbox, output, steering, usage,
+    StoreError, action, budget, change, command, conversation, edits, inbox, outbox, output, person_message,
+    steering, usage,
 };
 use crate::base::model::{
     Change, ContextState, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, Usage, UserId, Verdict,
@@ -415,6 +416,7 @@ fn dismiss(
     if inbox::finish(tx, claim.conversation, inbox, at)? {
         take_back_cut(tx, claim.conversation, inbox, at)?;
         steering::finish_taken(tx, claim.conversation, inbox, at)?;
+        person_message::release(tx, inbox)?;
         outbox::enqueue(tx, ops, at)?;
     }
     Ok(())

@@ -79,6 +79,13 @@ impl CrashFixture {
                 reported.send_modify(|count| *count += 1);
                 return says("").with_fault(AnswerFault::Stall);
             }
+            if asked.last_user_text().contains("tell bob") {
+                let message = serde_json::json!({"person": "bob", "text": "the freeze ends"});
+                return match step {
+                    0 => calls("send_user_message", message),
+                    _ => says("I told bob."),
+                };
+            }
             let again = asked.last_user_text().contains("third");
             if asked.messages.len() == 1 && asked.last_user_text().contains("slowly") {
                 let arguments = serde_json::json!({"path": "notes/one.md", "content": "one\n"});
@@ -114,7 +121,7 @@ impl CrashFixture {
             starts: 0,
         };
         world.start().await;
-        world.invite().await;
+        world.invite("alice", ALICE).await;
         world
     }
 
@@ -249,9 +256,10 @@ impl CrashFixture {
         bounded("the model is called", poll(asked)).await;
     }
 
-    async fn invite(&self) {
+    /// Invites and admits an account.
+    pub(crate) async fn invite(&self, name: &str, account: &str) {
         let invite = AdminRequest::Invite {
-            name: "alice".to_owned(),
+            name: name.to_owned(),
             role: drydock::state::access::Role::Editor,
             repositories: "*".to_owned(),
             environments: vec!["**".to_owned()],
@@ -261,10 +269,11 @@ impl CrashFixture {
             panic!("no invite");
         };
         self.slack
-            .dm(ALICE, &format!("join {token}"))
+            .dm(account, &format!("join {token}"))
             .await
             .expect("an answer");
-        self.wait_for_message(|message| message.text.contains("You're in"))
+        let direct = format!("D{account}");
+        self.wait_for_message(|message| message.channel == direct && message.text.contains("You're in"))
             .await;
     }
 

@@ -2,6 +2,7 @@
 //! keep their state across restarts.
 
 mod commands;
+mod messages;
 mod steering;
 mod storage;
 pub(crate) mod fixture;

@@ -1,4 +1,4 @@
-//! The result of a call that is known only after its step was stored: the answer to a question.
+//! The results of calls that are known only when their step is stored or later, such as the answer to a question.
 
 use super::{History, HistoryError, Step, ToolResult};
 
@@ -15,6 +15,19 @@ impl Step {
             if let Some(rest) = result.content.strip_prefix(placeholder) {
                 result.content = format!("{text}{rest}");
             }
+        }
+        Self::new(assistant, results)
+    }
+
+    /// Replaces the result of a call like [`Step::with_late_result`], and marks it as an error.
+    pub fn with_late_failure(self, call: &str, placeholder: &str, why: &str) -> Result<Self, HistoryError> {
+        let Self {
+            assistant,
+            mut results,
+            ..
+        } = self.with_late_result(call, placeholder, why)?;
+        for result in results.iter_mut().filter(|result| result.call == call) {
+            result.is_error = true;
         }
         Self::new(assistant, results)
     }
@@ -80,6 +93,15 @@ mod tests {
         assert_eq!(answered.results(), expected);
         let fresh = Step::new(assistant, expected.to_vec()).unwrap();
         assert_eq!(answered.bytes(), fresh.bytes());
+        let failed = answered
+            .clone()
+            .with_late_failure("a", "(waits)", "not done")
+            .unwrap();
+        let failures: Vec<_> = failed.results().iter().map(|result| result.is_error).collect();
+        assert_eq!(
+            (failed.results()[0].content.as_str(), failures),
+            ("not done", vec![true, false])
+        );
         let mut history = History::default();
         history.begin("ask me").unwrap();
         history.push(answered.clone()).unwrap();

@@ -1,6 +1,6 @@
 //! Compaction: the model summarises the oldest turns, and its summary stands for them, marked as data.
 
-use super::super::prompt::{data_block, data_text};
+use super::super::prompt::{data_block, data_text, words_first};
 use super::strategy::{ContextStrategy, SUMMARY_BYTES_MAX, SummaryWriter, TurnRoom};
 use crate::base::model::{ContextStrategyName, History, Step, Turn, cut_to};
 use async_trait::async_trait;
@@ -75,7 +75,7 @@ fn transcript(history: &History, count: usize, bytes_max: usize) -> String {
 
 fn turn_text(turn: &Turn) -> String {
     let said = turn.user_without_attachments(TRIMMED);
-    let mut text = format!("Person: {}\n", cut_to(&said, WORDS_CHARS_MAX));
+    let mut text = format!("Person: {}\n", cut_to(&words_first(&said), WORDS_CHARS_MAX));
     for step in turn.steps() {
         step_text(&mut text, step);
     }

@@ -3,14 +3,15 @@
 
 use crate::base::config::ModelFacts;
 use crate::base::model::{
-    AskedQuestion, Attachment, Effect, History, Limits, MediaTypes, OutputNumber, Secret, Step,
+    AskedQuestion, Attachment, Effect, History, Limits, MediaTypes, MessageOutcome, OutputNumber,
+    PersonMessage, Secret, Step,
 };
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextStrategy, strategy};
 use crate::engine::agent::{
     CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
-    QuestionRecord, Questioner, Questions, SteeringMessage, StepRecord, TakeResult, TurnContext, TurnEvent,
-    TurnModel, TurnOutcome, VerdictRule, run_turn,
+    QuestionRecord, Questioner, Questions, Recipients, SteeringMessage, StepRecord, TakeResult, TurnContext,
+    TurnEvent, TurnModel, TurnOutcome, VerdictRule, run_turn,
 };
 use crate::interfaces::provider::scripted::ScriptedProvider;
 use crate::interfaces::provider::{LostCharge, ToolSpec};
@@ -229,6 +230,10 @@ impl TurnFixture {
                 (None, true) => Questions::Stored,
                 (None, false) => Questions::Nobody,
             },
+            recipients: match journal.outcomes.is_some() {
+                true => Recipients::People,
+                false => Recipients::Nobody,
+            },
             resumed_steps: self.resumed_steps,
             limits: &self.limits,
             strategy: self
@@ -316,6 +321,8 @@ pub(super) struct MemoryJournal {
     pub(super) leaves_messages: bool,
     /// True if the start of the turn cannot be recorded.
     pub(super) never_begins: bool,
+    /// The results that calls get whose messages are sent, in order; `None` if a turn may send none.
+    pub(super) outcomes: Option<VecDeque<MessageOutcome>>,
     /// True if a turn may store questions.
     pub(super) stores_questions: bool,
     /// The questions that were stored, with the id of their call and their number.
@@ -396,6 +403,28 @@ impl Journal for MemoryJournal {
         self.questions
             .push((asked.question.clone(), asked.call.to_owned(), asked.number));
         self.record_step(record).await
+    }
+
+    async fn record_step_sending(
+        &mut self,
+        record: StepRecord<'_>,
+        messages: &[PersonMessage],
+    ) -> anyhow::Result<Step> {
+        let mut step = record.step.clone();
+        for message in messages {
+            let outcome = self.outcomes.as_mut().and_then(VecDeque::pop_front).unwrap();
+            let (call, result) = (&message.call, outcome.result(&message.person));
+            step = match outcome.is_sent() {
+                true => step.with_late_result(call, PersonMessage::WAITING, &result)?,
+                false => step.with_late_failure(call, PersonMessage::WAITING, &result)?,
+            };
+        }
+        self.record_step(StepRecord {
+            step: &step,
+            ..record
+        })
+        .await?;
+        Ok(step)
     }
 }
 

@@ -276,6 +276,8 @@ impl CommandRunner {
             | Verb::Budget
             | Verb::Stop
             | Verb::Retry
+            | Verb::Accept
+            | Verb::Block
             | Verb::User => return Ok(None),
         }
         let change = self.parts.store.current_change(conversation).await?;

@@ -275,7 +275,8 @@ pub(super) fn busy_reply() -> Reply {
 fn turn_row(turn: &Turn) -> (String, String) {
     let calls: usize = turn.steps().iter().map(|step| step.results().len()).sum();
     let used = turn.steps().iter().map(|step| step.assistant().usage.total());
-    let words: String = turn.user().chars().take(60).collect();
+    // What others sent is not the person's message.
+    let words: String = prompt::own_words(turn.user()).trim().chars().take(60).collect();
     let work = format!(
         "{} steps, {calls} tool calls, {} tokens",
         turn.steps().len(),

@@ -5,6 +5,7 @@ mod change;
 mod click;
 mod conversation;
 mod environments;
+mod messages;
 mod order;
 mod people;
 mod resumed;
@@ -23,7 +24,8 @@ use super::parts::Parts;
 use super::scheduler::TurnScheduler;
 use super::turn::REVOKED;
 use crate::base::model::{
-    ConversationId, Inbound, InboundKind, InboxId, Op, Platform, Reply, ReplyPart, group_thousands, totals,
+    ConversationId, Inbound, InboundKind, InboxId, MessageConsent, Op, Platform, Reply, ReplyPart,
+    group_thousands, totals,
 };
 use crate::crash_point;
 use crate::engine::command::{self, Command, Verb};
@@ -441,6 +443,14 @@ impl CommandRunner {
             Verb::Stop => self.stop(asked, conversation).await?,
             Verb::Retry => self.retry(asked, conversation).await?,
             Verb::User => self.user_command(command.arguments, asked, identity).await?,
+            Verb::Accept => {
+                self.decide_messages(MessageConsent::Accepted, command.arguments, asked, identity)
+                    .await?
+            }
+            Verb::Block => {
+                self.decide_messages(MessageConsent::Blocked, command.arguments, asked, identity)
+                    .await?
+            }
         };
         Ok(match address.fits(&self.parts.config, &reply, 1) {
             true => CommandAnswer::post(address, reply),

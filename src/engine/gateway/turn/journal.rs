@@ -1,11 +1,12 @@
 //! The journal of a running turn. Each step is written to the store, then to the recording.
 
 use super::call_budget::CallBudget;
+use super::messages::MessageComposer;
 use super::question::QuestionComposer;
 use super::recording::TurnRecording;
 use super::steering::Steering;
 use super::{ClaimedMessage, OpenedTurn};
-use crate::base::model::{BudgetRefusal, Step, TurnId, Usage};
+use crate::base::model::{BudgetRefusal, PersonMessage, Step, TurnId, Usage};
 use crate::crash_point;
 use crate::engine::agent::{
     AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, QuestionRecord,
@@ -44,6 +45,8 @@ pub(super) struct TurnJournal {
     pub(super) last: Option<LastStep>,
     /// The composer that composes questions, if the person can be asked.
     pub(super) composer: Option<QuestionComposer>,
+    /// The composer of messages to other people, if the turn may send some.
+    pub(super) messages: Option<MessageComposer>,
     store: Store,
     claim: Claim,
     start: Option<TurnStartReceiver>,
@@ -66,6 +69,7 @@ impl TurnJournal {
         Self {
             last: None,
             composer: None,
+            messages: None,
             store: parts.store.clone(),
             claim: assigned.claim,
             start: Some(beginning),
@@ -258,5 +262,31 @@ impl Journal for TurnJournal {
         let known = |event: &recording::RecordedEvent| !matches!(event, recording::RecordedEvent::Result { call, .. } if call == question.call);
         recording.append(events.filter(known)).await;
         Ok(())
+    }
+
+    async fn record_step_sending(
+        &mut self,
+        record: StepRecord<'_>,
+        messages: &[PersonMessage],
+    ) -> anyhow::Result<Step> {
+        let (step, model) = (record.step, record.model);
+        let composer = self.messages.as_ref().context("this turn may send no messages")?;
+        let (step, composed) = composer.compose(step.clone(), messages).await?;
+        let cost = self.cost(step.assistant().usage, model);
+        let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
+        let effects = self.effects(&record);
+        let RecordedTurn { turn, recording } = self.wait_recorded().await?;
+        crash_point::before("B17");
+        let sent = store
+            .record_step_sending(&claim, *turn, (&step, &cost), effects, composed, at)
+            .await?;
+        crash_point::after("B17");
+        recording
+            .append(recording::RecordedEvent::from_step(&sent, model.reported))
+            .await;
+        if let Some(composer) = &self.messages {
+            composer.wake();
+        }
+        Ok(sent)
     }
 }

@@ -8,6 +8,7 @@ mod budget_request;
 mod call_budget;
 mod card;
 mod journal;
+mod messages;
 mod opening;
 mod outputs;
 mod postconditions;

@@ -156,6 +156,9 @@ impl TurnRunner {
         };
         let system = prompt::system(kind, &facts);
         let user_text = self.user_text(inbound, &words, &name, &guard).await?;
+        let user_text = self
+            .with_messages(user_text, assigned, identity, &guard.redactor)
+            .await?;
         Ok(OpenedTurn {
             identity: identity.clone(),
             conversation: conversation.clone(),

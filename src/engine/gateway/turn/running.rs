@@ -10,7 +10,7 @@ use super::{ClaimedMessage, OpenedTurn, TurnRunner};
 use crate::base::health::HealthSeverity;
 use crate::base::model::{History, Usage, Verdict, VerdictSource};
 use crate::engine::agent::{
-    self, ModelChain, Questions, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts,
+    self, ModelChain, Questions, Recipients, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts,
 };
 use crate::engine::gateway::active_turns::TurnHandle;
 use crate::state::workspace::{Overlay, Tree};
@@ -42,6 +42,11 @@ impl TurnRunner {
                 Questions::Stored
             }
         };
+        journal.messages = self.message_composer(assigned, &opened.identity);
+        let recipients = match journal.messages {
+            Some(_) => Recipients::People,
+            None => Recipients::Nobody,
+        };
         let cancel = handle.stop.child_token();
         let cx = TurnContext {
             identity: &opened.identity,
@@ -52,6 +57,7 @@ impl TurnRunner {
             postconditions: preparing,
             verdict: VerdictRule::Computed,
             questions,
+            recipients,
             resumed_steps: resumed.map_or(0, ResumedTurn::steps),
             limits: &self.parts.config.limits.turn,
             strategy: agent::context::strategy(self.parts.config.limits.turn.context_strategy),

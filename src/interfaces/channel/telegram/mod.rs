@@ -39,7 +39,7 @@ const CAPTION_UNITS_MAX: usize = 1024;
 const ANSWER_UNITS_MAX: usize = 200;
 
 /// The commands that Telegram suggests while a user types.
-const COMMANDS: [(&str, &str); 16] = [
+const COMMANDS: [(&str, &str); 18] = [
     ("help", "list what I can do here"),
     ("status", "show what is running, waiting and prepared"),
     (
@@ -68,6 +68,8 @@ const COMMANDS: [(&str, &str); 16] = [
         "retry",
         "go on with the last message, if it failed or was stopped",
     ),
+    ("accept", "accept messages that a person sends you through me"),
+    ("block", "block the messages of a person"),
 ];
 
 struct TelegramChannel {

@@ -12,7 +12,7 @@ use serde_json::Value;
 const LINES_READ_MAX: usize = 500_000;
 
 /// All kinds of lines.
-pub const AUDIT_KINDS: [&str; 22] = [
+pub const AUDIT_KINDS: [&str; 27] = [
     "audit.cut",
     "auth.denied",
     "budget.allowed",
@@ -26,6 +26,11 @@ pub const AUDIT_KINDS: [&str; 22] = [
     "invite.burned",
     "invite.issued",
     "invite.redeemed",
+    "message.accepted",
+    "message.asked",
+    "message.blocked",
+    "message.refused",
+    "message.sent",
     "outbox.drop",
     "outbox.retry",
     "question.asked",

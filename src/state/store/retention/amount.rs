@@ -190,6 +190,11 @@ fn counted(kind: DataKind) -> CountQueries {
             SizeQuery::Tables(&["inbox", "turn", "step", "output"]),
             Some("SELECT accepted_at FROM inbox ORDER BY id LIMIT 1"),
         ),
+        DataKind::PersonMessages => (
+            "SELECT COUNT(*) FROM person_message",
+            SizeQuery::Tables(&["person_message", "message_consent"]),
+            Some("SELECT at FROM person_message ORDER BY id LIMIT 1"),
+        ),
         DataKind::Usage => (
             "SELECT COUNT(*) FROM usage",
             SizeQuery::Tables(&["usage"]),

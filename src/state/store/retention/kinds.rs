@@ -174,6 +174,7 @@ pub(super) fn removal_method(kind: DataKind) -> RemovalMethod {
             bytes: MESSAGE_BYTES,
             ..numbered("inbox", "accepted_at BETWEEN ?2 AND ?3", MESSAGE)
         },
+        DataKind::PersonMessages => numbered("person_message", "at BETWEEN ?2 AND ?3", "at < ?2"),
         DataKind::Usage => numbered("usage", "at BETWEEN ?2 AND ?3", "at < ?2"),
         DataKind::Reservations => numbered("reservation", "at BETWEEN ?2 AND ?3", "at < ?2"),
         DataKind::BudgetRequests => Rows {

@@ -46,6 +46,8 @@ pub enum DataKind {
     Invites,
     /// Answered messages with their turns, steps, questions and outputs.
     Messages,
+    /// Messages from one person to another.
+    PersonMessages,
     /// The costs of model calls.
     Usage,
     /// Reserved model calls with an unknown cost.
@@ -68,13 +70,14 @@ pub enum DataKind {
 
 impl DataKind {
     /// All kinds, in an order in which each releases data of later ones.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Deliveries,
         Self::Operations,
         Self::DeadLetters,
         Self::Buttons,
         Self::Invites,
         Self::Messages,
+        Self::PersonMessages,
         Self::Usage,
         Self::Reservations,
         Self::BudgetRequests,
@@ -95,6 +98,7 @@ impl DataKind {
             Self::Buttons => "buttons",
             Self::Invites => "invites",
             Self::Messages => "messages",
+            Self::PersonMessages => "messages between people",
             Self::Usage => "usage",
             Self::Reservations => "reservations",
             Self::BudgetRequests => "budget requests",

@@ -15,7 +15,8 @@ use crate::base::config::{AnswerMode, ModelFacts};
 use crate::base::model::{History, Limits, OutputNumber, Turn};
 use crate::engine::agent::context::strategy;
 use crate::engine::agent::{
-    EarlierAttempts, Questions, TurnContext, TurnEvent, TurnModel, TurnOutcome, VerdictRule, run_turn,
+    EarlierAttempts, Questions, Recipients, TurnContext, TurnEvent, TurnModel, TurnOutcome, VerdictRule,
+    run_turn,
 };
 use crate::interfaces::provider::first_of_each_format;
 use crate::interfaces::provider::in_process::InProcessProvider;
@@ -264,6 +265,7 @@ impl<'a> ConversationRun<'a> {
                 false => VerdictRule::Computed,
             },
             questions: Questions::Stored,
+            recipients: Recipients::Nobody,
             resumed_steps,
             limits: &self.limits,
             strategy: strategy(self.settings.strategy),

@@ -1,0 +1,427 @@
+//! Tests of messages between people.
+
+use super::{MessageDelivery, NewPersonMessage, ReceivedMessage};
+use crate::base::model::{
+    Assistant, ContentBlock, ConversationId, Inbound, InboxId, MESSAGES_PER_HOUR_MAX, MESSAGES_WAITING_MAX,
+    MessageConsent, MessageOutcome, PersonMessage, Step, StopReason, ToolCall, ToolResult, TurnId, Usage,
+    UserId,
+};
+use crate::state::store::fixture::{
+    accept, answer, at, begin, claim, command, cost, fresh, person, post, says,
+};
+use crate::state::store::people::{add_person, revoke};
+use crate::state::store::{ActionOwner, Claim, NewAction, StepEffects, Store, StoreError, TurnStart};
+
+const ALICE: UserId = UserId(1);
+const BOB: UserId = UserId(2);
+
+/// Admits Alice and Bob, whose accounts are `U1` and `U2`.
+async fn admit(store: &Store) {
+    for (name, account) in [("alice", "U1"), ("bob", "U2")] {
+        let grant = ("editor".into(), "*".into(), vec!["**".into()]);
+        let sender = person(account);
+        store
+            .write(move |tx| add_person(tx, name, "operator", &sender, &grant, at(0)))
+            .await
+            .unwrap();
+    }
+}
+
+fn sending_step(call: &str) -> Step {
+    let block = ContentBlock::Call(ToolCall {
+        id: call.to_owned(),
+        name: "send_user_message".to_owned(),
+        arguments: "{}".into(),
+    });
+    let assistant = Assistant {
+        blocks: vec![block],
+        raw: None,
+        stop: StopReason::ToolUse,
+        usage: Usage::default(),
+    };
+    let result = ToolResult {
+        call: call.to_owned(),
+        content: format!("{}\n\n[a note]", PersonMessage::WAITING),
+        is_error: false,
+    };
+    Step::new(assistant, vec![result]).unwrap()
+}
+
+/// Returns a message of Alice to Bob. Its operations have ids with its text.
+fn message(text: &str, conversation: ConversationId) -> NewPersonMessage {
+    let button = NewAction {
+        token_hash: [7; 32],
+        verb: "accept".to_owned(),
+        argument: ALICE.to_string(),
+        owner: ActionOwner::Person(person("U2")),
+        conversation,
+        expires: at(90_000),
+    };
+    NewPersonMessage {
+        call: "m".to_owned(),
+        sender: ALICE,
+        recipient: BOB,
+        recipient_name: "bob".to_owned(),
+        text: text.to_owned(),
+        delivery: Some(MessageDelivery {
+            message: vec![post(&format!("message-{text}"), None, text)],
+            request: vec![post(&format!("request-{text}"), None, "May I?")],
+            buttons: vec![button],
+        }),
+    }
+}
+
+/// A turn of Alice that sends messages.
+#[derive(Clone, Copy)]
+struct SendingTurn {
+    claim: Claim,
+    inbox: InboxId,
+    turn: TurnId,
+}
+
+impl SendingTurn {
+    async fn begin(store: &Store, second: i64) -> Self {
+        let (claim, inbox, turn) = begin(store, "U1", second).await;
+        Self { claim, inbox, turn }
+    }
+
+    async fn send_at(&self, store: &Store, text: &str, second: i64) -> Result<Step, StoreError> {
+        let message = message(text, self.claim.conversation);
+        let effects = StepEffects::default();
+        store
+            .record_step_sending(
+                &self.claim,
+                self.turn,
+                (&sending_step("m"), &cost(1)),
+                effects,
+                vec![message],
+                at(second),
+            )
+            .await
+    }
+
+    /// Sends a message, and checks what became of it.
+    async fn sends(&self, store: &Store, text: &str, second: i64, outcome: MessageOutcome) {
+        let step = self.send_at(store, text, second).await.unwrap();
+        let result = &step.results()[0];
+        assert_eq!(
+            (result.content.clone(), result.is_error),
+            (
+                format!("{}\n\n[a note]", outcome.result("bob")),
+                !outcome.is_sent()
+            )
+        );
+    }
+
+    /// Ends the turn, so that the next one of Alice can begin.
+    async fn end(self, store: &Store, second: i64) {
+        store
+            .dismiss(&self.claim, self.inbox, Vec::new(), at(second))
+            .await
+            .unwrap();
+        store.release(&self.claim).await.unwrap();
+    }
+}
+
+/// Stores a decision of Bob about Alice.
+async fn decide(store: &Store, consent: MessageConsent, second: i64) {
+    let command = command(store, "!accept alice", &format!("decide:{second}"), second).await;
+    let bob = (BOB, &person("U2"));
+    let decided = store
+        .decide_messages(bob, ALICE, consent, command, at(second))
+        .await;
+    assert_eq!(decided, Ok(consent));
+    store
+        .finish_command(command, Vec::new(), at(second))
+        .await
+        .unwrap();
+}
+
+async fn number(store: &Store, sql: &'static str) -> i64 {
+    store
+        .read(move |tx| Ok(tx.query_row(sql, [], |row| row.get(0))?))
+        .await
+        .unwrap()
+}
+
+/// Returns the kinds of the audit lines about messages.
+async fn audited(store: &Store) -> Vec<String> {
+    let lines = store.audit_lines(1_000).await.unwrap();
+    let lines = lines.into_iter().map(|(_, line)| line);
+    let kinds = lines.filter_map(|line| {
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let kind = line["event"].as_str().unwrap();
+        let outcome = line["data"]["outcome"].as_str().unwrap_or_default();
+        kind.starts_with("message.")
+            .then(|| format!("{kind} {outcome}").trim_end().to_owned())
+    });
+    kinds.collect()
+}
+
+/// T28, SDK-11
+#[tokio::test]
+async fn a_recipient_is_asked_once_and_decides_what_becomes_of_messages() {
+    let (_directory, store) = fresh();
+    admit(&store).await;
+    let turn = SendingTurn::begin(&store, 0).await;
+    turn.sends(&store, "one", 1, MessageOutcome::Asked).await;
+    turn.sends(&store, "one", 2, MessageOutcome::Undecided).await;
+    // Nothing of the text is kept, beside the sender's own conversation.
+    assert_eq!(number(&store, "SELECT COUNT(*) FROM person_message").await, 0);
+    let asked = "SELECT COUNT(*) FROM outbox WHERE op = 'request-one'";
+    let all = "SELECT COUNT(*) FROM outbox";
+    assert_eq!((number(&store, asked).await, number(&store, all).await), (1, 1));
+    assert_eq!(number(&store, "SELECT COUNT(*) FROM action").await, 1);
+
+    decide(&store, MessageConsent::Accepted, 3).await;
+    turn.sends(&store, "two", 4, MessageOutcome::Sent).await;
+    turn.sends(&store, "two", 5, MessageOutcome::Repeated).await;
+    let shown = "SELECT COUNT(*) FROM outbox WHERE op = 'message-two'";
+    assert_eq!(number(&store, shown).await, 1);
+
+    // A message that waits is gone when its sender is blocked.
+    decide(&store, MessageConsent::Blocked, 6).await;
+    assert_eq!(number(&store, "SELECT COUNT(*) FROM person_message").await, 0);
+    turn.sends(&store, "three", 7, MessageOutcome::Blocked).await;
+    assert_eq!(
+        store.message_consents(BOB).await,
+        Ok(vec![("alice".to_owned(), MessageConsent::Blocked)])
+    );
+    assert_eq!(store.message_consents(ALICE).await, Ok(Vec::new()));
+    assert_eq!(
+        audited(&store).await,
+        [
+            "message.asked asked",
+            "message.refused undecided",
+            "message.accepted",
+            "message.sent sent",
+            "message.blocked",
+            "message.refused blocked",
+        ]
+    );
+    let texts = store.audit_lines(1_000).await.unwrap();
+    assert!(!texts.iter().any(|(_, line)| line.contains("two")));
+}
+
+/// A command that is carried out again finds its decision, whatever was decided since.
+#[tokio::test]
+async fn a_repeated_decision_changes_nothing() {
+    let (_directory, store) = fresh();
+    admit(&store).await;
+    let first = command(&store, "!accept alice", "first", 1).await;
+    let account = person("U2");
+    let bob = (BOB, &account);
+    for _ in 0..2 {
+        let decided = store.decide_messages(bob, ALICE, MessageConsent::Accepted, first, at(1));
+        assert_eq!(decided.await, Ok(MessageConsent::Accepted));
+    }
+    decide(&store, MessageConsent::Blocked, 2).await;
+    let again = store.decide_messages(bob, ALICE, MessageConsent::Accepted, first, at(3));
+    assert_eq!(again.await, Ok(MessageConsent::Accepted));
+    let consents = store.message_consents(BOB).await.unwrap();
+    assert_eq!(consents, [("alice".to_owned(), MessageConsent::Blocked)]);
+    assert_eq!(audited(&store).await, ["message.accepted", "message.blocked"]);
+}
+
+/// R1: the message, the record and the step are one write, which a worker that lost its claim cannot make.
+#[tokio::test]
+async fn a_message_is_sent_exactly_if_its_step_is_stored() {
+    let (directory, store) = fresh();
+    admit(&store).await;
+    decide(&store, MessageConsent::Accepted, 1).await;
+    let turn = SendingTurn::begin(&store, 2).await;
+    let stale = SendingTurn {
+        claim: Claim {
+            fence: 0,
+            ..turn.claim
+        },
+        ..turn
+    };
+    assert_eq!(
+        stale.send_at(&store, "one", 3).await.err(),
+        Some(StoreError::Fenced)
+    );
+    let nothing = "SELECT (SELECT COUNT(*) FROM person_message) + (SELECT COUNT(*) FROM outbox)
+                   + (SELECT COUNT(*) FROM step)";
+    assert_eq!(number(&store, nothing).await, 0);
+    turn.sends(&store, "one", 4, MessageOutcome::Sent).await;
+    assert_eq!(number(&store, nothing).await, 3);
+    drop(store);
+
+    // The process ended. The next attempt at the request goes on after the step that sent, and does not begin anew.
+    let store = Store::open(directory.path()).unwrap();
+    let next = claim(&store, "w2").await.unwrap();
+    assert_eq!(next.conversation, turn.claim.conversation);
+    let work = store.work(&next, 40, usize::MAX).await.unwrap().unwrap();
+    assert_eq!((work.inbox, work.continues), (turn.inbox, Some(turn.turn)));
+    let start = TurnStart {
+        continues: Some(turn.turn),
+        ..TurnStart::quiet("please")
+    };
+    let begun = store.begin_turn(&next, turn.inbox, start, at(5)).await.unwrap();
+    let turn = SendingTurn {
+        claim: next,
+        turn: begun.turn,
+        ..turn
+    };
+    // A model that sends it all the same finds that it was sent.
+    turn.sends(&store, "one", 6, MessageOutcome::Repeated).await;
+    assert_eq!(number(&store, "SELECT COUNT(*) FROM person_message").await, 1);
+    assert_eq!(number(&store, "SELECT COUNT(*) FROM outbox").await, 1);
+}
+
+#[tokio::test]
+async fn messages_of_a_sender_and_to_a_recipient_are_bounded() {
+    let (_directory, store) = fresh();
+    admit(&store).await;
+    decide(&store, MessageConsent::Accepted, 0).await;
+    let turn = SendingTurn::begin(&store, 1).await;
+    for number in 0..MESSAGES_WAITING_MAX {
+        turn.sends(&store, &format!("wait {number}"), 2, MessageOutcome::Sent)
+            .await;
+    }
+    turn.sends(&store, "full", 2, MessageOutcome::Full).await;
+    let taken = "UPDATE person_message SET taken_by = 99";
+    store.write(move |tx| Ok(tx.execute(taken, [])?)).await.unwrap();
+    for number in MESSAGES_WAITING_MAX..MESSAGES_PER_HOUR_MAX {
+        turn.sends(&store, &format!("wait {number}"), 3, MessageOutcome::Sent)
+            .await;
+    }
+    turn.sends(&store, "many", 4, MessageOutcome::TooMany).await;
+    store.write(move |tx| Ok(tx.execute(taken, [])?)).await.unwrap();
+    turn.sends(&store, "later", 3_700, MessageOutcome::Sent).await;
+}
+
+/// T06
+#[tokio::test]
+async fn nothing_reaches_or_leaves_a_person_who_is_gone_or_a_turn_that_was_stopped() {
+    let (_directory, store) = fresh();
+    admit(&store).await;
+    decide(&store, MessageConsent::Accepted, 0).await;
+    let turn = SendingTurn::begin(&store, 1).await;
+    turn.sends(&store, "one", 2, MessageOutcome::Sent).await;
+    let mut lost = message("two", turn.claim.conversation);
+    lost.delivery = None;
+    let step = store
+        .record_step_sending(
+            &turn.claim,
+            turn.turn,
+            (&sending_step("m"), &cost(1)),
+            StepEffects::default(),
+            vec![lost],
+            at(2),
+        )
+        .await
+        .unwrap();
+    assert!(
+        step.results()[0]
+            .content
+            .starts_with(&MessageOutcome::NoChat.result("bob"))
+    );
+    store.write(|tx| revoke(tx, BOB, at(3))).await.unwrap();
+    let left = "SELECT (SELECT COUNT(*) FROM person_message) + (SELECT COUNT(*) FROM message_consent)";
+    assert_eq!(number(&store, left).await, 0);
+    turn.sends(&store, "three", 4, MessageOutcome::Gone).await;
+    let inbox = turn.inbox.0;
+    let stop = "UPDATE inbox SET stopped_by = id WHERE id = ?1";
+    store
+        .write(move |tx| Ok(tx.execute(stop, [inbox])?))
+        .await
+        .unwrap();
+    turn.sends(&store, "four", 5, MessageOutcome::Stopped).await;
+    turn.end(&store, 6).await;
+    let turn = SendingTurn::begin(&store, 7).await;
+    store.write(|tx| revoke(tx, ALICE, at(8))).await.unwrap();
+    turn.sends(&store, "five", 9, MessageOutcome::Stopped).await;
+}
+
+/// Returns a message of Bob in his private chat.
+fn private(text: &str, thread: &str) -> Inbound {
+    let mut inbound = says("U2", text, &[text]);
+    inbound.direct = true;
+    inbound.place.chat = "D2".to_owned();
+    inbound.place.thread = Some(thread.to_owned());
+    inbound
+}
+
+/// SDK-11
+#[tokio::test]
+async fn a_received_message_belongs_to_one_request_whatever_happens_to_it() {
+    let (_directory, store) = fresh();
+    admit(&store).await;
+    decide(&store, MessageConsent::Accepted, 0).await;
+    assert_eq!(store.private_conversation(BOB).await, Ok(None));
+    let (first, older, _) = accept(&store, &private("hello", "1.0"), 1).await;
+    let (second, newer, _) = accept(&store, &private("again", "2.0"), 2).await;
+    // A message in a channel is not private.
+    accept(&store, &says("U2", "in a channel", &["channel"]), 3).await;
+    let place = store.private_conversation(BOB).await.unwrap().unwrap();
+    assert_eq!((place.id, place.key.place.chat.as_str()), (newer, "D2"));
+    let claims = [
+        claim(&store, "w").await.unwrap(),
+        claim(&store, "w").await.unwrap(),
+    ];
+    assert_eq!(claims.map(|claim| claim.conversation), [older, newer]);
+    assert_eq!(store.take_messages(&claims[0], BOB, first).await, Ok(Vec::new()));
+
+    let turn = SendingTurn::begin(&store, 4).await;
+    turn.sends(&store, "one", 5, MessageOutcome::Sent).await;
+    turn.sends(&store, "two", 5, MessageOutcome::Sent).await;
+    let received = |text: &str| ReceivedMessage {
+        from: "alice".to_owned(),
+        text: text.to_owned(),
+    };
+    let stale = Claim {
+        fence: 0,
+        ..claims[0]
+    };
+    assert_eq!(
+        store.take_messages(&stale, BOB, first).await,
+        Err(StoreError::Fenced)
+    );
+    let both = vec![received("one"), received("two")];
+    assert_eq!(
+        store.take_messages(&claims[0], BOB, first).await,
+        Ok(both.clone())
+    );
+    // Neither a request at the same time nor a person who sends has them.
+    assert_eq!(store.take_messages(&claims[1], BOB, second).await, Ok(Vec::new()));
+    assert_eq!(store.taken_messages(turn.inbox).await, Ok(Vec::new()));
+    turn.sends(&store, "three", 6, MessageOutcome::Sent).await;
+    assert_eq!(
+        store.take_messages(&claims[1], BOB, second).await,
+        Ok(vec![received("three")])
+    );
+    // Another attempt at the first request has the same ones.
+    assert_eq!(
+        store.take_messages(&claims[0], BOB, first).await,
+        Ok(both.clone())
+    );
+    assert_eq!(store.taken_messages(first).await, Ok(both));
+    let begun = store
+        .begin_turn(&claims[0], first, TurnStart::quiet("hello"), at(7))
+        .await
+        .unwrap();
+    store
+        .record_step(&claims[0], begun.turn, &answer("Hi."), &cost(1), None, at(7))
+        .await
+        .unwrap();
+    store.dismiss(&claims[0], first, Vec::new(), at(8)).await.unwrap();
+    assert_eq!(store.taken_messages(first).await.unwrap().len(), 2);
+    // A request that ends without a turn, such as one that was stopped, leaves them for the next one.
+    store
+        .dismiss(&claims[1], second, Vec::new(), at(9))
+        .await
+        .unwrap();
+    store.release(&claims[1]).await.unwrap();
+    let (third, ..) = accept(&store, &private("at last", "2.0"), 10).await;
+    let mut next = claim(&store, "w").await.unwrap();
+    if next.conversation != newer {
+        next = claim(&store, "w").await.unwrap();
+    }
+    assert_eq!(next.conversation, newer);
+    assert_eq!(
+        store.take_messages(&next, BOB, third).await,
+        Ok(vec![received("three")])
+    );
+}
