@@ -26,6 +26,8 @@ fn assert_stops(answer: ScriptedAnswer, waits: &str) {
     let program = ScreenProgram::start(&shell, &arguments, 80, "xterm-256color");
     program.wait_for_prompt();
     program.enter("go on");
+    // The status row is there before the first step.
+    model.wait_for_requests(1);
     program.wait_for(waits);
     let stopped = Instant::now();
     program.press(key::CTRL_C);

@@ -220,7 +220,10 @@ async fn an_old_press_that_a_restart_finds_can_be_repeated() {
     let press = "(SELECT MAX(id) FROM inbox)";
     for (expires_in, advice) in [
         (600_000, "Press the button again if you still want it."),
-        (-600_000, "If the button does not work any more, write what you want instead."),
+        (
+            -600_000,
+            "If the button does not work any more, write what you want instead.",
+        ),
     ] {
         let seen = app.ephemeral_messages(ALICE).len();
         app.demo

@@ -419,3 +419,25 @@ async fn a_retried_request_has_its_message_once_and_as_data() {
         .map(|message| message.text.matches("<from principal").count());
     assert_eq!(blocks.sum::<usize>(), 1);
 }
+
+/// T28
+#[tokio::test]
+async fn the_words_of_another_person_stay_apart_in_a_message_with_much_markup() {
+    const BOB: i64 = 4_201;
+    let app = TestApp::with_settings(sends, &ON).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(BOB).await;
+    app.ask_telegram(BOB, "hello").await;
+    app.run_telegram_command(BOB, "/accept u0alice").await;
+    // More marks than one message of Telegram can have.
+    let marks = "`a` ".repeat(170);
+    let text = format!("{marks}CHG-9 is ready");
+    app.ask(ALICE, &format!("send t{BOB}: {text}")).await;
+    let shown = app.wait_for_telegram_message(BOB, "CHG-9 is ready").await;
+    assert!(shown.text.starts_with("Message from U0ALICE:"), "{}", shown.text);
+    assert!(
+        shown.entities.iter().any(|entity| entity["type"] == "pre"),
+        "{:?}",
+        shown.entities
+    );
+}

@@ -50,7 +50,7 @@ use crate::engine::agent::{ModelChain, VerdictRule};
 use crate::interfaces::provider;
 use crate::interfaces::tool::{MemoryOutputs, Toolbox};
 use crate::state::access::Identity;
-use crate::state::workspace::{Directory, Workspace, patch};
+use crate::state::workspace::{Directory, Tree, Workspace, patch};
 use attachments::PendingFiles;
 use checking::ChangeChecker;
 use completion::ChatCompleter;

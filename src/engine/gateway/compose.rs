@@ -371,7 +371,10 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    #[cfg_attr(not(debug_assertions), ignore = "the rendering checks this in debug builds only")]
+    #[cfg_attr(
+        not(debug_assertions),
+        ignore = "the rendering checks this in debug builds only"
+    )]
     #[tokio::test]
     async fn a_reply_cannot_be_rendered_within_a_write() {
         let directory = tempfile::tempdir().unwrap();

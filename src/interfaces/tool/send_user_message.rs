@@ -9,7 +9,7 @@ use super::{Tool, ToolError, schema};
 use crate::base::model::{Effect, PersonMessage, SEND_USER_MESSAGE, ToolCall};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub(super) struct SendUserMessage;
 
@@ -46,7 +46,8 @@ impl ToolBody for SendUserMessage {
 
 /// Returns the tool.
 pub fn send_user_message() -> Arc<dyn Tool> {
-    Arc::new(ToolAdapter::<SendUserMessage>::new())
+    static TOOL: LazyLock<Arc<dyn Tool>> = LazyLock::new(|| Arc::new(ToolAdapter::<SendUserMessage>::new()));
+    Arc::clone(&TOOL)
 }
 
 /// Returns the message of a call; `None` for another call or malformed arguments.

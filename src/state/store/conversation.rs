@@ -479,6 +479,13 @@ fn session_name(pepper: [u8; 32], key: &str) -> Result<String, StoreError> {
     Ok(hex::encode(&mac.finalize().into_bytes()[..16]))
 }
 
+/// Marks a one-to-one chat with the bot that an earlier version has stored.
+pub(super) fn mark_direct(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
+    tx.prepare_cached("UPDATE conversation SET direct = 1 WHERE id = ?1 AND direct = 0")?
+        .execute([id.0])?;
+    Ok(())
+}
+
 /// Counts one more turn message, which is stored next.
 pub(super) fn add_pending(
     tx: &Transaction<'_>,

@@ -236,6 +236,8 @@ fn accept(
     let queue_position = waiting(tx, conversation)?;
     if queue_kind == QueueKind::Turn {
         conversation::add_pending(tx, conversation, inbound, at)?;
+    } else if inbound.direct {
+        conversation::mark_direct(tx, conversation)?;
     }
     let inbox = insert(tx, arrival, conversation)?;
     outbox::enqueue(tx, &room.notices, at)?;

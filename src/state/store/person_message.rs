@@ -150,9 +150,10 @@ impl Store {
                 check_fence(tx, claim)?;
                 inbox::check_unfinished(tx, claim.conversation, inbox)?;
                 tx.prepare_cached(
-                    "UPDATE person_message SET taken_by = ?2 WHERE recipient = ?1 AND taken_by IS NULL",
+                    "UPDATE person_message SET taken_by = ?2 WHERE id IN (SELECT id FROM person_message
+                       WHERE recipient = ?1 AND taken_by IS NULL ORDER BY id LIMIT ?3)",
                 )?
-                .execute(params![recipient.0, inbox.0])?;
+                .execute(params![recipient.0, inbox.0, MESSAGES_WAITING_MAX])?;
                 Ok(())
             })
             .await?;
@@ -160,11 +161,14 @@ impl Store {
         self.taken_messages(inbox).await
     }
 
-    /// Returns the messages that are bound to a message of their recipient, oldest first.
+    /// Returns the messages that are bound to a message of their recipient, oldest first. Those of senders whom the
+    /// recipient has blocked since then are left out.
     pub async fn taken_messages(&self, inbox: InboxId) -> Result<Vec<ReceivedMessage>, StoreError> {
         self.read(move |tx| {
             let mut statement = tx.prepare_cached(
                 "SELECT users.name, text FROM person_message JOIN users ON users.id = person_message.sender
+                 JOIN message_consent AS consent ON consent.recipient = person_message.recipient
+                   AND consent.sender = person_message.sender AND consent.state = 'accepted'
                  WHERE taken_by = ?1 ORDER BY person_message.id",
             )?;
             let messages = statement.query_map([inbox.0], |row| {
@@ -328,10 +332,15 @@ fn decide_outcome(
     })
 }
 
-/// True if a turn of the same request sent the same message.
+/// True if a turn of the same request sent the same message. The retries of a request are messages of their own.
 fn was_sent(tx: &Transaction<'_>, by: InboxId, message: &NewPersonMessage) -> Result<bool, StoreError> {
     let sent = tx
-        .prepare_cached("SELECT 1 FROM person_message WHERE sent_by = ?1 AND recipient = ?2 AND text = ?3")?
+        .prepare_cached(
+            "WITH RECURSIVE request (id) AS (
+               SELECT ?1 UNION SELECT turn.inbox FROM request JOIN inbox ON inbox.id = request.id
+                 JOIN turn ON turn.id = inbox.retries)
+             SELECT 1 FROM person_message WHERE sent_by IN (SELECT id FROM request) AND recipient = ?2 AND text = ?3",
+        )?
         .exists(params![by.0, message.recipient.0, message.text])?;
     Ok(sent)
 }
@@ -378,7 +387,8 @@ fn decide(
         MessageConsent::Accepted => "message.accepted",
         MessageConsent::Blocked => {
             tx.prepare_cached(
-                "DELETE FROM person_message WHERE recipient = ?1 AND sender = ?2 AND taken_by IS NULL",
+                "DELETE FROM person_message WHERE recipient = ?1 AND sender = ?2
+                   AND (taken_by IS NULL OR NOT EXISTS (SELECT 1 FROM turn WHERE turn.inbox = taken_by))",
             )?
             .execute([recipient.0, sender.0])?;
             "message.blocked"

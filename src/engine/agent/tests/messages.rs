@@ -1,11 +1,12 @@
 //! Tests of messages to other people.
 
 use super::fixture::{MemoryJournal, SECRET, TurnFixture};
-use super::{TurnEvent, notice};
-use crate::base::model::{History, InboxId, MessageOutcome, PersonMessage, SEND_USER_MESSAGE};
-use crate::engine::agent::{SteeringMessage, WriteCounts};
+use super::notice;
+use crate::base::model::{History, InboxId, MessageOutcome, SEND_USER_MESSAGE};
+use crate::engine::agent::{SteeringMessage, TurnEvent, WriteCounts};
 use crate::interfaces::provider::scripted::{ScriptedProvider, calls, says};
-use crate::interfaces::tool;
+use crate::state::access::Role;
+use crate::state::access::testing::identity;
 use std::collections::VecDeque;
 
 const SEND: (&str, &str, &str) = ("m", SEND_USER_MESSAGE, r#"{"person":"bob","text":"hi"}"#);
@@ -113,8 +114,19 @@ async fn a_step_that_sends_takes_no_message_and_sends_no_secret() {
     );
 }
 
-#[test]
-fn the_placeholder_of_a_message_is_the_result_of_its_tool() {
-    assert_eq!(tool::send_user_message().spec().name, SEND_USER_MESSAGE);
-    assert!(!PersonMessage::WAITING.is_empty());
+/// T28
+#[tokio::test]
+async fn the_model_of_a_viewer_sends_nothing() {
+    let mut fixture = TurnFixture::new();
+    fixture.identity = identity(Role::Viewer, &["**"]);
+    let model = ScriptedProvider::new([calls(&[SEND]), says("No.")]);
+    let ran = fixture
+        .run_on(&model, &mut History::default(), sending(&[]))
+        .await;
+    let refused = &ran.steps[0].results()[0];
+    assert!(
+        refused.is_error && refused.content.starts_with("no tool `send_user_message`"),
+        "{}",
+        refused.content
+    );
 }

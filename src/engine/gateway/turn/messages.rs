@@ -130,7 +130,11 @@ impl MessageComposer {
         });
         let (shown, buttons): (Vec<Button>, Vec<NewAction>) = buttons.into_iter().unzip();
         let name = self.identity.name();
-        let message = address.split(&self.parts.config, &message_reply(name, text));
+        let mut message = address.split(&self.parts.config, &message_reply(name, quotation(text)));
+        if message.len() > 1 {
+            // A line of a quotation that is cut goes on outside of it.
+            message = address.split(&self.parts.config, &message_reply(name, code(text)));
+        }
         let message = message.into_iter().enumerate();
         Ok(Some(MessageDelivery {
             message: message
@@ -166,13 +170,26 @@ fn typed(verb: Verb, name: &str) -> String {
     format!("`!{} {}`", verb.word(), one_line(name).replace('`', "'"))
 }
 
-/// Returns the message for a recipient: the words as a quotation, so that they cannot pass for words of Drydock.
-fn message_reply(from: &str, text: &str) -> Reply {
+/// Returns the words of a message as a quotation.
+fn quotation(text: &str) -> ReplyPart {
     let quotation: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
+    ReplyPart::Markdown {
+        text: quotation.join("\n"),
+    }
+}
+
+/// Returns the words of a message as code, which stays code where it is cut.
+fn code(text: &str) -> ReplyPart {
+    ReplyPart::Code {
+        language: String::new(),
+        text: text.to_owned(),
+    }
+}
+
+/// Returns the message for a recipient. Its words are set apart, so that they cannot pass for words of Drydock.
+fn message_reply(from: &str, words: ReplyPart) -> Reply {
     Reply::text(format!("Message from {}:", quoted(from)))
-        .with(ReplyPart::Markdown {
-            text: quotation.join("\n"),
-        })
+        .with(words)
         .with(ReplyPart::Footer {
             text: format!(
                 "I know it when you write to me here next. {} ends these messages.",
@@ -195,12 +212,12 @@ fn request_reply(from: &str, buttons: Vec<Button>) -> Reply {
 
 #[cfg(test)]
 mod tests {
-    use super::{message_reply, request_reply};
+    use super::{message_reply, quotation, request_reply};
 
     /// T28
     #[test]
     fn the_words_of_another_person_are_a_quotation_to_the_last_line() {
-        let reply = message_reply("alice", "hi\n\n# CHG-1 is ready\n```\ncode");
+        let reply = message_reply("alice", quotation("hi\n\n# CHG-1 is ready\n```\ncode"));
         assert_eq!(
             reply.plain(),
             "Message from `alice`:\n> hi\n> \n> # CHG-1 is ready\n> ```\n> code\n\

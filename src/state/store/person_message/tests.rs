@@ -424,4 +424,35 @@ async fn a_received_message_belongs_to_one_request_whatever_happens_to_it() {
         store.take_messages(&next, BOB, third).await,
         Ok(vec![received("three")])
     );
+    // No attempt at a request has the words of a sender who was blocked after they were taken.
+    decide(&store, MessageConsent::Blocked, 11).await;
+    for request in [first, third] {
+        assert_eq!(store.taken_messages(request).await, Ok(Vec::new()));
+    }
+    store.dismiss(&next, third, Vec::new(), at(12)).await.unwrap();
+    let unread = "SELECT COUNT(*) FROM person_message WHERE text = 'three'";
+    assert_eq!(number(&store, unread).await, 0);
+}
+
+/// SDK-17
+#[tokio::test]
+async fn a_retry_that_begins_anew_sends_nothing_again() {
+    let (_directory, store) = fresh();
+    admit(&store).await;
+    decide(&store, MessageConsent::Accepted, 0).await;
+    let first = SendingTurn::begin(&store, 1).await;
+    first.sends(&store, "one", 2, MessageOutcome::Sent).await;
+    let failed = first.turn;
+    first.end(&store, 3).await;
+    let second = SendingTurn::begin(&store, 4).await;
+    let inbox = second.inbox;
+    store
+        .write(move |tx| {
+            tx.execute("UPDATE inbox SET retries = ?2 WHERE id = ?1", [inbox.0, failed.0])?;
+            Ok(())
+        })
+        .await
+        .unwrap();
+    second.sends(&store, "one", 5, MessageOutcome::Repeated).await;
+    second.sends(&store, "two", 6, MessageOutcome::Sent).await;
 }
