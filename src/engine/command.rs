@@ -318,6 +318,7 @@ pub fn unknown_reply_among(prefix: &str, word: &str, known: &[&str]) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::{ALL, Verb, find_in_text, find_unknown_in_text, queued, unknown_reply};
     use crate::rendering::inspect::Question;

@@ -148,6 +148,7 @@ fn after_a_stop_what_was_entered_is_at_the_prompt_again() {
     let (shell, model) = (shell(), BlockingModel::start(queue([stalled, says("Because.")])));
     let program = chat(&shell, &model, &[]);
     start_turn(&program, "think long");
+    model.wait_for_requests(1);
     program.enter("say why");
     program.wait_for("[message] say why");
     program.press(key::CTRL_C);

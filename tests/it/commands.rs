@@ -237,7 +237,7 @@ async fn an_old_press_that_a_restart_finds_can_be_repeated() {
         // The state that a process leaves if it ends after the button is used and before the command is carried out.
         app.alter_database(&format!(
             "UPDATE inbox SET done_at = NULL, accepted_at = accepted_at - 600000 WHERE id = {press};
-             UPDATE action SET expires_at = unixepoch() * 1000 + {expires_in} WHERE used_by = {press};
+             UPDATE action SET expires_at = used_at + {expires_in} WHERE used_by = {press};
              DELETE FROM outbox WHERE op LIKE 'inbox-' || {press} || '/%'"
         ));
         app.demo.start().await.unwrap();

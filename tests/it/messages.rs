@@ -60,7 +60,7 @@ async fn direct(app: &TestApp, user: &str, words: &str, text: &str) -> String {
         messages
     };
     app.wait_until_idle().await;
-    let seen = app.demo.slack.with_state(&shown).len();
+    let seen = app.demo.slack.with_state(shown).len();
     app.demo.slack.dm(user, words).await.unwrap();
     app.wait_for_slack(text, |state| {
         let news = shown(state);
