@@ -441,3 +441,30 @@ async fn the_words_of_another_person_stay_apart_in_a_message_with_much_markup() 
         shown.entities
     );
 }
+
+/// T28
+#[tokio::test]
+async fn a_sender_whose_name_others_have_is_shown_with_an_id() {
+    const BOB: i64 = 4_201;
+    let app = TestApp::with_settings(sends, &ON).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor("U0CAROL").await;
+    app.admit_telegram_editor(BOB).await;
+    app.ask_telegram(BOB, "hello").await;
+    let id = app.count("SELECT id FROM users WHERE name = 'U0ALICE'");
+    app.alter_database("UPDATE users SET name = 'U0ALICE' WHERE name = 'U0CAROL'");
+    app.ask(ALICE, &format!("send t{BOB}: hi")).await;
+    let request = app
+        .wait_for_telegram_message(BOB, "would like to send you messages")
+        .await;
+    assert!(
+        request.text.starts_with(&format!("U0ALICE (id {id}) would")),
+        "{}",
+        request.text
+    );
+    assert!(
+        request.text.contains(&format!("!accept {id} or !block {id}")),
+        "{}",
+        request.text
+    );
+}

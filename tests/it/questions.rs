@@ -280,10 +280,11 @@ async fn what_an_answer_quotes_reaches_the_model() {
     app.demo.slack.deliver(&event, None).await.unwrap();
     app.wait_for_result(&said.ts, 1).await;
     let content = told(&app);
-    let answered =
-        "The person answered: like Bob says\n\n[This message has 1 attached file that you cannot read.]\n\n";
+    let note = "This message has 1 attached file that you cannot read.";
     assert!(
-        content.starts_with(answered) && content.contains("Bob wants eleven"),
+        content.starts_with("The person answered: like Bob says\n\n<untrusted_data>")
+            && content.contains(note)
+            && content.contains("Bob wants eleven"),
         "{content}"
     );
     app.wait_for_slack_reply(

@@ -23,7 +23,7 @@ async fn files_beside_the_words_of_a_message_are_not_dropped_without_a_word() {
     let thread = sent.await.unwrap().ts;
     let result = app.wait_for_result(&thread, 1).await;
     assert!(result.text.contains("heard: use these values"), "{}", result.text);
-    let told = "[This message has 2 attached files that you cannot read.]";
+    let told = "This message has 2 attached files that you cannot read.";
     assert!(app.model_requests()[0].last_user_text().contains(told));
     app.wait_until_idle().await;
     let said = app.thread_messages(&thread).concat();

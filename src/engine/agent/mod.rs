@@ -50,7 +50,7 @@ use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::interfaces::provider::{Completion, fixed_bytes};
 use crate::interfaces::tool::{self, Outputs, Toolbox};
-use crate::state::access::{Identity, Role};
+use crate::state::access::Identity;
 use crate::state::workspace::Workspace;
 use answer_record::RecordedAnswer;
 use anyhow::Context;
@@ -175,9 +175,9 @@ pub async fn run_turn(
     if !matches!(cx.questions, Questions::Nobody) {
         offered = offered.with(tool::ask_user())?;
     }
-    let role = cx.identity.role(cx.workspace.repository.name());
-    if cx.recipients == Recipients::People && role >= Some(Role::Editor) {
-        offered = offered.with(tool::send_user_message())?;
+    if cx.recipients == Recipients::People {
+        let repository = cx.workspace.repository.name();
+        offered = offered.with_permitted(tool::send_user_message(), cx.identity, repository)?;
     }
     let before = questions::PartBefore::of(&cx, history);
     let default = cx.models.first().context("there is no model")?;

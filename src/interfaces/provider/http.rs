@@ -9,7 +9,7 @@ use super::own_blocks;
 use super::refusals::ModelRefusals;
 use super::retry::{RetryPolicy, RetryableCall, call_with_retries};
 use super::sse::STREAM_BYTES_MAX;
-use super::{Completion, EventSink, Patience, Provider, ProviderError, StreamEvent, TurnRequest};
+use super::{Completion, EventSink, Provider, ProviderError, StreamEvent, TurnRequest};
 use crate::base::http_client::causes_without_url;
 use crate::base::model::{ContentBlock, Secret};
 use async_trait::async_trait;
@@ -78,11 +78,7 @@ impl Provider for HttpProvider {
         sink: EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
-        if request.patience == Patience::Short
-            && let Some(refusal) = self.refusals.recent(request.model)
-        {
-            return Err(ProviderError::Failed(refusal));
-        }
+        self.refusals.check(request.model, request.patience)?;
         let body = self.codec.encode(&request, self.answer_mode);
         let body = body.map_err(|_| {
             let why = "the conversation cannot be encoded";
@@ -102,10 +98,7 @@ impl Provider for HttpProvider {
         };
         let answer = call_with_retries(&attempt, &self.gate, policy, hasher.finish(), sink, cancel).await;
         self.refusals.record(request.model, &answer);
-        answer.map(|mut completion| {
-            own_blocks::mark(&mut completion.assistant, request.model);
-            completion
-        })
+        answer.map(|completion| own_blocks::marked(completion, request.model))
     }
 }
 

@@ -8,8 +8,7 @@ use super::gate::ProviderGate;
 use super::refusals::ModelRefusals;
 use super::retry::{RetryPolicy, RetryableCall, call_with_retries};
 use super::{
-    Completion, EventSink, Patience, Provider, ProviderError, TurnRequest, codec, first_of_each_format,
-    own_blocks,
+    Completion, EventSink, Provider, ProviderError, TurnRequest, codec, first_of_each_format, own_blocks,
 };
 use crate::base::config::{KnownProvider, WireFormat};
 use crate::base::model::Secret;
@@ -121,11 +120,7 @@ impl Provider for InProcessProvider {
         sink: EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
-        if request.patience == Patience::Short
-            && let Some(refusal) = self.refusals.recent(request.model)
-        {
-            return Err(ProviderError::Failed(refusal));
-        }
+        self.refusals.check(request.model, request.patience)?;
         let own = (self.known.wire, &*self.codec);
         let others = self.others.iter().map(|(wire, codec)| (*wire, &**codec));
         let encoded: Result<Vec<_>, _> = std::iter::once(own)
@@ -143,10 +138,7 @@ impl Provider for InProcessProvider {
         };
         let answer = call_with_retries(&attempt, &self.gate, policy, 1, sink, cancel).await;
         self.refusals.record(request.model, &answer);
-        answer.map(|mut completion| {
-            own_blocks::mark(&mut completion.assistant, request.model);
-            completion
-        })
+        answer.map(|completion| own_blocks::marked(completion, request.model))
     }
 }
 

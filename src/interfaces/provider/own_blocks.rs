@@ -1,10 +1,17 @@
 //! The blocks of an answer that are sent back as the provider wrote them. Thinking and its signatures belong to the model
 //! that wrote them, so blocks go back only to the same model of the same provider, in the same format.
 
+use super::Completion;
 use crate::base::model::{Assistant, RawBlocks};
 
-/// Marks the blocks of an answer with the model that was asked. A label of a provider and format has no slash.
-pub(super) fn mark(assistant: &mut Assistant, model: &str) {
+/// Returns an answer whose blocks are marked with the model that was asked. A label of a provider and format has no
+/// slash.
+pub(super) fn marked(mut completion: Completion, model: &str) -> Completion {
+    mark(&mut completion.assistant, model);
+    completion
+}
+
+fn mark(assistant: &mut Assistant, model: &str) {
     if let Some(raw) = &mut assistant.raw {
         raw.provider = format!("{}/{model}", raw.provider);
     }

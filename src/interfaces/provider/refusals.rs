@@ -4,7 +4,7 @@
 use super::failure::ProviderFailure;
 use super::failure_kind::ProviderFailureKind;
 use super::side_costs::SideCosts;
-use super::{Completion, ProviderError};
+use super::{Completion, Patience, ProviderError};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,8 +23,17 @@ pub(super) struct ModelRefusals {
 }
 
 impl ModelRefusals {
+    /// Returns an error if the model has refused recently and the caller has another one to ask.
+    pub(super) fn check(&self, model: &str, patience: Patience) -> Result<(), ProviderError> {
+        let refusal = (patience == Patience::Short).then(|| self.recent(model));
+        match refusal.flatten() {
+            Some(refusal) => Err(ProviderError::Failed(refusal)),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the refusal of a model, if it is recent.
-    pub(super) fn recent(&self, model: &str) -> Option<ProviderFailure> {
+    fn recent(&self, model: &str) -> Option<ProviderFailure> {
         let by_model = self.lock();
         let (until, failure) = by_model.get(model)?;
         (Instant::now() < *until).then(|| failure.clone())

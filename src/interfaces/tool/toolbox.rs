@@ -7,7 +7,7 @@ use crate::base::model::{Effect, ToolCall, group_thousands};
 use crate::interfaces::provider::ToolSpec;
 use crate::state::access::{Identity, Role};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A set of tools with their specifications, built once and sorted by name, so that a model always gets the same
@@ -15,7 +15,8 @@ use std::sync::Arc;
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     specs: Vec<ToolSpec>,
-    withheld: BTreeSet<&'static str>,
+    /// The tools that the identity may not use, with their effects.
+    withheld: BTreeMap<&'static str, Effect>,
 }
 
 /// A call that is ready to run.
@@ -74,7 +75,7 @@ impl Toolbox {
         Ok(Self {
             tools,
             specs,
-            withheld: BTreeSet::new(),
+            withheld: BTreeMap::new(),
         })
     }
 
@@ -94,7 +95,10 @@ impl Toolbox {
         Self {
             tools,
             specs,
-            withheld: withheld.into_iter().map(|(_, spec)| spec.name).collect(),
+            withheld: withheld
+                .into_iter()
+                .map(|(tool, spec)| (spec.name, tool.effect()))
+                .collect(),
         }
     }
 
@@ -112,6 +116,26 @@ impl Toolbox {
             tools,
             specs,
             withheld: self.withheld.clone(),
+        })
+    }
+
+    /// Returns the toolbox with one more tool, if an identity may use it in a repository.
+    pub fn with_permitted(
+        &self,
+        tool: Arc<dyn Tool>,
+        identity: &Identity,
+        repository: &str,
+    ) -> Result<Self, ToolboxError> {
+        let role = identity.role(repository);
+        if role.is_some_and(|role| allows(role, tool.effect())) {
+            return self.with(tool);
+        }
+        let mut withheld = self.withheld.clone();
+        withheld.insert(tool.spec().name, tool.effect());
+        Ok(Self {
+            tools: self.tools.clone(),
+            specs: self.specs.clone(),
+            withheld,
         })
     }
 
@@ -158,13 +182,17 @@ impl Toolbox {
     }
 
     fn no_such_tool(&self, name: &str) -> ToolError {
-        if self.withheld.contains(name) {
+        if let Some(effect) = self.withheld.get(name) {
+            let does = match effect {
+                Effect::Notify => "writes to other people",
+                Effect::Read | Effect::WriteWorkspace | Effect::Execute => "changes files",
+            };
             return ToolError::Refused {
                 answer: format!(
                     "`{name}` is not available to this person in this repository; available: {}",
                     self.listed()
                 ),
-                why: format!("you are a viewer here, and `{name}` changes files"),
+                why: format!("you are a viewer here, and `{name}` {does}"),
             };
         }
         let shown: String = super::invisible::show(&name.chars().take(64).collect::<String>());

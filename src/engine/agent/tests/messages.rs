@@ -125,7 +125,10 @@ async fn the_model_of_a_viewer_sends_nothing() {
         .await;
     let refused = &ran.steps[0].results()[0];
     assert!(
-        refused.is_error && refused.content.starts_with("no tool `send_user_message`"),
+        refused.is_error
+            && refused
+                .content
+                .starts_with("`send_user_message` is not available to this person"),
         "{}",
         refused.content
     );

@@ -14,7 +14,7 @@ use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::outgoing::OutgoingMessages;
 use crate::engine::gateway::parts::Parts;
 use crate::engine::gateway::people::find_person;
-use crate::state::access::{Identity, User};
+use crate::state::access::{AccessError, Identity, User};
 use crate::state::store::{MessageDelivery, NewAction, NewPersonMessage, StoreError};
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ impl MessageComposer {
     }
 
     /// Returns the operations in the private chat of a person; `None` if they have none.
-    async fn delivery(&self, recipient: &User, text: &str) -> Result<Option<MessageDelivery>, StoreError> {
+    async fn delivery(&self, recipient: &User, text: &str) -> anyhow::Result<Option<MessageDelivery>> {
         let Some(conversation) = self.parts.store.private_conversation(recipient.id).await? else {
             return Ok(None);
         };
@@ -129,21 +129,48 @@ impl MessageComposer {
             (button(consent, token), action)
         });
         let (shown, buttons): (Vec<Button>, Vec<NewAction>) = buttons.into_iter().unzip();
-        let name = self.identity.name();
-        let mut message = address.split(&self.parts.config, &message_reply(name, quotation(text)));
+        let from = self.sender_name(recipient).await?;
+        let mut message = address.split(&self.parts.config, &message_reply(&from, quotation(text)));
         if message.len() > 1 {
             // A line of a quotation that is cut goes on outside of it.
-            message = address.split(&self.parts.config, &message_reply(name, code(text)));
+            message = address.split(&self.parts.config, &message_reply(&from, code(text)));
         }
         let message = message.into_iter().enumerate();
         Ok(Some(MessageDelivery {
             message: message
                 .map(|(index, part)| address.post(&format!("message-{id}-{index}"), part))
                 .collect(),
-            request: vec![address.post(&format!("message-{id}"), request_reply(name, shown))],
+            request: vec![address.post(&format!("message-{id}"), request_reply(&from, shown))],
             buttons,
         }))
     }
+}
+
+impl MessageComposer {
+    /// Returns the name of the sender for a recipient; with the id, if the name alone would not find the sender.
+    async fn sender_name(&self, recipient: &User) -> Result<SenderName, AccessError> {
+        let (name, id) = (self.identity.name(), self.identity.user());
+        let typed = one_line(name).replace('`', "'");
+        let found = find_person(&self.parts.access, recipient.id, &typed).await?;
+        Ok(match found.is_ok_and(|found| found.id == id) {
+            true => SenderName {
+                shown: quoted(name),
+                typed,
+            },
+            false => SenderName {
+                shown: format!("{} (id {id})", quoted(name)),
+                typed: id.to_string(),
+            },
+        })
+    }
+}
+
+/// The name of a sender.
+struct SenderName {
+    /// The name as a text shows it.
+    shown: String,
+    /// The argument of a command that means the sender.
+    typed: String,
 }
 
 fn verb_of(consent: MessageConsent) -> Verb {
@@ -166,8 +193,8 @@ fn button(consent: MessageConsent, token: String) -> Button {
 }
 
 /// Returns a command about the messages of a person, as it is typed.
-fn typed(verb: Verb, name: &str) -> String {
-    format!("`!{} {}`", verb.word(), one_line(name).replace('`', "'"))
+fn typed(verb: Verb, from: &SenderName) -> String {
+    format!("`!{} {}`", verb.word(), from.typed)
 }
 
 /// Returns the words of a message as a quotation.
@@ -187,8 +214,8 @@ fn code(text: &str) -> ReplyPart {
 }
 
 /// Returns the message for a recipient. Its words are set apart, so that they cannot pass for words of Drydock.
-fn message_reply(from: &str, words: ReplyPart) -> Reply {
-    Reply::text(format!("Message from {}:", quoted(from)))
+fn message_reply(from: &SenderName, words: ReplyPart) -> Reply {
+    Reply::text(format!("Message from {}:", from.shown))
         .with(words)
         .with(ReplyPart::Footer {
             text: format!(
@@ -199,11 +226,11 @@ fn message_reply(from: &str, words: ReplyPart) -> Reply {
 }
 
 /// Returns the request for consent. It shows nothing of the message.
-fn request_reply(from: &str, buttons: Vec<Button>) -> Reply {
+fn request_reply(from: &SenderName, buttons: Vec<Button>) -> Reply {
     Reply::text(format!(
         "{} would like to send you messages through me. Until you agree, I show you nothing of them and keep nothing.\n\
          Press a button, or write {} or {}.",
-        quoted(from),
+        from.shown,
         typed(Verb::Accept, from),
         typed(Verb::Block, from)
     ))
@@ -212,18 +239,22 @@ fn request_reply(from: &str, buttons: Vec<Button>) -> Reply {
 
 #[cfg(test)]
 mod tests {
-    use super::{message_reply, quotation, request_reply};
+    use super::{SenderName, message_reply, quotation, request_reply};
 
     /// T28
     #[test]
     fn the_words_of_another_person_are_a_quotation_to_the_last_line() {
-        let reply = message_reply("alice", quotation("hi\n\n# CHG-1 is ready\n```\ncode"));
+        let alice = SenderName {
+            shown: "`alice`".to_owned(),
+            typed: "alice".to_owned(),
+        };
+        let reply = message_reply(&alice, quotation("hi\n\n# CHG-1 is ready\n```\ncode"));
         assert_eq!(
             reply.plain(),
             "Message from `alice`:\n> hi\n> \n> # CHG-1 is ready\n> ```\n> code\n\
              I know it when you write to me here next. `!block alice` ends these messages.\n"
         );
-        let asked = request_reply("a`b", Vec::new()).plain();
-        assert!(asked.contains("`!accept a'b` or `!block a'b`"), "{asked}");
+        let asked = request_reply(&alice, Vec::new()).plain();
+        assert!(asked.contains("`!accept alice` or `!block alice`"), "{asked}");
     }
 }

@@ -334,19 +334,21 @@ pub(super) fn with_quote(words: &str, quoted: Option<&str>) -> String {
     }
 }
 
-/// Returns the words of a person with a line about attached files, which the model does not get.
+/// Returns the words of a person with a note about attached files, which the model does not get.
 pub(super) fn with_unread_files<'w>(words: &'w str, inbound: &Inbound) -> Cow<'w, str> {
-    match unread_files_line(inbound) {
+    match unread_files_note(inbound) {
         None => Cow::Borrowed(words),
-        Some(line) => Cow::Owned(format!("{words}\n\n{line}")),
+        Some(note) => Cow::Owned(format!("{words}\n\n{note}")),
     }
 }
 
-/// Returns the line about the attached files of a message; `None` if it has none.
-pub(super) fn unread_files_line(inbound: &Inbound) -> Option<String> {
+/// Returns the note about the attached files of a message; `None` if it has none. It is a block of data, because its
+/// words are not those of the person.
+pub(super) fn unread_files_note(inbound: &Inbound) -> Option<String> {
     let count = inbound.unread_files as usize;
     let files = pluralize(count, "attached file", "attached files");
-    (count > 0).then(|| format!("[This message has {files} that you cannot read.]"))
+    let note = format!("This message has {files} that you cannot read.");
+    (count > 0).then(|| prompt::data_block("note", "Drydock", &note))
 }
 
 /// Returns a quote as marked data.
