@@ -83,9 +83,8 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
             ChatInput::Command(ChatVerb::Retry, _) => {
                 let questioner = ChatQuestioner::new(&mut input, output, &arguments.options);
                 match terminal.retry(questioner.questions()).await? {
-                    None => output.message(
-                        "There is no stopped or failed request to continue. Say what should change.",
-                    ),
+                    None => output
+                        .reply("There is no stopped or failed request to continue. Say what should change."),
                     Some(outcome) => {
                         interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
                         show(&outcome, &mut terminal, output).await?;
@@ -95,8 +94,13 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
             ChatInput::Command(ChatVerb::Model, name) => model(name, &mut terminal, output),
             ChatInput::Command(ChatVerb::Attach, path) => attach(path, &mut terminal, output),
             ChatInput::Command(verb, arguments) => match question(verb, arguments) {
-                None => carry_out(verb, &mut terminal, output)?,
-                Some(Err(missing)) => output.message(&missing.hint(COMMAND_PREFIX)),
+                None => {
+                    // The conversation goes on, whatever is wrong with a file or the recording.
+                    if let Err(error) = carry_out(verb, &mut terminal, output) {
+                        output.reply(&error.message);
+                    }
+                }
+                Some(Err(missing)) => output.reply(&missing.hint(COMMAND_PREFIX)),
                 Some(Ok(question)) => {
                     terminal.inspect(&question).await?;
                     // A Ctrl-C that stopped the question must not also count at the prompt.
@@ -105,13 +109,14 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
             },
             ChatInput::Unknown(word) => {
                 let words: Vec<&str> = VERBS.iter().map(|(_, word, ..)| *word).collect();
-                output.message(&command::unknown_reply_among(COMMAND_PREFIX, word, &words));
+                output.reply(&command::unknown_reply_among(COMMAND_PREFIX, word, &words));
             }
             ChatInput::Request(request) if command::queued(request) == Some("") => {
-                output.message("Write your request after `queue:`.");
+                output.reply("Write your request after `queue:`.");
             }
-            ChatInput::Request(_) if !terminal.may_begin().await? => {
-                output.message("Not sent. Commit or stash your changes, or start with --yes.");
+            ChatInput::Request(request) if !terminal.may_begin().await? => {
+                output.reply("Not sent. Commit or stash your changes, or start with --yes.");
+                input.restore(request);
             }
             ChatInput::Request(request) => {
                 // No turn runs, so the request need not wait.
@@ -132,7 +137,7 @@ fn model(name: &str, terminal: &mut Terminal, output: &Output) {
     if !name.is_empty()
         && let Err(error) = terminal.switch_model(name)
     {
-        return output.message(&error.message);
+        return output.reply(&error.message);
     }
     output.line(terminal.model());
 }
@@ -148,7 +153,7 @@ fn attach(path: &str, terminal: &mut Terminal, output: &Output) {
     }
     match terminal.attach(path) {
         Ok(file) => output.line(&format!("attached: {file}; it goes with your next request")),
-        Err(refused) => output.message(&refused.message),
+        Err(refused) => output.reply(&refused.message),
     }
 }
 
@@ -200,7 +205,7 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
                 output.diff(&text)
             });
         }
-        ChatVerb::Undo => undo(terminal, output)?,
+        ChatVerb::Undo => undo(terminal, output),
         ChatVerb::Clear => {
             terminal.clear()?;
             output.line("cleared; the files stay");
@@ -229,14 +234,13 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
     Ok(())
 }
 
-fn undo(terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
+fn undo(terminal: &mut Terminal, output: &Output) {
     let names = |paths: &[RepoPath]| {
         let names: Vec<&str> = paths.iter().map(RepoPath::as_str).collect();
         names.join(", ")
     };
-    let Some(undone) = terminal.undo()? else {
-        output.line("there is nothing to undo");
-        return Ok(());
+    let Some(undone) = terminal.undo() else {
+        return output.line("there is nothing to undo");
     };
     if !undone.restored.is_empty() {
         output.line(&format!("restored: {}", names(&undone.restored)));
@@ -247,7 +251,9 @@ fn undo(terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
             names(&undone.left)
         ));
     }
-    Ok(())
+    for why in &undone.failed {
+        output.line(&format!("not undone: {why}; /undo tries it again"));
+    }
 }
 
 fn context(terminal: &Terminal, output: &Output) {

@@ -204,6 +204,15 @@ impl Output {
         let _ = write(std::io::stderr().lock(), self.messages, text);
     }
 
+    /// Prints the answer to a line of the user that changed nothing, such as a refusal. A program that reads events gets it
+    /// as an event.
+    pub(super) fn reply(&self, text: &str) {
+        match self.prints_events() {
+            true => self.line(text),
+            false => self.message(text),
+        }
+    }
+
     /// Prints a message in a style.
     pub(super) fn styled_message(&self, style: OutputStyle, text: &str) {
         self.message(&self.messages.paint(style, text));

@@ -208,11 +208,11 @@ fn a_model_and_a_provider_are_found_by_the_names_people_use() {
     };
     assert_eq!(
         asked(shell(), &["--provider", "gemini"]),
-        "google/gemini-2.0-flash"
+        "google/gemini-3.5-flash"
     );
     assert_eq!(asked(shell(), &["--model", "o3-mini"]), "openai/o3-mini");
     let variable = shell().set("DRYDOCK_MODEL__PROVIDER", "gemini");
-    assert_eq!(asked(variable, &[]), "google/gemini-2.0-flash");
+    assert_eq!(asked(variable, &[]), "google/gemini-3.5-flash");
     let own = shell();
     std::fs::create_dir_all(own.home().join(".config/drydock")).unwrap();
     let file = own.home().join(".config/drydock/drydock.toml");

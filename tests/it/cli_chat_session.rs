@@ -58,6 +58,22 @@ fn a_session_can_use_another_model() {
     assert_eq!(asked[2].messages.len(), 5);
 }
 
+/// A model without a provider is of the provider of the command line.
+#[test]
+fn another_model_is_of_the_provider_that_the_command_line_names() {
+    let house = "providers.house.base_url=http://127.0.0.1:9/v1";
+    let arguments = ["chat", "--set", house, "--provider", "house", "--model", "qwen3"];
+    let input = "/model llama3\n/model anthropic/claude-haiku-4-5\n";
+    let ended = shell()
+        .set("HOUSE_API_KEY", "kept-to-ourselves-4711")
+        .run_with_input(&arguments, input);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(
+        ended.out, "house/llama3\nanthropic/claude-haiku-4-5\n",
+        "{ended:?}"
+    );
+}
+
 /// The key of a model that is chosen later is fetched then.
 #[test]
 fn the_key_of_a_model_that_is_chosen_later_is_redacted_as_well() {
@@ -163,6 +179,26 @@ fn a_conversation_prints_events_for_scripts() {
         (&call["name"], &call["subject"]),
         (&json!("file_read"), &json!("a"))
     );
+}
+
+/// A line that changes nothing has an answer as well, so that a program does not wait for one.
+#[test]
+fn what_is_refused_is_an_event_too() {
+    let model = BlockingModel::start(queue([says("").with_fault(refused()), says("It says one.")]));
+    let long = "a".repeat(16_001);
+    let input =
+        format!("/nope\n/retry\n/model llama3\n/attach missing\n/render\nqueue:\n{long}\nwhy?\n/retry\n");
+    let ended = shell().run_with_input(&["chat", "--json", "--set", &url(&model)], &input);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let events = events(&ended.out);
+    let outputs = events.iter().filter(|event| event["event"] == "output");
+    assert_eq!(outputs.count(), 7, "{ended:?}");
+    let requests: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["event"] == "turn_started")
+        .map(|event| &event["request"])
+        .collect();
+    assert_eq!(requests, [&json!("why?"), &json!("why?")], "{ended:?}");
 }
 
 /// The last event of one request has the object that is printed without events.

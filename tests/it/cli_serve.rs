@@ -79,7 +79,8 @@ fn a_data_directory_that_others_can_read_is_refused_with_code_78() {
     }
     let (running, _) = serve(&shell.set("DRYDOCK_DATA__GROUP_ACCESS", "true"));
     running.terminate();
-    assert_eq!(running.end().code, Some(0));
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 #[test]
@@ -87,7 +88,8 @@ fn ctrl_c_stops_it_as_well() {
     let shell = shell(TOML);
     let (running, _) = serve(&shell);
     running.interrupt();
-    assert_eq!(running.end().code, Some(0));
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
 }
 
 #[test]

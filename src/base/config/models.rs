@@ -107,7 +107,7 @@ known_providers! {
         base_url: Some("https://generativelanguage.googleapis.com/v1beta"),
         wire: WireFormat::GeminiGenerate,
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-        usual_model: Some("gemini-2.0-flash"),
+        usual_model: Some("gemini-3.5-flash"),
     }
     /// `openrouter`
     Openrouter {

@@ -38,6 +38,13 @@ impl RequestSource {
         }
     }
 
+    /// Puts a request that was not sent at the next prompt, so that it can be changed and sent.
+    pub(super) fn restore(&mut self, request: &str) {
+        if let Self::Editor(editor) = self {
+            editor.insert(request.to_owned());
+        }
+    }
+
     /// Reads the next request. A line that was entered while a turn ran comes first. Ctrl-C at the prompt clears it.
     pub(super) async fn next(
         &mut self,
@@ -70,6 +77,11 @@ impl RequestSource {
                 }
             }
         };
+        if let InputLine::Text(text) = &line
+            && text.chars().count() > terminal.request_chars_max()
+        {
+            self.restore(text);
+        }
         Ok(checked_line(line, terminal, output))
     }
 }
@@ -100,14 +112,14 @@ fn checked_line(line: InputLine, terminal: &Terminal, output: &Output) -> Prompt
         InputLine::End => PromptResult::End,
         InputLine::Text(text) if text.chars().count() <= chars_max => PromptResult::Line(text),
         InputLine::NotText => {
-            output.message("That line is not UTF-8, so it was not sent. Set the terminal, or the file it comes from, to UTF-8.");
+            output.reply("That line is not UTF-8, so it was not sent. Set the terminal, or the file it comes from, to UTF-8.");
             PromptResult::Again
         }
         InputLine::Text(_) | InputLine::TooLong => {
             let why = format!(
                 "A line may have {chars_max} characters; this one was not sent. Put long text into a file and name it."
             );
-            output.message(&why);
+            output.reply(&why);
             PromptResult::Again
         }
     }

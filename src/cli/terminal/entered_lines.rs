@@ -37,6 +37,8 @@ pub(super) enum LineUse {
     NoRequest,
     /// Too many lines wait. The line is still being typed.
     TooMany(usize),
+    /// The line has more than so many characters. It is still being typed.
+    TooLong(usize),
 }
 
 #[derive(Debug)]
@@ -82,12 +84,26 @@ impl EnteredLines {
 
     fn add(&self, bytes: &[u8]) -> Vec<LineUse> {
         let mut state = self.locked();
-        let entered = state.typed.add(bytes, self.rules.chars_max);
-        let lines = entered.iter().map(|line| line.trim());
-        lines
+        // A line with one character more is refused when it is entered.
+        let entered = state.typed.add(bytes, self.rules.chars_max.saturating_add(1));
+        let (mut uses, mut refused) = (Vec::new(), Vec::new());
+        for line in entered
+            .iter()
+            .map(|line| line.trim())
             .filter(|line| !line.is_empty())
-            .map(|line| self.enter(&mut state, line))
-            .collect()
+        {
+            let line_use = self.enter(&mut state, line);
+            if matches!(line_use, LineUse::TooMany(_) | LineUse::TooLong(_)) {
+                refused.push(line);
+            }
+            uses.push(line_use);
+        }
+        if !refused.is_empty() {
+            let typed = state.typed.text().to_owned();
+            refused.extend(Some(typed.as_str()).filter(|typed| !typed.is_empty()));
+            state.typed.set(refused.join(" "));
+        }
+        uses
     }
 
     fn enter(&self, state: &mut EnteredState, line: &str) -> LineUse {
@@ -95,8 +111,10 @@ impl EnteredLines {
         if queued == Some("") {
             return LineUse::NoRequest;
         }
+        if line.chars().count() > self.rules.chars_max {
+            return LineUse::TooLong(self.rules.chars_max);
+        }
         if state.lines.len() >= self.rules.lines_max {
-            state.typed.set(line.to_owned());
             return LineUse::TooMany(self.rules.lines_max);
         }
         let is_message = queued.is_none() && !(self.rules.is_command)(line);
@@ -234,6 +252,18 @@ mod tests {
         assert_eq!(entered.take_next().as_deref(), Some("Queue: then b"));
         assert_eq!(entered.take_all(), "/diff\ntoo much");
         assert_eq!((entered.take_next(), entered.typed(9)), (None, None));
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_stay_typed_in_their_order() {
+        let entered = entered();
+        let uses = entered.add(b"one\rtwo\rthree\rfour\rfive\rsi");
+        assert_eq!(&uses[3..], [LineUse::TooMany(3), LineUse::TooMany(3)]);
+        assert_eq!(entered.take_all(), "one\ntwo\nthree\nfour five si");
+        let long = "a".repeat(120);
+        let uses = entered.add(format!("{long}\rb").as_bytes());
+        assert_eq!(uses, [LineUse::TooLong(100)]);
+        assert_eq!(entered.take_all(), format!("{} b", "a".repeat(101)));
     }
 
     #[test]

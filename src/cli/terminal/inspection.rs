@@ -57,9 +57,9 @@ impl Terminal {
             }
             Err(InspectError::Fails { why, broken }) => {
                 let places = self.sources().format_trace(&broken.trace);
-                self.output.message(&format!("{why}{places}"));
+                self.output.reply(&format!("{why}{places}"));
             }
-            Err(why) => self.output.message(&why.to_string()),
+            Err(why) => self.output.reply(&why.to_string()),
         }
         Ok(())
     }

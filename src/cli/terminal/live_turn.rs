@@ -104,6 +104,11 @@ impl LiveTurn {
                 LineUse::TooMany(lines) => {
                     format!("[not sent] {lines} lines wait already; press Enter again later")
                 }
+                LineUse::TooLong(chars) => {
+                    format!(
+                        "[not sent] a line may have {chars} characters; put long text into a file and name it"
+                    )
+                }
             };
             self.print(OutputStyle::Dim, &line);
         }

@@ -92,6 +92,8 @@ pub(super) struct Terminal {
     calls: CallFormat,
     // The options that `/model` reads again.
     global: Global,
+    // The provider that the command line names.
+    provider: Option<String>,
     dirty: DirtyTree,
     // What the person enters while a turn runs, if it is read.
     entered: Option<Arc<EnteredLines>>,
@@ -112,6 +114,10 @@ enum DirtyTree {
     Confirmed,
 }
 
+/// The key of the provider, and the variable that sets it.
+const PROVIDER_KEY: &str = "model.provider";
+const PROVIDER_VARIABLE: &str = "DRYDOCK_MODEL__PROVIDER";
+
 /// The note for the model after `/undo`.
 const UNDO_NOTICE: &str =
     "(The edits of the previous turn were undone; read a file again before you edit it.)\n\n";
@@ -129,14 +135,14 @@ impl Terminal {
     }
 
     /// Restores every file to its state before the last turn that edited files.
-    pub(super) fn undo(&mut self) -> Result<Option<UndoResult>, CliError> {
-        let undone = self.undo.undo(&self.directory)?;
+    pub(super) fn undo(&mut self) -> Option<UndoResult> {
+        let undone = self.undo.undo(&self.directory);
         if undone.is_some() {
             // The model would continue with edits that are gone.
             self.may_retry = false;
             self.note = Some(UNDO_NOTICE);
         }
-        Ok(undone)
+        undone
     }
 
     /// Clears the conversation; the files stay as they are.
@@ -188,6 +194,12 @@ impl Terminal {
     /// Uses another model for the rest of the session. The conversation goes on; an error changes nothing.
     pub(super) fn switch_model(&mut self, name: &str) -> Result<(), CliError> {
         let mut sources = self.global.personal_sources()?;
+        // A name with a provider of its own wins, so the provider of the command line is set by a weaker layer.
+        sources.flags.retain(|(key, _)| key != PROVIDER_KEY);
+        if let Some(provider) = &self.provider {
+            let variable = PROVIDER_VARIABLE.to_owned();
+            sources.environment.insert(variable, provider.clone());
+        }
         sources.flags.push(("model.default".to_owned(), name.to_owned()));
         let config = Config::for_terminal(sources).map_err(CliError::config)?;
         let client = http_client::api_client().map_err(CliError::failed)?;
@@ -195,6 +207,8 @@ impl Terminal {
         check_room(&config, self.toolbox.specs()).map_err(CliError::config)?;
         self.models = ModelChain::resolve(&config, &providers).map_err(CliError::config)?;
         self.answered_by = None;
+        // Another model has other tokens.
+        self.bytes_per_1000_tokens = None;
         for secret in config.secrets() {
             let found = self.redactor.secrets_in_entry("api_key", secret.expose());
             self.redactor.learn(&found);

@@ -5,7 +5,7 @@ use super::checking::ChangeChecker;
 use super::display::{CallFormat, Detail};
 use super::recording::{SessionStart, TerminalRecording};
 use super::undo::UndoStack;
-use super::{DirtyTree, Terminal, TerminalOptions, line_editor, termination};
+use super::{DirtyTree, PROVIDER_KEY, Terminal, TerminalOptions, line_editor, termination};
 use crate::base::config::Config;
 use crate::base::http_client;
 use crate::base::model::{History, Money, OutputNumber, Turn, Usage, pluralize};
@@ -36,6 +36,8 @@ impl Terminal {
         let here = std::env::current_dir().map_err(CliError::failed)?;
         let mut sources = global.personal_sources()?;
         sources.flags.extend(options.settings()?);
+        let provider = sources.flags.iter().rev().find(|(key, _)| key == PROVIDER_KEY);
+        let provider = provider.map(|(_, name)| name.clone());
         let global = global.clone();
         // A missing repository is reported before problems of the configuration.
         let config = Config::for_terminal(sources).map_err(CliError::config);
@@ -118,6 +120,7 @@ impl Terminal {
             cost: Money::default(),
             calls,
             global,
+            provider,
             dirty: match options.yes {
                 true => DirtyTree::Confirmed,
                 false => DirtyTree::Ask,

@@ -48,6 +48,11 @@ impl Terminal {
         if !self.may_retry || !self.history.reopen() {
             return Ok(None);
         }
+        if self.output.prints_events() {
+            let request = self.history.turns().last().map(|turn| turn.user());
+            self.output
+                .value(&serde_json::json!({ "event": "turn_started", "request": request }));
+        }
         self.run_turn(questions).await.map(Some)
     }
 

@@ -1,7 +1,6 @@
 //! The edits of each turn, stored so that they can be undone.
 
 use crate::base::model::{FileChange, RepoPath};
-use crate::cli::CliError;
 use crate::state::workspace::Directory;
 use std::collections::VecDeque;
 
@@ -21,6 +20,8 @@ pub(in crate::cli) struct UndoResult {
     pub(in crate::cli) restored: Vec<RepoPath>,
     /// Files that were edited after the turn and are left as they are.
     pub(in crate::cli) left: Vec<RepoPath>,
+    /// The reasons why files could not be restored. The next undo tries these again.
+    pub(in crate::cli) failed: Vec<String>,
 }
 
 impl UndoStack {
@@ -37,22 +38,28 @@ impl UndoStack {
     }
 
     /// Undoes the last turn with edits; `None` if there is none.
-    pub(super) fn undo(&mut self, directory: &Directory) -> Result<Option<UndoResult>, CliError> {
-        let Some(edits) = self.turns.pop_back() else {
-            return Ok(None);
-        };
+    pub(super) fn undo(&mut self, directory: &Directory) -> Option<UndoResult> {
+        let edits = self.turns.pop_back()?;
         let mut undone = UndoResult {
             restored: Vec::new(),
             left: Vec::new(),
+            failed: Vec::new(),
         };
+        let mut remaining = Vec::new();
         for edit in edits {
-            let put_back = directory.put_back(&edit.path, edit.after.as_ref(), edit.before.as_ref());
-            match put_back.map_err(CliError::failed)? {
-                true => undone.restored.push(edit.path),
-                false => undone.left.push(edit.path),
+            match directory.put_back(&edit.path, edit.after.as_ref(), edit.before.as_ref()) {
+                Ok(true) => undone.restored.push(edit.path),
+                Ok(false) => undone.left.push(edit.path),
+                Err(error) => {
+                    undone.failed.push(error.to_string());
+                    remaining.push(edit);
+                }
             }
         }
-        Ok(Some(undone))
+        if !remaining.is_empty() {
+            self.turns.push_back(remaining);
+        }
+        Some(undone)
     }
 }
 
@@ -88,8 +95,10 @@ fn edits(before: &[FileChange], after: &[FileChange]) -> Vec<FileChange> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::edits;
+    use super::{UndoStack, edits};
     use crate::base::model::{FileChange, FileMode, FileVersion, RepoPath};
+    use crate::state::workspace::Directory;
+    use std::fs;
 
     fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
         let version = |text: &str| FileVersion {
@@ -101,6 +110,27 @@ mod tests {
             before: before.map(version),
             after: after.map(version),
         }
+    }
+
+    #[test]
+    fn the_next_undo_tries_again_what_could_not_be_restored() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join(".git")).unwrap();
+        // A file is where the directory of a deleted file was.
+        fs::write(root.path().join("d"), "in the way").unwrap();
+        let directory = Directory::open(root.path()).unwrap();
+        let mut stack = UndoStack::default();
+        stack.record_turn(
+            &[],
+            &[change("d/a", Some("1"), None), change("b", Some("2"), None)],
+        );
+        let undone = stack.undo(&directory).unwrap();
+        assert_eq!((undone.restored.len(), undone.failed.len()), (1, 1), "{undone:?}");
+        fs::remove_file(root.path().join("d")).unwrap();
+        let undone = stack.undo(&directory).unwrap();
+        assert_eq!((undone.restored.len(), undone.failed.len()), (1, 0), "{undone:?}");
+        assert_eq!(fs::read_to_string(root.path().join("d/a")).unwrap(), "1");
+        assert_eq!(stack.undo(&directory), None);
     }
 
     #[test]

@@ -1,11 +1,27 @@
 //! The end of a turn with an answer: the answer is checked, and goes back to the model if a check fails.
 
 use super::answer_record::RecordedAnswer;
-use super::inference::inferred_verdict;
-use super::{Journal, LoopEnd, TurnEvent, TurnLoop, VerdictRule, postconditions};
-use crate::base::model::{History, Step, StopReason, Verdict, VerdictSource};
+use super::{Journal, LoopEnd, TurnEvent, TurnLoop, postconditions};
+use crate::base::model::{Assistant, History, Step, StopReason, Verdict, VerdictSource};
 use crate::interfaces::provider::Completion;
 use crate::rendering::change_checks::CheckOutcome;
+
+/// Returns true if another attempt may have words: nothing cut or refused the answer.
+pub(super) fn has_ended_without_words(assistant: &Assistant) -> bool {
+    assistant.text().is_empty() && matches!(assistant.stop, StopReason::EndTurn | StopReason::ToolUse)
+}
+
+/// Returns the reason why a turn ends with an answer without words.
+fn without_words(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::EndTurn | StopReason::ToolUse => "The model gave an empty answer twice.",
+        StopReason::MaxTokens => {
+            "The answer reached its token limit before its first word. Ask for less at once, or raise \
+             `limits.answer_tokens_max`."
+        }
+        StopReason::Refusal => "The model refused to answer.",
+    }
+}
 
 impl TurnLoop<'_> {
     /// Handles an answer without calls. It ends the turn, unless a check fails that the model may still fix. Then the
@@ -28,11 +44,7 @@ impl TurnLoop<'_> {
             journal
                 .answer_discarded(self.discarded(assistant.usage, &model))
                 .await?;
-            let mut end = LoopEnd::notice(Verdict::Incomplete, "The model gave an empty answer twice.");
-            if self.cx.verdict == VerdictRule::Asked {
-                (end.verdict, end.source) = (inferred_verdict(&answer), VerdictSource::Inferred);
-            }
-            return Ok(Some(end));
+            return Ok(Some(LoopEnd::notice(Verdict::Incomplete, without_words(stop))));
         }
         let mut step = Step::new(assistant, Vec::new())?;
         if matches!(stop, StopReason::EndTurn | StopReason::ToolUse) && concluded.is_none() {

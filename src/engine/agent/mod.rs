@@ -325,7 +325,8 @@ impl TurnLoop<'_> {
                 .or(self.bytes_per_1000_tokens);
             let (completion, concluded) = self.take_conclusion(completion);
             if completion.assistant.calls().next().is_none() {
-                if completion.assistant.text().is_empty() && empty_answers == 0 {
+                let is_first = empty_answers == 0 && sides.iter().all(|(_, side)| side.unused.is_none());
+                if is_first && final_answer::has_ended_without_words(&completion.assistant) {
                     empty_answers += 1;
                     let usage = completion.assistant.usage;
                     journal

@@ -194,6 +194,26 @@ async fn an_empty_model_answer_is_retried_once_and_then_reported() {
     assert_eq!(paid, ran.outcome().usage.output);
 }
 
+/// R12
+#[tokio::test]
+async fn an_answer_that_was_cut_or_refused_before_its_first_word_is_not_asked_for_again() {
+    let fixture = TurnFixture::new();
+    for (stop, why) in [
+        (
+            StopReason::MaxTokens,
+            "reached its token limit before its first word",
+        ),
+        (StopReason::Refusal, "The model refused to answer."),
+    ] {
+        let provider = ScriptedProvider::new([ends(says(""), stop)]);
+        let ran = fixture.run(&provider).await;
+        assert!(notice(&ran).contains(why), "{}", notice(&ran));
+        let outcome = (ran.outcome().verdict, ran.outcome().steps);
+        assert_eq!(outcome, (Verdict::Incomplete, 1), "{stop:?}");
+        assert_eq!(ran.discarded_tokens.len(), 1, "{stop:?}");
+    }
+}
+
 #[tokio::test]
 async fn the_third_identical_call_ends_the_turn_and_so_does_the_third_malformed_one() {
     let fixture = TurnFixture::new();

@@ -105,6 +105,12 @@ pub(super) fn from_decoding(subject: FailureSubject<'_>, error: DecodeError) -> 
     }
 }
 
+/// Returns true for a status with which a gateway says that it passed the request on and got no valid answer: 502 and 504
+/// of RFC 9110, and 520, 524, 598 and 599 of common proxies.
+fn is_lost_behind_gateway(status: u16) -> bool {
+    matches!(status, 502 | 504 | 520 | 524 | 598 | 599)
+}
+
 fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) -> ProviderFailure {
     let FailureSubject { provider, model, .. } = subject;
     if reported.says_key_refused() {
@@ -122,10 +128,12 @@ fn classify(subject: FailureSubject<'_>, status: u16, reported: &ErrorReport) ->
         return ProviderFailure::new(ProviderFailureKind::Rejected, text);
     }
     if let Some(kind) = ProviderFailureKind::from_status(status) {
-        return ProviderFailure {
-            status: Some(status),
-            ..ProviderFailure::new(kind, "")
-        };
+        let mut failure = ProviderFailure::new(kind, "");
+        failure.status = Some(status);
+        if is_lost_behind_gateway(status) {
+            failure.side.lost = LostCharge::Possible;
+        }
+        return failure;
     }
     let refused = match status {
         401 => format!("the key was not accepted (401); check `providers.{provider}.api_key`"),
@@ -184,7 +192,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 mod tests {
     #![allow(clippy::expect_used)]
 
-    use super::{FailureSubject, from_status, retry_after};
+    use super::{FailureSubject, LostCharge, ProviderFailure, from_status, retry_after};
     use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
     use std::time::Duration;
 
@@ -194,9 +202,13 @@ mod tests {
         other_format: None,
     };
 
-    fn failure_text(status: u16, body: &str) -> String {
+    fn failure(status: u16, body: &str) -> ProviderFailure {
         let status = StatusCode::from_u16(status).expect("status");
-        let failure = from_status(SUBJECT, status, &HeaderMap::new(), body.as_bytes());
+        from_status(SUBJECT, status, &HeaderMap::new(), body.as_bytes())
+    }
+
+    fn failure_text(status: u16, body: &str) -> String {
+        let failure = failure(status, body);
         format!("{:?}: {failure}", failure.kind)
     }
 
@@ -251,6 +263,20 @@ mod tests {
         Faulty: the model provider has a fault (502)
         Faulty: the model provider has a fault (524)
         ");
+    }
+
+    #[test]
+    fn what_a_gateway_gave_up_may_have_been_charged() {
+        for (status, lost) in [
+            (500, LostCharge::None),
+            (502, LostCharge::Possible),
+            (503, LostCharge::None),
+            (504, LostCharge::Possible),
+            (524, LostCharge::Possible),
+            (529, LostCharge::None),
+        ] {
+            assert_eq!(failure(status, "").side.lost, lost, "{status}");
+        }
     }
 
     /// Bodies as the Gemini API sends them. R8, R9

@@ -53,6 +53,7 @@ pub use git_diff::diff_for_model;
 pub use keep_note::{keep_note, kept_note};
 pub use outputs::{MemoryOutputs, OUTPUTS_BYTES_MAX, Outputs};
 pub use send_user_message::{message_of_call, send_user_message};
+pub(crate) use toolbox::is_permitted;
 pub use toolbox::{PreparedCall, Toolbox, ToolboxError};
 
 use crate::base::model::Effect;

@@ -126,8 +126,7 @@ impl Toolbox {
         identity: &Identity,
         repository: &str,
     ) -> Result<Self, ToolboxError> {
-        let role = identity.role(repository);
-        if role.is_some_and(|role| allows(role, tool.effect())) {
+        if is_permitted(identity, repository, tool.effect()) {
             return self.with(tool);
         }
         let mut withheld = self.withheld.clone();
@@ -222,6 +221,11 @@ fn value_of(call: &ToolCall) -> Result<&Value, ToolError> {
     call.arguments.value().map_err(|err| {
         ToolError::Malformed(format!("{}: the arguments are not valid JSON: {err}", call.name))
     })
+}
+
+/// Returns true if the current role of an identity in a repository permits an effect.
+pub(crate) fn is_permitted(identity: &Identity, repository: &str, effect: Effect) -> bool {
+    identity.role(repository).is_some_and(|role| allows(role, effect))
 }
 
 fn allows(role: Role, effect: Effect) -> bool {

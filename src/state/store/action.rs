@@ -166,9 +166,9 @@ pub(super) fn take(
     let taken = tx
         .prepare_cached(concat!(
             "UPDATE action SET used_at = COALESCE(used_at, ?3), used_by = ?4 WHERE token_hash = ?1
-               AND (used_by = ?4 OR (used_by IS NULL AND expires_at > ?3)) AND ",
+               AND (used_by = ?4 OR (used_by IS NULL AND expires_at > ?3 AND ",
             is_owner!(),
-            " RETURNING verb, argument, conversation"
+            ")) RETURNING verb, argument, conversation"
         ))?
         .query_row(params![token_hash, by, millis(at), inbox.0], |row| {
             Ok(PressOutcome::Counted {
@@ -411,6 +411,11 @@ mod tests {
         assert_eq!(press("U2", 3).await, counted);
         assert_eq!(press("U2", 3).await, counted);
         assert_eq!(press("U3", 4).await, PressOutcome::Used);
+        // The press that was counted is repeated after a crash, also if its person is no administrator any more.
+        let demoted = store.write(|tx| Ok(tx.execute("UPDATE user_grant SET role = 'editor'", [])?));
+        demoted.await.unwrap();
+        assert_eq!(press("U2", 3).await, counted);
+        assert_eq!(press("U2", 6).await, foreign);
         assert_eq!(press("U1", 5).await, foreign);
     }
 }

@@ -26,8 +26,8 @@ fn the_provider_whose_key_is_present_answers_with_its_usual_model() {
     for (variable, model, provider) in [
         ("ANTHROPIC_API_KEY", "anthropic/claude-opus-4-6", "anthropic"),
         ("OPENAI_API_KEY", "openai/gpt-4o", "openai"),
-        ("GEMINI_API_KEY", "google/gemini-2.0-flash", "google"),
-        ("GOOGLE_API_KEY", "google/gemini-2.0-flash", "google"),
+        ("GEMINI_API_KEY", "google/gemini-3.5-flash", "google"),
+        ("GOOGLE_API_KEY", "google/gemini-3.5-flash", "google"),
     ] {
         let found = terminal(None, &[(variable, "key-0123456789")]);
         assert_eq!(found, Ok((model.to_owned(), vec![provider.to_owned()])));
@@ -71,8 +71,8 @@ fn a_provider_can_be_chosen_alone_in_every_layer() {
     let (key, variable) = ("model.provider", "DRYDOCK_MODEL__PROVIDER");
     let file = |name: &str| format!("[model]\nprovider = \"{name}\"\n");
     for (name, expected) in [
-        ("gemini", "google/gemini-2.0-flash"),
-        ("google", "google/gemini-2.0-flash"),
+        ("gemini", "google/gemini-3.5-flash"),
+        ("google", "google/gemini-3.5-flash"),
         ("openai", "openai/gpt-4o"),
         ("anthropic", "anthropic/claude-opus-4-6"),
     ] {

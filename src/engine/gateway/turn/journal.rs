@@ -15,7 +15,7 @@ use crate::engine::agent::{
 use crate::engine::gateway::parts::Parts;
 use crate::interfaces::provider::LostCharge;
 use crate::state::recording;
-use crate::state::store::{BudgetSubject, Claim, Cost, StepEffects, Store, TakeOutcome};
+use crate::state::store::{BudgetSubject, Claim, Cost, FileEdits, StepEffects, Store, TakeOutcome};
 use crate::state::workspace::Overlay;
 use anyhow::Context;
 use async_trait::async_trait;
@@ -52,6 +52,8 @@ pub(super) struct TurnJournal {
     start: Option<TurnStartReceiver>,
     recorded: Option<RecordedTurn>,
     overlay: Arc<Overlay>,
+    // The edits that the last recorded step stored; none before the first.
+    recorded_edits: Option<FileEdits>,
     budget: CallBudget,
     steering: Option<Steering>,
     now: fn() -> Timestamp,
@@ -75,6 +77,7 @@ impl TurnJournal {
             start: Some(beginning),
             recorded: None,
             overlay: Arc::clone(&opened.overlay),
+            recorded_edits: None,
             budget: CallBudget::new(parts, assigned, opened, models),
             steering,
             now: parts.now,
@@ -100,10 +103,12 @@ impl TurnJournal {
         }
     }
 
-    /// Returns what is stored together with a step.
-    fn effects(&self, record: &StepRecord<'_>) -> StepEffects {
+    /// Returns what is stored together with a step. Edits that the step before it stored are not stored again: packages
+    /// may have very many files.
+    fn effects(&self, record: &StepRecord<'_>, edits: &FileEdits) -> StepEffects {
+        let is_recorded = self.recorded_edits.as_ref() == Some(edits);
         StepEffects {
-            edits: Some(self.overlay.edits()),
+            edits: (!is_recorded).then(|| edits.clone()),
             outputs: record.outputs.to_vec(),
             context: record.context.clone(),
         }
@@ -187,7 +192,8 @@ impl Journal for TurnJournal {
             return Ok(());
         }
         let (store, claim) = (self.store.clone(), self.claim);
-        let effects = self.effects(&record);
+        let edits = self.overlay.edits();
+        let effects = self.effects(&record, &edits);
         let at = (self.now)();
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;
         crash_point::before("B17");
@@ -196,6 +202,7 @@ impl Journal for TurnJournal {
         recording
             .append(recording::RecordedEvent::from_step(step, model.reported))
             .await;
+        self.recorded_edits = Some(edits);
         Ok(())
     }
 
@@ -222,7 +229,8 @@ impl Journal for TurnJournal {
             ..self.side_cost(step.assistant().usage, model)
         };
         let (store, claim) = (self.store.clone(), self.claim);
-        let effects = self.effects(&record);
+        let edits = self.overlay.edits();
+        let effects = self.effects(&record, &edits);
         let at = (self.now)();
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;
         let outcome = store
@@ -234,6 +242,7 @@ impl Journal for TurnJournal {
         recording
             .append(recording::RecordedEvent::from_step(step, model.reported))
             .await;
+        self.recorded_edits = Some(edits);
         self.budget.reservation = None;
         if let Some(steering) = &mut self.steering {
             steering.show_taken(&waited).await;
@@ -249,7 +258,8 @@ impl Journal for TurnJournal {
         let (step, model) = (record.step, record.model);
         let cost = self.cost(step.assistant().usage, model);
         let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
-        let effects = self.effects(&record);
+        let edits = self.overlay.edits();
+        let effects = self.effects(&record, &edits);
         let composer = self.composer.take().context("nobody can be asked in this turn")?;
         let known = self.steering.as_ref().map(Steering::known);
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;
@@ -274,7 +284,8 @@ impl Journal for TurnJournal {
         let (step, composed) = composer.compose(step.clone(), messages).await?;
         let cost = self.cost(step.assistant().usage, model);
         let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
-        let effects = self.effects(&record);
+        let edits = self.overlay.edits();
+        let effects = self.effects(&record, &edits);
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;
         crash_point::before("B17");
         let sent = store
@@ -284,6 +295,7 @@ impl Journal for TurnJournal {
         recording
             .append(recording::RecordedEvent::from_step(&sent, model.reported))
             .await;
+        self.recorded_edits = Some(edits);
         if let Some(composer) = &self.messages {
             composer.wake();
         }

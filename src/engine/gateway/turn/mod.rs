@@ -115,7 +115,7 @@ impl TurnRunner {
             // This branch is checked first, because an opening that the shutdown interrupted is not a result.
             () = shutdown.cancelled() => return Ok(()),
             () = identity.wait_until_revoked() => Err(TurnRefusal::WithReply(REVOKED.to_owned())),
-            opened = self.open(assigned, &identity, began) => opened,
+            opened = self.open(assigned, &identity, (began, &handle.stop)) => opened,
         };
         let mut opened = match opened {
             Ok(opened) => opened,

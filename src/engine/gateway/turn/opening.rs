@@ -88,12 +88,13 @@ fn refuse_with(text: impl Into<String>) -> TurnRefusal {
 }
 
 impl TurnRunner {
-    /// Opens the workspace of a turn within the time limit of the turn, which counts from `began`.
+    /// Opens the workspace of a turn within the time limit of the turn, which counts from `began`. An earlier attempt has
+    /// something to show when it is stopped, and is shown on its own base then: the newest commit is not waited for.
     pub(super) async fn open(
         &self,
         assigned: &ClaimedMessage,
         identity: &Identity,
-        began: Instant,
+        (began, stop): (Instant, &CancellationToken),
     ) -> Result<OpenedTurn, TurnRefusal> {
         let repositories = &self.parts.repositories;
         let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
@@ -110,9 +111,24 @@ impl TurnRunner {
         let edits = self.edits_of(assigned, &name).await?;
         // Without edits there is no base to keep, so the workspace starts from the newest commit.
         let bound = conversation.base.clone().filter(|_| !edits.is_empty());
+        let own_base = conversation.base.clone();
+        let own_base = own_base.filter(|_| conversation.repository.as_deref() == Some(name.as_str()));
+        let stopped = async {
+            match own_base {
+                Some(base) => {
+                    stop.cancelled().await;
+                    base
+                }
+                None => std::future::pending().await,
+            }
+        };
         let files = async {
             let repository = repositories.get(&name).await?;
-            let head = repositories.head(&name).await?;
+            let head = tokio::select! {
+                biased;
+                head = repositories.head(&name) => head?,
+                base = stopped => base,
+            };
             let base = bound.unwrap_or_else(|| head.clone());
             let loaded = repositories.base(&name, &base).await?;
             Ok::<_, RepositoryError>((repository, head, base, loaded))
