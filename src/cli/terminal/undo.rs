@@ -94,7 +94,7 @@ fn edits(before: &[FileChange], after: &[FileChange]) -> Vec<FileChange> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
     use super::{UndoStack, edits};
     use crate::base::model::{FileChange, FileMode, FileVersion, RepoPath};
     use crate::state::workspace::Directory;
