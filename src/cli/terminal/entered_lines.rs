@@ -87,14 +87,13 @@ impl EnteredLines {
         // A line with one character more is refused when it is entered.
         let entered = state.typed.add(bytes, self.rules.chars_max.saturating_add(1));
         let (mut uses, mut refused) = (Vec::new(), Vec::new());
-        for line in entered
-            .iter()
-            .map(|line| line.trim())
-            .filter(|line| !line.is_empty())
-        {
-            let line_use = self.enter(&mut state, line);
+        for line in entered.iter().filter(|line| !line.trim().is_empty()) {
+            let line_use = match line.chars().count() > self.rules.chars_max {
+                true => LineUse::TooLong(self.rules.chars_max),
+                false => self.enter(&mut state, line.trim()),
+            };
             if matches!(line_use, LineUse::TooMany(_) | LineUse::TooLong(_)) {
-                refused.push(line);
+                refused.push(line.as_str());
             }
             uses.push(line_use);
         }
@@ -110,9 +109,6 @@ impl EnteredLines {
         let queued = command::queued(line);
         if queued == Some("") {
             return LineUse::NoRequest;
-        }
-        if line.chars().count() > self.rules.chars_max {
-            return LineUse::TooLong(self.rules.chars_max);
         }
         if state.lines.len() >= self.rules.lines_max {
             return LineUse::TooMany(self.rules.lines_max);
@@ -264,6 +260,9 @@ mod tests {
         let uses = entered.add(format!("{long}\rb").as_bytes());
         assert_eq!(uses, [LineUse::TooLong(100)]);
         assert_eq!(entered.take_all(), format!("{} b", "a".repeat(101)));
+        // What is behind a space at the bound is not lost without a word.
+        let uses = entered.add(format!("{} b\r", "a".repeat(100)).as_bytes());
+        assert_eq!(uses, [LineUse::TooLong(100)]);
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Terminal {
     /// Restores every file to its state before the last turn that edited files.
     pub(super) fn undo(&mut self) -> Option<UndoResult> {
         let undone = self.undo.undo(&self.directory);
-        if undone.is_some() {
+        if undone.as_ref().is_some_and(|undone| !undone.restored.is_empty()) {
             // The model would continue with edits that are gone.
             self.may_retry = false;
             self.note = Some(UNDO_NOTICE);

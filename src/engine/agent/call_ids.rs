@@ -26,11 +26,17 @@ pub(super) fn unique_ids(mut completion: Completion, history: &History) -> Compl
     completion
 }
 
-/// Returns true if the provider's own blocks contain the id of a call.
+/// Returns true if the provider's own blocks contain the id of a call, or may contain it with escapes.
 fn names_call(assistant: &Assistant) -> bool {
     let own = assistant.raw.iter().flat_map(|raw| &raw.blocks);
-    let mut ids = assistant.calls().map(|call| call.id.as_str());
-    ids.any(|id| !id.is_empty() && own.clone().any(|block| block.get().contains(id)))
+    let is_plain = |id: &str| {
+        id.chars()
+            .all(|character| character.is_ascii_alphanumeric() || "_-.:".contains(character))
+    };
+    let names = |id: &str| !is_plain(id) || own.clone().any(|block| block.get().contains(id));
+    assistant
+        .calls()
+        .any(|call| !call.id.is_empty() && names(&call.id))
 }
 
 fn renumber(assistant: &mut Assistant, earlier: usize, known: &mut HashSet<String>) {

@@ -1,7 +1,8 @@
 //! The end of a turn with an answer: the answer is checked, and goes back to the model if a check fails.
 
 use super::answer_record::RecordedAnswer;
-use super::{Journal, LoopEnd, TurnEvent, TurnLoop, postconditions};
+use super::inference::inferred_verdict;
+use super::{Journal, LoopEnd, TurnEvent, TurnLoop, VerdictRule, postconditions};
 use crate::base::model::{Assistant, History, Step, StopReason, Verdict, VerdictSource};
 use crate::interfaces::provider::Completion;
 use crate::rendering::change_checks::CheckOutcome;
@@ -44,7 +45,14 @@ impl TurnLoop<'_> {
             journal
                 .answer_discarded(self.discarded(assistant.usage, &model))
                 .await?;
-            return Ok(Some(LoopEnd::notice(Verdict::Incomplete, without_words(stop))));
+            let mut end = LoopEnd::notice(Verdict::Incomplete, without_words(stop));
+            // No words count as a failure, but the reason for a cut or refused answer is known.
+            if self.cx.verdict == VerdictRule::Asked
+                && matches!(stop, StopReason::EndTurn | StopReason::ToolUse)
+            {
+                (end.verdict, end.source) = (inferred_verdict(&answer), VerdictSource::Inferred);
+            }
+            return Ok(Some(end));
         }
         let mut step = Step::new(assistant, Vec::new())?;
         if matches!(stop, StopReason::EndTurn | StopReason::ToolUse) && concluded.is_none() {

@@ -2,9 +2,9 @@
 //! person has received are in front of their next request in a private chat, as marked data.
 
 use super::answer::new_button;
-use super::{ClaimedMessage, TurnRunner};
+use super::{ClaimedMessage, OpenedTurn, TurnRunner};
 use crate::base::model::{
-    Button, ButtonStyle, InboundKind, InboxId, MessageConsent, PersonMessage, Reply, ReplyPart, Step,
+    Button, ButtonStyle, Effect, InboundKind, InboxId, MessageConsent, PersonMessage, Reply, ReplyPart, Step,
     one_line, quoted,
 };
 use crate::base::redact::Redactor;
@@ -14,9 +14,13 @@ use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::outgoing::OutgoingMessages;
 use crate::engine::gateway::parts::Parts;
 use crate::engine::gateway::people::find_person;
+use crate::interfaces::tool::is_permitted;
 use crate::state::access::{AccessError, Identity, User};
 use crate::state::store::{MessageDelivery, NewAction, NewPersonMessage, StoreError};
 use std::sync::Arc;
+
+/// The result of a call whose person may only read by now.
+const NOT_PERMITTED: &str = "not sent: this person may not write to other people any more";
 
 /// Composes the messages of one turn.
 pub(super) struct MessageComposer {
@@ -24,6 +28,8 @@ pub(super) struct MessageComposer {
     outgoing: Arc<OutgoingMessages>,
     /// The person of the turn.
     identity: Identity,
+    /// The repository of the turn.
+    repository: String,
     inbox: InboxId,
 }
 
@@ -33,13 +39,14 @@ impl TurnRunner {
     pub(super) fn message_composer(
         &self,
         assigned: &ClaimedMessage,
-        identity: &Identity,
+        opened: &OpenedTurn,
     ) -> Option<MessageComposer> {
         let is_text = matches!(assigned.inbound().kind, InboundKind::Text { .. });
         (is_text && self.parts.config.messages.between_people).then(|| MessageComposer {
             parts: Arc::clone(&self.parts),
             outgoing: Arc::clone(&self.outgoing),
-            identity: identity.clone(),
+            identity: opened.identity.clone(),
+            repository: opened.workspace.repository.name().to_owned(),
             inbox: assigned.work.inbox,
         })
     }
@@ -86,6 +93,11 @@ impl MessageComposer {
     ) -> anyhow::Result<(Step, Vec<NewPersonMessage>)> {
         let mut composed = Vec::with_capacity(messages.len());
         for message in messages {
+            // The role may have changed since the call.
+            if !is_permitted(&self.identity, &self.repository, Effect::Notify) {
+                step = step.with_late_failure(&message.call, PersonMessage::WAITING, NOT_PERMITTED)?;
+                continue;
+            }
             match find_person(&self.parts.access, self.identity.user(), &message.person).await? {
                 Ok(recipient) => composed.push(NewPersonMessage {
                     call: message.call.clone(),

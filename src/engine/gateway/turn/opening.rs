@@ -83,6 +83,13 @@ impl From<RepositoryError> for TurnRefusal {
     }
 }
 
+/// Returns the newest commit that the repository has, without fetching; `None` if it cannot be read.
+async fn known_head(repository: &Arc<Repository>) -> Option<String> {
+    let repository = Arc::clone(repository);
+    let read = tokio::task::spawn_blocking(move || repository.head()).await;
+    read.ok()?.ok()?
+}
+
 fn refuse_with(text: impl Into<String>) -> TurnRefusal {
     TurnRefusal::WithReply(text.into())
 }
@@ -124,12 +131,12 @@ impl TurnRunner {
         };
         let files = async {
             let repository = repositories.get(&name).await?;
-            let head = tokio::select! {
+            let (head, own_base) = tokio::select! {
                 biased;
-                head = repositories.head(&name) => head?,
-                base = stopped => base,
+                head = repositories.head(&name) => (head?, None),
+                base = stopped => (known_head(&repository).await.unwrap_or_else(|| base.clone()), Some(base)),
             };
-            let base = bound.unwrap_or_else(|| head.clone());
+            let base = bound.or(own_base).unwrap_or_else(|| head.clone());
             let loaded = repositories.base(&name, &base).await?;
             Ok::<_, RepositoryError>((repository, head, base, loaded))
         };
@@ -160,7 +167,7 @@ impl TurnRunner {
         // The kind is taken from the base, not from the edits. So it is listed once per base, and the prompt stays
         // byte-identical for as long as the base does.
         let kind = RepositoryKind::of_files(&overlay.base().files());
-        if kind == RepositoryKind::Tanka && base == head {
+        if kind == RepositoryKind::Tanka && base == head && !stop.is_cancelled() {
             self.prerender(&repository, overlay.base());
         }
         let environments = identity.environments(&name);

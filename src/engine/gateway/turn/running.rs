@@ -42,7 +42,7 @@ impl TurnRunner {
                 Questions::Stored
             }
         };
-        journal.messages = self.message_composer(assigned, &opened.identity);
+        journal.messages = self.message_composer(assigned, opened);
         let recipients = match journal.messages {
             Some(_) => Recipients::People,
             None => Recipients::Nobody,
