@@ -21,8 +21,10 @@ static MEMORY_LOCK: RwLock<()> = RwLock::const_new(());
 static STARTED_AT: OnceLock<Instant> = OnceLock::new();
 /// The number of classes that have ended.
 static CLASSES_ENDED: AtomicUsize = AtomicUsize::new(0);
-/// The environment variable with the seconds in which all classes must end. It is set on known machines.
-const SECONDS_MAX: &str = "DRYDOCK_DOJO_SECONDS_MAX";
+/// The number of cases that were played.
+static CASES_PLAYED: AtomicUsize = AtomicUsize::new(0);
+/// The environment variable with the milliseconds that a case may take on average. It is set on known machines.
+const CASE_MS_MAX: &str = "DRYDOCK_DOJO_CASE_MS_MAX";
 /// The most violations that are listed one by one.
 const LISTED_MAX: usize = 200;
 
@@ -43,14 +45,15 @@ pub(crate) async fn run(name: &str) {
     if CLASSES_ENDED.fetch_add(1, Ordering::SeqCst) + 1 < class_names().len() {
         return;
     }
-    let seconds = begun.elapsed().as_secs_f32();
-    print_line(&format!("all classes took {seconds:.1} s\n"));
-    let max = std::env::var(SECONDS_MAX).ok();
-    if let Some(max) = max.map(|max| max.parse::<f32>().expect("a number of seconds")) {
-        assert!(
-            seconds <= max,
-            "all classes took {seconds:.1} s; {SECONDS_MAX} is {max}"
-        );
+    let (elapsed, cases) = (begun.elapsed(), CASES_PLAYED.load(Ordering::SeqCst));
+    let mean = elapsed.as_millis() / cases.max(1) as u128;
+    let seconds = elapsed.as_secs_f32();
+    print_line(&format!(
+        "all {cases} cases took {seconds:.1} s, {mean} ms each\n"
+    ));
+    let max = std::env::var(CASE_MS_MAX).ok();
+    if let Some(max) = max.map(|max| max.parse::<u128>().expect("a number of milliseconds")) {
+        assert!(mean <= max, "a case took {mean} ms; {CASE_MS_MAX} is {max}");
     }
 }
 
@@ -60,6 +63,7 @@ async fn run_named_class(name: &str) {
         return;
     };
     let (cases, violations) = run_class(&class, &options).await;
+    CASES_PLAYED.fetch_add(cases, Ordering::SeqCst);
     let count = violations.len();
     assert!(
         violations.is_empty(),
