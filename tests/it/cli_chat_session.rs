@@ -371,6 +371,10 @@ fn uncommitted_changes_are_confirmed_once() {
     program.wait_for("1 file has uncommitted changes; edits are added to them. Continue? [y/N]");
     program.enter("n");
     program.wait_for("Not sent.");
+    program.wait_until("the request at the prompt", |screen| {
+        screen.trim_end().ends_with("\n❯ first")
+    });
+    program.press(key::CTRL_C);
     program.wait_for_prompt();
     program.enter("second");
     program.wait_until("second question", |screen| screen.matches("[y/N]").count() == 2);
