@@ -277,17 +277,15 @@ impl Step {
 }
 
 /// A turn: the user's text with its attachments, and the steps after it. Only the last turn of a history may lack its final answer.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Turn {
     user: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<Attachment>,
-    steps: Vec<Step>,
+    /// Shared by the copies of a turn.
+    steps: Arc<Vec<Step>>,
     /// The stored turn that it was read from.
-    #[serde(skip)]
     id: Option<TurnId>,
     /// The size in a request, counted once.
-    #[serde(skip)]
     bytes: usize,
 }
 
@@ -311,14 +309,14 @@ impl Turn {
             bytes: user_bytes(&user),
             user,
             attachments: Vec::new(),
-            steps: Vec::new(),
+            steps: Arc::default(),
             id,
         }
     }
 
     fn push(&mut self, step: Step) {
         self.bytes += step.bytes();
-        self.steps.push(step);
+        Arc::make_mut(&mut self.steps).push(step);
     }
 }
 
@@ -391,7 +389,7 @@ impl History {
         else {
             return false;
         };
-        let Some(step) = turn.steps.pop() else {
+        let Some(step) = Arc::make_mut(&mut turn.steps).pop() else {
             return false;
         };
         turn.bytes -= step.bytes();

@@ -4,10 +4,12 @@
 
 use super::conversation::Conversation;
 use super::edits::FileEdits;
+use super::history::{self, HistoryLimits};
 use super::recovery::{Crashes, SUSPECT_CRASHES_MIN};
 use super::{AnsweredTurn, Store, StoreError, conversation, edits, inbox, key, question, retry, usage};
 use crate::base::model::{ConversationId, History, Inbound, InboxId, TurnId, Usage};
 use rusqlite::{OptionalExtension, Transaction, params};
+use std::sync::Arc;
 
 /// Maximum size of the history that the claiming commit reads. Other messages wait for that commit.
 const INLINE_HISTORY_BYTES_MAX: usize = 32 * 1_024;
@@ -269,12 +271,17 @@ impl Store {
         bytes_max: usize,
     ) -> Result<Option<ClaimedWork>, StoreError> {
         let claim = *claim;
+        let histories = Arc::clone(&self.inner.histories);
+        let limits = HistoryLimits {
+            turns: turns_max,
+            bytes: bytes_max,
+        };
         self.read(move |tx| {
             check_fence(tx, claim)?;
             match inbox::next(tx, claim.conversation)? {
                 Some((inbox, inbound)) => {
                     let inbound = inbound?;
-                    let history = conversation::recent(tx, claim.conversation, turns_max, bytes_max)?;
+                    let history = histories.newest(tx, claim.conversation, limits)?;
                     work(tx, claim, (inbox, inbound), history).map(Some)
                 }
                 None => Ok(None),
@@ -371,7 +378,11 @@ pub(super) fn claim_new(
     let work = match is_edited {
         true => Ok(None),
         false => {
-            conversation::history(tx, id, worker.turns_max, INLINE_HISTORY_BYTES_MAX).and_then(|history| {
+            let limits = HistoryLimits {
+                turns: worker.turns_max,
+                bytes: INLINE_HISTORY_BYTES_MAX,
+            };
+            history::within(tx, id, limits).and_then(|history| {
                 history
                     .map(|history| work(tx, claim, message, history))
                     .transpose()

@@ -1,21 +1,19 @@
 //! Conversations: the history of one person in one place, bound to a repository and base.
 
 use super::claim::TurnWorker;
-use super::column::{json, millis, parse, text};
+use super::column::{json, millis};
 use super::edits::FileEdits;
+use super::history::HistoryLimits;
 use super::inbox::QueueKind;
-use super::{Store, StoreError, edits, key, summary};
+use super::{Store, StoreError, edits, history, key, summary};
 use crate::base::model::{
-    Account, ContextState, ConversationId, ConversationKey, History, HistoryError, Inbound, InboxId,
-    OutputNumber, Sender, Step, TrimBoundary, TurnId, json_bytes,
+    Account, ContextState, ConversationId, ConversationKey, History, Inbound, InboxId, OutputNumber, Sender,
+    TrimBoundary, TurnId,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use sha2::Sha256;
-
-/// The answer stored for a turn that a crash cut short.
-const INTERRUPTED: &str = "(interrupted)";
 
 /// Maximum number of turns to read. The window for a model is smaller.
 const TURNS_MAX: u16 = 1_000;
@@ -27,19 +25,6 @@ const TURNS: &str = "SELECT id, user_text FROM
      WHERE conversation = ?1 AND id > (SELECT cleared_turn FROM conversation WHERE id = ?1)
        AND (continues IS NULL OR said <> '')
      ORDER BY id DESC LIMIT ?2) AS newest ORDER BY id";
-
-/// The turns that are part of the context, newest first.
-const NEWEST: &str = "SELECT id, user_text, continues FROM turn
-     WHERE conversation = ?1 AND id > (SELECT MAX(cleared_turn, dropped_turn) FROM conversation WHERE id = ?1)
-     ORDER BY id DESC LIMIT ?2";
-
-/// The turns that are part of the context, with their steps, in the order of two indexes. Nothing is sorted, however
-/// long a step is.
-const STEPS: &str = "SELECT turn.id, turn.user_text, step.step, turn.continues
-    FROM turn LEFT JOIN step ON step.turn = turn.id
-    WHERE turn.conversation = ?1
-      AND turn.id > (SELECT MAX(cleared_turn, dropped_turn) FROM conversation WHERE id = ?1)
-    ORDER BY turn.id, step.id";
 
 /// The conversation with the newest turn message before a command. If all messages of a conversation are gone, the time
 /// of its last one counts.
@@ -140,8 +125,11 @@ impl Store {
     /// Returns the turns that are part of the context. A turn that was cut short is closed with `(interrupted)`, so
     /// that the next one can begin.
     pub async fn history(&self, id: ConversationId) -> Result<History, StoreError> {
-        self.read(move |tx| recent(tx, id, usize::from(TURNS_MAX), usize::MAX))
-            .await
+        let limits = HistoryLimits {
+            turns: usize::from(TURNS_MAX),
+            bytes: usize::MAX,
+        };
+        self.read(move |tx| history::newest(tx, id, limits)).await
     }
 
     /// Returns the person's messages since the last clear, oldest first.
@@ -183,16 +171,7 @@ pub(super) fn bind(
     Ok(())
 }
 
-fn boundary(tx: &Transaction<'_>, id: ConversationId) -> Result<TrimBoundary, StoreError> {
-    let (trimmed, dropped) = tx
-        .prepare_cached("SELECT trimmed_turn, dropped_turn FROM conversation WHERE id = ?1")?
-        .query_row([id.0], |row| row.try_into())
-        .optional()?
-        .unwrap_or((0, 0));
-    Ok(boundary_of(trimmed, dropped))
-}
-
-fn boundary_of(trimmed: i64, dropped: i64) -> TrimBoundary {
+pub(super) fn boundary_of(trimmed: i64, dropped: i64) -> TrimBoundary {
     let turn = |id: i64| (id > 0).then_some(TurnId(id));
     TrimBoundary {
         trimmed: turn(trimmed),
@@ -225,127 +204,6 @@ pub(super) fn set_context(
         summary::set(tx, id, turn, text)?;
     }
     require_row(set, id)
-}
-
-fn invalid(error: HistoryError) -> StoreError {
-    StoreError::Unreadable {
-        what: "history",
-        why: error.to_string(),
-    }
-}
-
-/// Reads a step; one of a trimmed turn without its results.
-fn read_step(text: &str, turn: TurnId, boundary: TrimBoundary) -> Result<Step, StoreError> {
-    let step: Step = parse("step", text)?;
-    Ok(match boundary.is_trimmed(turn) {
-        true => step.trimmed(),
-        false => step,
-    })
-}
-
-/// Returns the turns that are part of the context. Returns `None` if there are more than `turns_max`, or if they exceed
-/// `bytes_max`.
-pub(super) fn history(
-    tx: &Transaction<'_>,
-    id: ConversationId,
-    turns_max: usize,
-    bytes_max: usize,
-) -> Result<Option<History>, StoreError> {
-    let boundary = boundary(tx, id)?;
-    let mut steps = tx.prepare_cached(STEPS)?;
-    let mut history = History::with_boundary(boundary);
-    let mut rows = steps.query([id.0])?;
-    let (mut turn, mut bytes) = (None, 0);
-    if let Some(summary) = summary::load(tx, id)? {
-        bytes += summary.len();
-        history.begin_summary(summary.into());
-    }
-    while let Some(row) = rows.next()? {
-        let of = TurnId(row.get(0)?);
-        if turn != Some(of) {
-            let said: String = row.get(1)?;
-            bytes += said.len();
-            history.close(INTERRUPTED);
-            let continues = row.get::<_, Option<i64>>(3)?.map(TurnId);
-            let is_more = continues.is_some_and(|turn| history.reopen_stored(turn, of));
-            if !is_more && history.turns().len() == turns_max {
-                return Ok(None);
-            }
-            if !is_more {
-                history.begin_stored(of, said).map_err(invalid)?;
-            }
-            turn = Some(of);
-        }
-        let step: Option<String> = row.get(2)?;
-        bytes += step.as_ref().map_or(0, String::len);
-        if bytes > bytes_max {
-            return Ok(None);
-        }
-        if let Some(step) = step {
-            history.push(read_step(&step, of, boundary)?).map_err(invalid)?;
-        }
-    }
-    history.close(INTERRUPTED);
-    Ok(Some(history))
-}
-
-/// Returns the newest turns of the context that fit both limits; no others are read, and the history says that they
-/// are left out. The results of the turn that would exceed the bytes, and of those before it, become placeholders first.
-pub(super) fn recent(
-    tx: &Transaction<'_>,
-    id: ConversationId,
-    turns_max: usize,
-    bytes_max: usize,
-) -> Result<History, StoreError> {
-    let mut boundary = boundary(tx, id)?;
-    let summary = summary::load(tx, id)?;
-    let mut newest = tx.prepare_cached(NEWEST)?;
-    let turns_read_max = turns_max.saturating_add(1);
-    let mut rows = newest.query(params![id.0, i64::try_from(turns_read_max).unwrap_or(i64::MAX)])?;
-    let (mut turns, mut left_out) = (Vec::new(), None);
-    let mut bytes = summary.as_deref().map_or(0, json_bytes);
-    while let Some(row) = rows.next()? {
-        let (turn, said, continues): (i64, String, Option<i64>) = row.try_into()?;
-        let turn = TurnId(turn);
-        if turns.len() == turns_max {
-            left_out = Some(turn);
-            break;
-        }
-        let mut steps = tx.prepare_cached("SELECT step FROM step WHERE turn = ?1 ORDER BY id")?;
-        let mut rows = steps.query([turn.0])?;
-        let mut steps = Vec::new();
-        while let Some(row) = rows.next()? {
-            steps.push(read_step(&text("step", row, 0)?, turn, boundary)?);
-        }
-        let size = |steps: &[Step]| json_bytes(&said) + steps.iter().map(Step::bytes).sum::<usize>();
-        if bytes + size(&steps) > bytes_max && !boundary.is_trimmed(turn) {
-            boundary.trimmed = Some(turn);
-            steps = steps.into_iter().map(Step::trimmed).collect();
-        }
-        bytes += size(&steps);
-        if bytes > bytes_max {
-            left_out = Some(turn);
-            break;
-        }
-        turns.push((turn, said, continues.map(TurnId), steps));
-    }
-    let mut history = History::with_boundary(boundary);
-    if let Some(turn) = left_out {
-        history.leave_out_up_to(turn);
-    }
-    if let Some(summary) = summary {
-        history.begin_summary(summary.into());
-    }
-    for (turn, said, continues, steps) in turns.into_iter().rev() {
-        if !continues.is_some_and(|earlier| history.reopen_stored(earlier, turn)) {
-            history.begin_stored(turn, said).map_err(invalid)?;
-        }
-        for step in steps {
-            history.push(step).map_err(invalid)?;
-        }
-        history.close(INTERRUPTED);
-    }
-    Ok(history)
 }
 
 pub(super) fn load(tx: &Transaction<'_>, id: ConversationId) -> Result<Conversation, StoreError> {

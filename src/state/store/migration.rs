@@ -40,6 +40,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V9__messages",
         include_str!("../../../migrations/sqlite/V9__messages.sql"),
     ),
+    (
+        "V10__history_changes",
+        include_str!("../../../migrations/sqlite/V10__history_changes.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

@@ -17,6 +17,7 @@ mod conversation;
 mod directory_lock;
 mod ingress_activity;
 mod edits;
+mod history;
 mod inbox;
 pub(crate) mod invite;
 mod key;
@@ -85,6 +86,7 @@ pub use turn::{
 pub use usage::{Cost, LostCalls, UsageReport};
 
 use condition::Reporter;
+use history::HistoryCache;
 use prospect::ReservedNumbers;
 use reader::ReadPool;
 use std::collections::HashSet;
@@ -184,6 +186,7 @@ struct Inner {
     /// purpose.
     in_flight: Arc<Mutex<HashSet<String>>>,
     reserved_numbers: Arc<ReservedNumbers>,
+    histories: Arc<HistoryCache>,
     _lock: Option<DirectoryLock>,
 }
 
@@ -213,6 +216,7 @@ impl Store {
                 is_checked: opened.is_checked,
                 in_flight: Arc::default(),
                 reserved_numbers,
+                histories: Arc::default(),
                 _lock: opened.lock,
             }),
         })

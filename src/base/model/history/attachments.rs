@@ -58,7 +58,7 @@ impl Turn {
         let (kept, absent): (Vec<_>, Vec<_>) = self.attachments.iter().cloned().partition(&keeps);
         let user = with_absent_files(&self.user, mark, absent.iter().map(Attachment::file));
         let mut turn = Self::new(self.id, user).with_attachments(kept);
-        for step in &self.steps {
+        for step in self.steps.iter() {
             turn.push(step.clone());
         }
         turn

@@ -1,6 +1,7 @@
 //! The results of calls that are known only when their step is stored or later, such as the answer to a question.
 
 use super::{History, HistoryError, Step, ToolResult};
+use std::sync::Arc;
 
 impl Step {
     /// Replaces the beginning of the result of a call by its final text. What follows the placeholder stays, such as a
@@ -39,7 +40,7 @@ impl History {
         let Some(turn) = self.turns.last_mut().filter(|turn| !turn.is_closed()) else {
             return Err(HistoryError::Closed);
         };
-        let Some(last) = turn.steps.pop() else {
+        let Some(last) = Arc::make_mut(&mut turn.steps).pop() else {
             return Ok(());
         };
         let before = last.bytes();
@@ -54,7 +55,7 @@ impl History {
         let step = Step::new(assistant, results)?;
         turn.bytes = turn.bytes - before + step.bytes();
         self.bytes = self.bytes - before + step.bytes();
-        turn.steps.push(step);
+        Arc::make_mut(&mut turn.steps).push(step);
         Ok(())
     }
 }

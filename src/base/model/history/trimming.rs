@@ -69,7 +69,7 @@ impl Turn {
         self.trim_attachments();
         let steps = std::mem::take(&mut self.steps);
         self.bytes = self.user_bytes();
-        for step in steps {
+        for step in Arc::unwrap_or_clone(steps) {
             self.push(step.trimmed());
         }
     }

@@ -52,7 +52,8 @@ fn bytes(turns: &[Turn]) -> usize {
 }
 
 fn json(turns: &[Turn]) -> String {
-    serde_json::to_string(turns).unwrap()
+    let turns: Vec<_> = turns.iter().map(|turn| (turn.user(), turn.steps())).collect();
+    serde_json::to_string(&turns).unwrap()
 }
 
 fn contents(turn: &Turn) -> Vec<String> {

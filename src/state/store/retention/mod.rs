@@ -175,8 +175,12 @@ impl Store {
         let count = match (prune, found.keys.is_empty()) {
             (Prune::Remove, false) => {
                 let keys = found.keys;
-                self.write_unsynced(move |tx| remove(tx, &rows, before, &keys, at))
-                    .await?
+                let removed = self
+                    .write_unsynced(move |tx| remove(tx, &rows, before, &keys, at))
+                    .await?;
+                // What was removed is not kept in memory either.
+                self.inner.histories.clear();
+                removed
             }
             (Prune::DryRun, _) | (_, true) => found.keys.len(),
         };
