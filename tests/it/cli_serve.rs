@@ -77,7 +77,9 @@ fn a_data_directory_that_others_can_read_is_refused_with_code_78() {
             );
         }
     }
-    let (running, _) = serve(&shell.set("DRYDOCK_DATA__GROUP_ACCESS", "true"));
+    // The shell owns the data directory, so it lives as long as the server.
+    let shell = shell.set("DRYDOCK_DATA__GROUP_ACCESS", "true");
+    let (running, _) = serve(&shell);
     running.terminate();
     let ended = running.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");

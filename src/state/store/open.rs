@@ -258,9 +258,17 @@ fn escaped(path: &Path) -> String {
 }
 
 fn readers(file: &Path) -> Result<Vec<Connection>, OpenError> {
-    (0..READERS)
-        .map(|_| connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY))
-        .collect()
+    let reader = |_| {
+        let connection = connect(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let open = || {
+            connection.pragma_update(None, "temp_store", "MEMORY")?;
+            // SQLite opens the log with the first read. If that fails, the start fails and not a later read.
+            connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |_| Ok(()))
+        };
+        open().map_err(|err| database_error(file, err))?;
+        Ok(connection)
+    };
+    (0..READERS).map(reader).collect()
 }
 
 pub(super) fn directory_error(directory: &Path, err: &std::io::Error) -> OpenError {
@@ -494,12 +502,30 @@ pub(super) fn database_error(file: &Path, err: rusqlite::Error) -> OpenError {
 #[allow(clippy::unwrap_used)]
 #[allow(clippy::disallowed_methods, reason = "tests read their own files")]
 mod tests {
-    use super::{OpenError, directory_error, migration};
+    use super::{OpenError, READERS, directory_error, migration};
     use crate::state::store::Store;
     use crate::state::store::fixture::{accept, fresh, says};
     use std::io::ErrorKind;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
+    use std::sync::{Arc, Barrier};
+
+    /// Every reader has opened its files at the start: what later happens to their names does not make a read fail.
+    #[tokio::test]
+    async fn the_readers_are_open_before_their_first_read() {
+        let (directory, store) = fresh();
+        let all = Arc::new(Barrier::new(READERS));
+        drop(directory);
+        let reads = (0..READERS).map(|_| {
+            let all = Arc::clone(&all);
+            store.read(move |tx| {
+                // Each read has a thread of its own.
+                all.wait();
+                Ok(tx.query_row("SELECT COUNT(*) FROM process", [], |row| row.get::<_, i64>(0))?)
+            })
+        });
+        assert_eq!(futures_util::future::join_all(reads).await, vec![Ok(1); READERS]);
+    }
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
