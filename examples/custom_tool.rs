@@ -53,8 +53,12 @@ fn direct_chat(person: &str) -> BotConversation {
 #[async_trait]
 impl BotBehaviour for Team {
     async fn handle_start(&self, message: &BotMessage, _: &str) -> anyhow::Result<Option<String>> {
+        // Anybody can write `/start`.
+        if let Err(rejection) = self.authorise(message).await {
+            return Ok(Some(rejection));
+        }
         if let Some(injector) = self.injector.lock().ok().and_then(|injector| injector.clone()) {
-            injector.agree(&message.conversation);
+            injector.agree(&message.conversation)?;
         }
         Ok(Some("Others may now send you messages through me.".to_owned()))
     }
@@ -146,6 +150,7 @@ async fn main() -> anyhow::Result<()> {
         text: text.to_owned(),
     };
     let mut waiting = vec![
+        message("eve", "/start"),
         message("eve", "hello"),
         message("alice", "tell bob when the freeze ends"),
         message("bob", "/start"),

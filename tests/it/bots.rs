@@ -328,7 +328,9 @@ fn the_tool_example_sends_messages_only_to_people_who_agreed_and_as_data() {
     };
     let ended = ended(Command::new(program));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let expected = "eve: hello\n\
+    let expected = "eve: /start\n\
+                    to eve: I do not know you, eve.\n\
+                    eve: hello\n\
                     to eve: I do not know you, eve.\n\
                     alice: tell bob when the freeze ends\n\
                     to alice: I could not: the person has not agreed to receive messages from others here.\n\

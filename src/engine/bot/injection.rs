@@ -21,6 +21,9 @@ pub enum InjectError {
     /// Too many texts wait already.
     #[error("{WAITING_MAX} messages wait for this conversation already")]
     Full,
+    /// Too many conversations have agreed.
+    #[error("{CONVERSATIONS_MAX} conversations receive messages already")]
+    TooManyConversations,
     /// The text is too long.
     #[error("a message has at most {TEXT_BYTES_MAX} bytes")]
     TooLong,
@@ -45,12 +48,15 @@ struct Injections {
 }
 
 impl Injector {
-    /// Records that the person of a conversation agrees to receive texts there.
-    pub fn agree(&self, conversation: &BotConversation) {
+    /// Records that the person of a conversation agrees to receive texts there. Authorise the person first: anybody can
+    /// write `/start`. Returns an error if too many conversations have agreed.
+    pub fn agree(&self, conversation: &BotConversation) -> Result<(), InjectError> {
         let mut injections = self.lock();
-        if injections.agreed.len() < CONVERSATIONS_MAX {
-            injections.agreed.insert(conversation.clone());
+        if injections.agreed.len() >= CONVERSATIONS_MAX && !injections.agreed.contains(conversation) {
+            return Err(InjectError::TooManyConversations);
         }
+        injections.agreed.insert(conversation.clone());
+        Ok(())
     }
 
     /// Records that they do not agree any more. Texts that wait are dropped.
@@ -92,7 +98,9 @@ impl Injector {
 
 #[cfg(test)]
 mod tests {
-    use super::{BotConversation, InjectError, InjectedText, Injector, TEXT_BYTES_MAX, WAITING_MAX};
+    use super::{
+        BotConversation, CONVERSATIONS_MAX, InjectError, InjectedText, Injector, TEXT_BYTES_MAX, WAITING_MAX,
+    };
 
     /// SDK-11, T28
     #[test]
@@ -105,7 +113,7 @@ mod tests {
             },
         );
         assert_eq!(injector.inject(&bob, "alice", "hi"), Err(InjectError::NoConsent));
-        injector.agree(&bob);
+        assert_eq!(injector.agree(&bob), Ok(()));
         for _ in 0..WAITING_MAX {
             assert_eq!(injector.inject(&bob, "alice", "hi"), Ok(()));
         }
@@ -131,5 +139,23 @@ mod tests {
         assert_eq!(injector.inject(&bob, "alice", "hi"), Ok(()));
         injector.decline(&bob);
         assert_eq!(injector.take(&bob), []);
+    }
+
+    #[test]
+    fn more_conversations_than_the_bound_are_refused_until_one_declines() {
+        let injector = Injector::default();
+        let conversation = |number: usize| BotConversation {
+            person: format!("p{number}"),
+            chat: "dm".to_owned(),
+        };
+        for number in 0..CONVERSATIONS_MAX {
+            assert_eq!(injector.agree(&conversation(number)), Ok(()));
+        }
+        let next = conversation(CONVERSATIONS_MAX);
+        assert_eq!(injector.agree(&next), Err(InjectError::TooManyConversations));
+        // One that has agreed already may say it again.
+        assert_eq!(injector.agree(&conversation(0)), Ok(()));
+        injector.decline(&conversation(1));
+        assert_eq!(injector.agree(&next), Ok(()));
     }
 }
