@@ -104,6 +104,10 @@ struct Cached {
 
 const EPHEMERAL: Cached = Cached { r#type: "ephemeral" };
 
+/// The number of messages of the user that are marked. With the system prompt, a request has three of the four markers
+/// that the service accepts.
+const MARKED_MESSAGES: usize = 2;
+
 /// Encodes a request.
 pub(super) fn encode(
     label: &str,
@@ -149,18 +153,25 @@ fn messages<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
             add_step(&mut messages, &mut ids, (label, request.model), step);
         }
     }
-    if let Some(Message {
-        role: Role::User,
-        content,
-    }) = messages.last_mut()
-    {
-        match content.last_mut() {
+    mark(&mut messages);
+    messages
+}
+
+/// Marks the end of the last messages that the service caches: the end of this request, and that of the previous one. From a
+/// marker, the service looks only 20 blocks back for what it has cached, and a step with many calls has more.
+/// Source: <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>.
+fn mark(messages: &mut [Message<'_>]) {
+    let users = messages
+        .iter_mut()
+        .rev()
+        .filter(|message| matches!(message.role, Role::User));
+    for message in users.take(MARKED_MESSAGES) {
+        match message.content.last_mut() {
             Some(Content::Text(text)) => text.cache_control = Some(EPHEMERAL),
             Some(Content::Result(result)) => result.cache_control = Some(EPHEMERAL),
             Some(Content::File(_) | Content::Use(_) | Content::Raw(_)) | None => {}
         }
     }
-    messages
 }
 
 fn add_step<'a>(

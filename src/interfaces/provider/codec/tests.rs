@@ -206,7 +206,7 @@ fn what_a_message_says_beyond_the_canonical_view_is_kept() {
 #[test]
 fn a_stream_that_repeats_its_end_is_one_answer_and_one_without_it_is_none() {
     let answer = ANTHROPIC.recorded_answer();
-    let stop = "event: x\r\ndata: {\"type\":\"message_stop\"}\r\n\r\n";
+    let stop = "event: message_stop\r\ndata: {\"type\":\"message_stop\"}\r\n\r\n";
     let twice = format!("{answer}{stop}{answer}");
     let once = streamed(&ANTHROPIC, &[answer.as_bytes()]).expect("answer").0;
     let again = streamed(&ANTHROPIC, &[twice.as_bytes()]).expect("answer").0;

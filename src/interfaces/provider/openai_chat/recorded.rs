@@ -1,4 +1,6 @@
-//! A recorded answer of a chat completions API, for tests.
+//! A recorded answer of a chat completions API, for tests. Its chunks have the form of those in
+//! <https://platform.openai.com/docs/api-reference/chat-streaming>. It begins with a byte order mark and a comment, as the
+//! format of event streams allows: <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>.
 
 /// Returns a streamed answer with text and two calls.
 pub(in crate::interfaces::provider) fn openai_answer() -> String {
@@ -6,10 +8,12 @@ pub(in crate::interfaces::provider) fn openai_answer() -> String {
     let mut stream = String::from("\u{feff}: connected\n\n");
     let mut chunk = |choices: &str, more: &str| {
         stream.push_str(&format!(
-            "data: {{\"id\":\"c\",\"model\":\"gpt-1\",\"choices\":[{choices}]{more}}}\n\n"
+            "data: {{\"id\":\"chatcmpl-123\",\"object\":\"chat.completion.chunk\",\"created\":1694268190,\"model\":\"gpt-4o-mini\",\
+             \"system_fingerprint\":\"fp_44709d6fcb\",\"choices\":[{choices}]{more}}}\n\n"
         ));
     };
-    let delta = |delta: &str| format!(r#"{{"index":0,"delta":{delta},"finish_reason":null}}"#);
+    let delta =
+        |delta: &str| format!(r#"{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":null}}"#);
     chunk(&delta(r#"{"role":"assistant","content":""}"#), "");
     for _ in 0..4 {
         chunk(&delta(&format!(r#"{{"content":"{words}"}}"#)), "");
@@ -34,9 +38,11 @@ pub(in crate::interfaces::provider) fn openai_answer() -> String {
         ),
         "",
     );
-    chunk(r#"{"index":0,"delta":{},"finish_reason":"tool_calls"}"#, "");
-    let usage =
-        r#","usage":{"prompt_tokens":18,"completion_tokens":42,"prompt_tokens_details":{"cached_tokens":8}}"#;
+    chunk(
+        r#"{"index":0,"delta":{},"logprobs":null,"finish_reason":"tool_calls"}"#,
+        "",
+    );
+    let usage = r#","usage":{"prompt_tokens":18,"completion_tokens":42,"total_tokens":60,"prompt_tokens_details":{"cached_tokens":8}}"#;
     chunk("", usage);
     stream.push_str("data: [DONE]\n\n");
     stream

@@ -51,8 +51,6 @@ pub(super) struct FormatExpectations {
     pub(super) own_blocks: Option<usize>,
     /// The cache marker of a request, if the format has one.
     pub(super) cache_marker: Option<&'static str>,
-    /// The text at whose last place in a request the next request of a conversation may begin to differ.
-    pub(super) differs_from: &'static str,
     /// True if the arguments of a call are a text in an answer in one piece, so that they need not be JSON.
     pub(super) has_arguments_as_text: bool,
     /// True if the arguments of a call are a text in a streamed answer.

@@ -12,7 +12,6 @@ pub(super) fn expectations() -> FormatExpectations {
         failed_result: |content| (content.to_owned(), true),
         own_blocks: Some(3),
         cache_marker: Some(",\"cache_control\":{\"type\":\"ephemeral\"}"),
-        differs_from: ",\"cache_control\"",
         has_arguments_as_text: false,
         streams_arguments_as_text: true,
         cut_reason: "max_tokens",

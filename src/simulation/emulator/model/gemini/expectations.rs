@@ -13,7 +13,6 @@ pub(super) fn expectations() -> FormatExpectations {
         failed_result: |content| (content.to_owned(), true),
         own_blocks: Some(3),
         cache_marker: None,
-        differs_from: "]}",
         has_arguments_as_text: false,
         streams_arguments_as_text: false,
         cut_reason: "MAX_TOKENS",

@@ -12,7 +12,6 @@ pub(super) fn expectations() -> FormatExpectations {
         failed_result: |content| (format!("error: {content}"), false),
         own_blocks: None,
         cache_marker: None,
-        differs_from: "]}",
         has_arguments_as_text: true,
         streams_arguments_as_text: true,
         cut_reason: "length",
