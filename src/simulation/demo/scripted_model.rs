@@ -272,12 +272,12 @@ fn api_in(environment: &str, replicas: u32) -> Value {
     edit(environment, &of(2), &of(replicas))
 }
 
-/// Holds its first answer back, so that a message can be sent while the model works.
+/// Holds its first answer back behind the words, so that a message can be sent while the model works.
 fn api_replicas(turn: &ScriptedTurn<'_>) -> ScriptedAnswer {
     match turn.step {
-        0 => says("I begin with dev.")
+        0 => says("I begin with dev, where api has 2 replicas.")
             .with_call("file_edit", api_in("dev", 3))
-            .with_fault(AnswerFault::Held),
+            .with_fault(AnswerFault::HeldBefore("tool_use")),
         _ => says("`api` has 3 replicas in **dev** now; it had 2."),
     }
 }

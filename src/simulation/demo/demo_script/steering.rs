@@ -15,8 +15,15 @@ pub(super) async fn play(
     let mention = format!("@drydock {words}");
     transcript.says(CHANNEL, "alice", &mention);
     let SentMessage { ts: thread, .. } = slack.say(ALICE, SLACK_CHANNEL, &mention).await?;
-    // The model holds its first answer back until the second message is stored.
-    wait_for_request(model, |asked| asked.last_user_text() == words).await?;
+    // The model holds its first answer back behind the words until the second message is stored.
+    let asked = wait_for_request(model, |asked| asked.last_user_text() == words).await?;
+    let card = slack_result(environment, &thread, "I begin with dev").await?;
+    transcript.expect_excerpt(THREAD, &slack_text(&card), &["I begin with dev"]);
+    transcript.expect(
+        "model",
+        "it is still writing this answer",
+        asked.answered_at.get().is_none(),
+    );
     transcript.says(THREAD, "alice", more);
     slack.reply_in_thread(ALICE, SLACK_CHANNEL, &thread, more).await?;
     model.release();

@@ -74,6 +74,9 @@ pub enum AnswerFault {
     Delay(Duration),
     /// The answer is held back until [`ModelEmulator::release`](super::ModelEmulator::release).
     Held,
+    /// The body is held back from the first place of this text on, until
+    /// [`ModelEmulator::release`](super::ModelEmulator::release).
+    HeldBefore(&'static str),
     /// The request is read and never answered.
     Stall,
     /// The body stops after so many bytes, and the connection stays open.

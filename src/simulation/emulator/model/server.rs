@@ -198,7 +198,7 @@ async fn respond(shared: Arc<SharedModel>, api: Api, request: Request) -> Respon
             if answer.fault == Some(AnswerFault::Held) {
                 shared.released.cancelled().await;
             }
-            let response = write(api, &read, &answer, number).await;
+            let response = write(&shared, api, &read, &answer, number).await;
             response.map(|body| Body::new(body.with_written_at(answered_at)))
         }
         Err(refusal) => {
@@ -256,6 +256,7 @@ async fn read(
 }
 
 async fn write(
+    shared: &SharedModel,
     api: Api,
     read: &ParsedRequest,
     answer: &ScriptedAnswer,
@@ -280,7 +281,8 @@ async fn write(
             | AnswerFault::Ids(_)
             | AnswerFault::Stop(_)
             | AnswerFault::ErrorEvent(_)
-            | AnswerFault::Held,
+            | AnswerFault::Held
+            | AnswerFault::HeldBefore(_),
         )
         | None => {}
     }
@@ -291,7 +293,15 @@ async fn write(
     } else {
         "application/json"
     };
-    typed_answer(200, content_type, AnswerBody::new(bytes, ending))
+    let body = match answer.fault {
+        Some(AnswerFault::HeldBefore(text)) => {
+            let held_at = memchr::memmem::find(&bytes, text.as_bytes()).unwrap_or(bytes.len());
+            let held = bytes.split_off(held_at);
+            AnswerBody::new(bytes, ending).with_held(held, shared.released.clone().cancelled_owned())
+        }
+        _ => AnswerBody::new(bytes, ending),
+    };
+    typed_answer(200, content_type, body)
 }
 
 fn refuse(api: Api, refusal: &ModelRefusal) -> http::Response<AnswerBody> {

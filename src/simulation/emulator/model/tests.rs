@@ -17,8 +17,8 @@ use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, KnownProvider, ProviderSe
 use crate::base::http_client::api_client;
 use crate::base::model::{Assistant, History, Secret, ToolCall, ToolResult};
 use crate::interfaces::provider::{
-    Completion, Patience, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec, TurnRequest,
-    build,
+    Completion, EventSink, Patience, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec,
+    TurnRequest, build,
 };
 use crate::state::access::{Identity, Role, testing::identity};
 use serde_json::json;
@@ -108,6 +108,13 @@ impl ModelFixture {
     }
 
     async fn ask(&mut self, history: &History) -> Result<Completion, ProviderError> {
+        let mut events = std::mem::take(&mut self.events);
+        let answer = self.ask_with(history, &mut |event| events.push(event)).await;
+        self.events = events;
+        answer
+    }
+
+    async fn ask_with(&self, history: &History, sink: EventSink<'_>) -> Result<Completion, ProviderError> {
         let request = TurnRequest {
             identity: &self.identity,
             model: &self.model,
@@ -117,10 +124,7 @@ impl ModelFixture {
             answer_tokens_max: 1_000,
             patience: Patience::Full,
         };
-        let events = &mut self.events;
-        self.provider
-            .turn(request, &mut |event| events.push(event), &self.cancel)
-            .await
+        self.provider.turn(request, sink, &self.cancel).await
     }
 
     fn words(&self) -> String {

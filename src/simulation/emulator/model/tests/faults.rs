@@ -102,6 +102,27 @@ async fn a_body_that_is_not_the_format_is_no_answer() {
 }
 
 #[tokio::test]
+async fn the_beginning_of_an_answer_arrives_while_the_rest_is_held_back() {
+    let answer = line().with_fault(AnswerFault::HeldBefore("content_block_stop"));
+    let fixture = ModelFixture::new(streamed("anthropic"), queue([answer]));
+    let emulator = std::sync::Arc::clone(&fixture.emulator.shared);
+    let history = asking("hello");
+    let mut words = String::new();
+    let mut sink = |event| {
+        if let StreamEvent::Text(text) = event {
+            // The rest cannot arrive before this.
+            assert_eq!(emulator.requests()[0].answered_at.get(), None);
+            words.push_str(&text);
+            emulator.release();
+        }
+    };
+    let outcome = fixture.ask_with(&history, &mut sink).await;
+    assert_eq!(outcome.unwrap().assistant.text(), words);
+    assert!(!words.is_empty());
+    fixture.assert_in_order();
+}
+
+#[tokio::test]
 async fn a_held_answer_is_sent_once_it_is_released() {
     let held = || line().with_fault(AnswerFault::Held);
     let mut fixture = ModelFixture::new(streamed("anthropic"), queue([held(), held()]));
