@@ -112,7 +112,7 @@ static SPAN: LazyLock<Regex> = LazyLock::new(|| Regex::new("`([^`]+)`").expect("
 
 fn shown(cell: &str) -> Shown {
     let names: BTreeSet<String> = SPAN.captures_iter(cell).map(|span| span[1].to_owned()).collect();
-    if cell.starts_with("not yet") && names.is_empty() {
+    if cell.starts_with("not yet: ") && names.is_empty() {
         return Shown::NotYet;
     }
     let list = match cell.strip_prefix("partly, ") {
@@ -168,7 +168,9 @@ fn disagreements(rows: &[Row], carried: &Carried) -> Vec<String> {
             Shown::By(tests) => tests,
             Shown::NotYet => &nobody,
             Shown::Unclear(cell) => {
-                wrong.push(format!("{id}: neither tests nor `not yet`: {cell}"));
+                wrong.push(format!(
+                    "{id}: neither tests nor `not yet` with the reason: {cell}"
+                ));
                 continue;
             }
         };
@@ -281,8 +283,12 @@ fn acceptance_check_finds_each_kind_of_disagreement() {
     for (last, reported) in [
         ("", "P3: no row, and `the_second_one` carries it"),
         (
-            "| P3 | A promise. | not yet |",
+            "| P3 | A promise. | not yet: why |",
             "P3: its row does not name `the_second_one`",
+        ),
+        (
+            "| P3 | A promise. | not yet |",
+            "P3: neither tests nor `not yet` with the reason: not yet",
         ),
         (
             "| P3 | A promise. | `the_second_one`, `no_test` |",
@@ -299,17 +305,20 @@ fn acceptance_check_finds_each_kind_of_disagreement() {
         ),
         (
             "| P3 | A promise. | not yet: `the_second_one` |",
-            "P3: neither tests nor `not yet`: not yet: `the_second_one`",
+            "P3: neither tests nor `not yet` with the reason: not yet: `the_second_one`",
         ),
         (
             "| P3 | A promise. | partly: `the_second_one` |",
-            "P3: neither tests nor `not yet`: partly: `the_second_one`",
+            "P3: neither tests nor `not yet` with the reason: partly: `the_second_one`",
         ),
         (
             "| P3 | A promise. | partly, `the_second_one` |",
-            "P3: neither tests nor `not yet`: partly, `the_second_one`",
+            "P3: neither tests nor `not yet` with the reason: partly, `the_second_one`",
         ),
-        ("| P3 | A promise. |  |", "P3: neither tests nor `not yet`: "),
+        (
+            "| P3 | A promise. |  |",
+            "P3: neither tests nor `not yet` with the reason: ",
+        ),
     ] {
         assert!(
             found(&format!("{first}{last}\n")).contains(&reported.to_owned()),
