@@ -94,7 +94,7 @@ fn main() {
 /// Returns the time of a chunk for each answer.
 async fn one_after_another(wire: WireFormat, provider: &str, chunks: usize, answers: usize) -> Vec<Duration> {
     let text = text(chunks);
-    let (url, _emulator, _) = serve(&text, Pace::AtOnce).await;
+    let (url, _emulator, _) = serve(wire, &text, Pace::AtOnce).await;
     let caller = Caller::new(wire, provider, &url);
     let mut times = Vec::new();
     // The first answer opens the connection and is not counted.
@@ -113,7 +113,7 @@ async fn one_after_another(wire: WireFormat, provider: &str, chunks: usize, answ
 /// Returns the delay of every chunk of all streams.
 async fn at_once(wire: WireFormat, provider: &str, streams: usize, chunks: usize) -> Vec<Duration> {
     let text = text(chunks);
-    let (url, _emulator, replay) = serve(&text, Pace::Slow).await;
+    let (url, _emulator, replay) = serve(wire, &text, Pace::Slow).await;
     let caller = Caller::new(wire, provider, &url);
     let calls = (0..streams).map(|_| async {
         let (answer, received) = caller.call().await;
@@ -140,8 +140,8 @@ fn text(count: usize) -> String {
         .collect()
 }
 
-/// Starts the emulated model with one answer, and the server that replays it.
-async fn serve(text: &str, pace: Pace) -> (String, ModelEmulator, Arc<Replay>) {
+/// Starts the emulated model with one answer, and the server that replays it. Returns the base URL of that server.
+async fn serve(wire: WireFormat, text: &str, pace: Pace) -> (String, ModelEmulator, Arc<Replay>) {
     let emulator = ModelEmulator::start(queue([says(text)])).unwrap();
     let replay = Arc::new(Replay {
         emulator: emulator.url().to_owned(),
@@ -162,7 +162,10 @@ async fn serve(text: &str, pace: Pace) -> (String, ModelEmulator, Arc<Replay>) {
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
     });
-    (format!("http://{address}"), emulator, replay)
+    let base_url = emulator
+        .base_url(wire)
+        .replace(emulator.url(), &format!("http://{address}"));
+    (base_url, emulator, replay)
 }
 
 async fn replayed(State(replay): State<Arc<Replay>>, request: Request) -> Response {
