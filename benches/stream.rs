@@ -22,7 +22,7 @@ use axum::response::Response;
 use drydock::base::config::{AnswerMode, Config, ConfigSources, WireFormat};
 use drydock::base::http_client::api_client;
 use drydock::base::model::History;
-use drydock::interfaces::provider::{self, Patience, Provider, StreamEvent, TurnRequest};
+use drydock::interfaces::provider::{self, Patience, Provider, StreamEvent, ToolChoice, TurnRequest};
 use drydock::simulation::emulator::model::{ModelEmulator, queue, says};
 use drydock::state::access::{Access, Identity};
 use futures_util::{StreamExt, future, stream};
@@ -254,6 +254,7 @@ impl Caller {
             model: &self.model,
             system: "You are brief.",
             tools: &[],
+            tool_choice: ToolChoice::Free,
             turns: self.history.turns(),
             answer_tokens_max: 1_000,
             patience: Patience::Full,

@@ -12,7 +12,7 @@
 use drydock::base::config::{AnswerMode, Config, ConfigSources};
 use drydock::base::http_client::api_client;
 use drydock::base::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage};
-use drydock::interfaces::provider::{self, Completion, Patience, ToolSpec, TurnRequest};
+use drydock::interfaces::provider::{self, Completion, Patience, ToolChoice, ToolSpec, TurnRequest};
 use drydock::state::access::Access;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -116,6 +116,7 @@ async fn answer(call: &ModelCall) -> anyhow::Result<Result<Completion, String>> 
         model: &model,
         system: &call.system,
         tools: &tools,
+        tool_choice: ToolChoice::Free,
         turns: history.turns(),
         answer_tokens_max: call.answer_tokens_max,
         patience: Patience::Full,

@@ -6,7 +6,7 @@ use super::{CliError, Global};
 use crate::base::config::{Config, ModelFacts, ProviderSettings, usual_model};
 use crate::base::http_client;
 use crate::base::model::{History, MediaType, ModelPrice, TokenPrice, group_thousands, pluralize};
-use crate::interfaces::provider::{self, Completion, Patience, Providers, TurnRequest};
+use crate::interfaces::provider::{self, Completion, Patience, Providers, ToolChoice, TurnRequest};
 use crate::state::access::Access;
 use clap::Args;
 use serde_json::{Value, json};
@@ -267,6 +267,7 @@ async fn ask(providers: &Providers, provider: &str, model: &str) -> Result<Compl
         model: &model,
         system: "This is a check of the connection.",
         tools: &[],
+        tool_choice: ToolChoice::Free,
         turns: history.turns(),
         answer_tokens_max: CHECK_TOKENS_MAX,
         patience: Patience::Full,

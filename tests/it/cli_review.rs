@@ -70,6 +70,47 @@ fn a_review_reads_the_change_and_ends_with_a_verdict_and_an_exit_code() {
     assert_eq!(shown["answer"], "It holds.");
 }
 
+/// CI-6: the last request forces the call by which the model concludes, in each wire format, and no other request does.
+#[test]
+fn the_last_step_of_a_review_has_to_conclude() {
+    let shell = shell().set("HOUSE_API_KEY", "sk-house-0123456789");
+    shell.put(MAIN, "{ replicas: 40 }\n");
+    let reads = || calls("file_read", json!({ "path": MAIN }));
+    for wire in [
+        "anthropic-messages",
+        "openai-chat",
+        "openai-responses",
+        "gemini-generate",
+    ] {
+        let model = BlockingModel::start(queue([
+            reads(),
+            concludes("fail", "Too many."),
+            reads(),
+            says("Done."),
+        ]));
+        let base = match wire {
+            "gemini-generate" => format!("{}/v1beta", model.url()),
+            _ => format!("{}/v1", model.url()),
+        };
+        let set = [
+            format!("providers.house.wire={wire}"),
+            format!("providers.house.base_url={base}"),
+            "model.default=house/m".to_owned(),
+            "limits.steps_max=2".to_owned(),
+        ];
+        let set: Vec<&str> = set.iter().flat_map(|set| ["--set", set.as_str()]).collect();
+        let ended = shell.run(&[&["ask"][..], &set, &["--json", "--review"]].concat());
+        assert_eq!(ended.code, Some(1), "{wire}: {ended:?}");
+        assert_eq!(ended.json()["source"], "concluded", "{wire}");
+        // A request whose verdict Drydock computes may end with words.
+        let ended = shell.run(&[&["ask"][..], &set, &["how many replicas?"]].concat());
+        assert_eq!(ended.code, Some(0), "{wire}: {ended:?}");
+        let asked = model.asked();
+        let forced: Vec<Option<&str>> = asked.iter().map(|asked| asked.forced_tool.as_deref()).collect();
+        assert_eq!(forced, [None, Some("conclude"), None, None], "{wire}");
+    }
+}
+
 #[test]
 fn a_review_is_of_a_range_or_of_a_patch_file() {
     let shell = shell();

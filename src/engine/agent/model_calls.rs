@@ -275,6 +275,7 @@ impl<'a> TurnLoop<'a> {
             model: model.name,
             system: self.cx.system,
             tools: self.tools().specs(),
+            tool_choice: self.tool_choice(),
             turns,
             answer_tokens_max: model.answer_tokens_max(self.cx.limits),
             patience: match self.current + 1 < self.cx.models.len() {

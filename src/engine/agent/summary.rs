@@ -6,7 +6,9 @@ use super::{CallPermission, CallSize, Journal, TurnEvent, TurnLoop};
 use crate::base::model::{History, plain_output};
 use crate::engine::agent::context::SummaryWriter;
 use crate::engine::agent::prompt::data_block;
-use crate::interfaces::provider::{Patience, ProviderError, StreamEvent, TurnRequest, fixed_bytes};
+use crate::interfaces::provider::{
+    Patience, ProviderError, StreamEvent, ToolChoice, TurnRequest, fixed_bytes,
+};
 use async_trait::async_trait;
 use tracing::warn;
 
@@ -63,6 +65,7 @@ impl SummaryWriter for TurnSummaries<'_, '_> {
             model: model.name,
             system: INSTRUCTIONS,
             tools: &[],
+            tool_choice: ToolChoice::Free,
             turns: asked.turns(),
             answer_tokens_max,
             // The conversation can be trimmed instead.

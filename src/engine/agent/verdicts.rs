@@ -2,7 +2,7 @@
 
 use super::{TurnLoop, inferred_verdict};
 use crate::base::model::{ContentBlock, StopReason, Verdict, VerdictSource};
-use crate::interfaces::provider::Completion;
+use crate::interfaces::provider::{Completion, ToolChoice};
 use crate::interfaces::tool::{CONCLUDE, Conclusion, Toolbox};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -29,11 +29,23 @@ pub(super) struct Notes {
 impl TurnLoop<'_> {
     /// Returns the tools of the current step. The last one has only `conclude`, so that a turn ends with an answer.
     pub(super) fn tools(&self) -> &Toolbox {
-        let steps_max = self.cx.limits.steps_max;
-        match steps_max > 1 && self.steps == steps_max {
+        match self.cx.limits.steps_max > 1 && self.is_last_step() {
             true => &self.last_step_tools,
             false => &self.offered,
         }
+    }
+
+    /// Returns the call that the answer of the current step has to make. The last step of a turn whose verdict is asked for
+    /// has to conclude; another turn may end with words.
+    pub(super) fn tool_choice(&self) -> ToolChoice<'static> {
+        match self.cx.verdict {
+            VerdictRule::Asked if self.is_last_step() => ToolChoice::Forced(CONCLUDE),
+            VerdictRule::Asked | VerdictRule::Computed => ToolChoice::Free,
+        }
+    }
+
+    fn is_last_step(&self) -> bool {
+        self.steps == self.cx.limits.steps_max
     }
 
     /// Turns a call of `conclude` that stands alone into the answer of the turn.

@@ -1,5 +1,6 @@
 //! Reads the body of an error, which is used only to classify the error.
 
+use http::StatusCode;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -100,6 +101,22 @@ impl ErrorReport {
             || self.message.contains("exceeds the context window")
             || self.message.contains("exceeds the maximum number of tokens")
     }
+}
+
+/// Returns true if a service refuses a request because it forces a call. Their texts differ, but all of them name the
+/// parameter; routers answer 404 if no service of a model knows it.
+pub(super) fn refuses_forced_call(status: StatusCode, body: &[u8]) -> bool {
+    const NAMES: [&str; 6] = [
+        "tool_choice",
+        "toolchoice",
+        "tool choice",
+        "function_calling_config",
+        "functioncallingconfig",
+        "function calling config",
+    ];
+    let may_name_a_parameter = matches!(status.as_u16(), 400 | 404 | 422 | 501);
+    let body = String::from_utf8_lossy(body).to_ascii_lowercase();
+    may_name_a_parameter && NAMES.iter().any(|name| body.contains(name))
 }
 
 /// Returns a name such as `RESOURCE_EXHAUSTED` in lower case, and others unchanged.

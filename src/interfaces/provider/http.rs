@@ -2,6 +2,7 @@
 //! format and no retry policy.
 
 use super::codec::{AnswerMode, Codec, DecodeError};
+use super::error_report::refuses_forced_call;
 use super::failure::{FailureSubject, ProviderFailure, from_decoding, from_status};
 use super::failure_kind::ProviderFailureKind;
 use super::gate::ProviderGate;
@@ -9,13 +10,13 @@ use super::own_blocks;
 use super::refusals::ModelRefusals;
 use super::retry::{RetryPolicy, RetryableCall, call_with_retries};
 use super::sse::STREAM_BYTES_MAX;
-use super::{Completion, EventSink, Provider, ProviderError, StreamEvent, TurnRequest};
+use super::{Completion, EventSink, Provider, ProviderError, StreamEvent, ToolChoice, TurnRequest};
 use crate::base::http_client::causes_without_url;
 use crate::base::model::{ContentBlock, Secret};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -88,7 +89,7 @@ impl Provider for HttpProvider {
         (request.identity.user(), &body).hash(&mut hasher);
         let attempt = Attempt {
             provider: self,
-            model: request.model,
+            request,
             url: self.url(request.model),
             body: body.into(),
         };
@@ -105,7 +106,7 @@ impl Provider for HttpProvider {
 /// A model call that can be sent several times.
 struct Attempt<'a> {
     provider: &'a HttpProvider,
-    model: &'a str,
+    request: TurnRequest<'a>,
     url: String,
     body: Bytes,
 }
@@ -118,14 +119,19 @@ impl RetryableCall for Attempt<'_> {
             end: Instant::now() + provider.attempt_time_max,
             idle_time_max: provider.idle_time_max,
         };
-        let mut response = self.send(&deadlines).await?;
-        let status = response.status();
-        if !status.is_success() {
-            let headers = response.headers().clone();
-            let read = read_whole(&mut response, &deadlines, ERROR_BYTES_MAX).await;
-            // The status alone is enough if the body cannot be read.
-            let body = read.unwrap_or_default();
-            return Err(from_status(self.subject(), status, &headers, &body));
+        let mut response = self.send(&self.body, &deadlines).await?;
+        if !response.status().is_success() {
+            let refusal = Refusal::read(&mut response, &deadlines).await;
+            // Some models think in each answer, and their services then refuse every forced call. Such a refusal costs
+            // nothing, and the model can still make the call of its own accord.
+            let free = self.free_body(&refusal);
+            let free = free.ok_or_else(|| refusal.failure(self.subject()))?;
+            debug!(provider.id = %provider.id, "a forced call was refused; asking again without it");
+            response = self.send(&free, &deadlines).await?;
+            if !response.status().is_success() {
+                let refusal = Refusal::read(&mut response, &deadlines).await;
+                return Err(refusal.failure(self.subject()));
+            }
         }
         // Some servers never stream.
         if provider.answer_mode == AnswerMode::Streamed && !is_json(response.headers()) {
@@ -154,16 +160,53 @@ fn emit_events(completion: &Completion, sink: EventSink<'_>) {
     }
 }
 
+/// An answer with an error status.
+struct Refusal {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Refusal {
+    async fn read(response: &mut reqwest::Response, deadlines: &Deadlines) -> Self {
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = read_whole(response, deadlines, ERROR_BYTES_MAX).await;
+        Self {
+            status,
+            headers,
+            // The status alone is enough if the body cannot be read.
+            body: body.unwrap_or_default(),
+        }
+    }
+
+    fn failure(&self, subject: FailureSubject<'_>) -> ProviderFailure {
+        from_status(subject, self.status, &self.headers, &self.body)
+    }
+}
+
 impl Attempt<'_> {
+    /// Returns the request without its forced call, if it has one and the service refuses it for that.
+    fn free_body(&self, refusal: &Refusal) -> Option<Bytes> {
+        self.request
+            .forced_tool()
+            .filter(|_| refuses_forced_call(refusal.status, &refusal.body))?;
+        let request = TurnRequest {
+            tool_choice: ToolChoice::Free,
+            ..self.request
+        };
+        let encoded = self.provider.codec.encode(&request, self.provider.answer_mode);
+        encoded.ok().map(Bytes::from)
+    }
+
     fn subject(&self) -> FailureSubject<'_> {
         FailureSubject {
             provider: &self.provider.id,
-            model: self.model,
+            model: self.request.model,
             other_format: self.provider.codec.rarely_supported(),
         }
     }
 
-    async fn send(&self, deadlines: &Deadlines) -> Result<reqwest::Response, ProviderFailure> {
+    async fn send(&self, body: &Bytes, deadlines: &Deadlines) -> Result<reqwest::Response, ProviderFailure> {
         let id = &self.provider.id;
         let mut request = self
             .provider
@@ -177,7 +220,7 @@ impl Attempt<'_> {
                     AnswerMode::Whole => "application/json",
                 }),
             )
-            .body(self.body.clone());
+            .body(body.clone());
         let headers = self.provider.codec.headers(self.provider.api_key.as_ref());
         for (name, value) in headers.unwrap_or_default() {
             request = request.header(name, value);

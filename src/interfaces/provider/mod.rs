@@ -135,12 +135,23 @@ pub struct TurnRequest<'a> {
     pub system: &'a str,
     /// The offered tools; the same in every call of a conversation.
     pub tools: &'a [ToolSpec],
+    /// The call that the answer has to make.
+    pub tool_choice: ToolChoice<'a>,
     /// Whole turns, oldest first; the last one is open.
     pub turns: &'a [Turn],
     /// The maximum number of tokens of the answer.
     pub answer_tokens_max: u32,
     /// The patience with a provider that does not answer.
     pub patience: Patience,
+}
+
+/// The call that an answer has to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolChoice<'a> {
+    /// None: the model writes text, calls tools, or does both.
+    Free,
+    /// One call of the offered tool of this name. A service that cannot force calls is asked again without it.
+    Forced(&'a str),
 }
 
 /// The patience with a provider that does not answer.
@@ -166,7 +177,15 @@ pub fn fixed_bytes(system: &str, tools: &[ToolSpec]) -> usize {
     REQUEST_BYTES + json_bytes(system) + tools.sum::<usize>()
 }
 
-impl TurnRequest<'_> {
+impl<'a> TurnRequest<'a> {
+    /// Returns the name of the tool that the answer has to call. Services refuse the name of a tool that is not offered.
+    fn forced_tool(&self) -> Option<&'a str> {
+        match self.tool_choice {
+            ToolChoice::Free => None,
+            ToolChoice::Forced(name) => self.tools.iter().map(|tool| tool.name).find(|tool| *tool == name),
+        }
+    }
+
     /// Serialises the body of the request. The buffer is allocated with the full size: most of the body is the same
     /// every time, and too large to be copied repeatedly while it grows.
     fn written(&self, body: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {

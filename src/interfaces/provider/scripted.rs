@@ -37,6 +37,7 @@ pub(crate) struct RecordedRequest {
     pub(crate) model: String,
     pub(crate) system: String,
     pub(crate) tools: Vec<&'static str>,
+    pub(crate) forced_tool: Option<String>,
     pub(crate) turns: Vec<Turn>,
     pub(crate) answer_tokens_max: u32,
 }
@@ -125,6 +126,7 @@ impl Provider for ScriptedProvider {
                 model: request.model.to_owned(),
                 system: request.system.to_owned(),
                 tools: request.tools.iter().map(|tool| tool.name).collect(),
+                forced_tool: request.forced_tool().map(str::to_owned),
                 turns: request.turns.to_vec(),
                 answer_tokens_max: request.answer_tokens_max,
             });
@@ -167,7 +169,7 @@ mod tests {
     use super::{ScriptStep, ScriptedProvider, calls, says};
     use crate::base::model::History;
     use crate::interfaces::provider::{
-        Patience, Provider, ProviderError, SideCosts, StreamEvent, TurnRequest,
+        Patience, Provider, ProviderError, SideCosts, StreamEvent, ToolChoice, TurnRequest,
     };
     use crate::state::access::{Role, testing};
     use tokio_util::sync::CancellationToken;
@@ -188,6 +190,7 @@ mod tests {
             model: "m",
             system: "s",
             tools: &[],
+            tool_choice: ToolChoice::Free,
             turns: history.turns(),
             answer_tokens_max: 1,
             patience: Patience::Full,

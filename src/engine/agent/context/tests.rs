@@ -6,7 +6,7 @@ use super::{ContextBudget, ContextParts, FixedParts, measured};
 use crate::base::model::{
     Assistant, ContentBlock, History, Limits, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
 };
-use crate::interfaces::provider::{Patience, TurnRequest, encode_in_each_format, fixed_bytes};
+use crate::interfaces::provider::{Patience, ToolChoice, TurnRequest, encode_in_each_format, fixed_bytes};
 use crate::interfaces::tool::{Toolbox, testing::all_tools};
 use crate::state::access::{Role, testing::identity};
 
@@ -138,6 +138,7 @@ fn of_two_hundred_turns_nineteen_of_twenty_bytes_were_sent_before() {
                 model: "m",
                 system,
                 tools: toolbox.specs(),
+                tool_choice: ToolChoice::Free,
                 turns: history.turns(),
                 answer_tokens_max: 8_192,
                 patience: Patience::Full,

@@ -163,7 +163,25 @@ async fn the_last_step_has_only_the_conclusion_and_the_model_is_told_before() {
         let requests = model.requests();
         assert!(requests[2].tools.len() > 10);
         assert_eq!(requests[3].tools, ["conclude"]);
+        // Only a turn whose verdict is asked for has to conclude.
+        let forced: Vec<Option<&str>> = requests
+            .iter()
+            .map(|asked| asked.forced_tool.as_deref())
+            .collect();
+        let last = (rule == VerdictRule::Asked).then_some("conclude");
+        assert_eq!(forced, [None, None, None, last], "{rule:?}");
     }
+}
+
+/// CI-6: the only step of a turn is its last one.
+#[tokio::test]
+async fn a_turn_of_one_step_has_to_conclude() {
+    let mut fixture = asked();
+    fixture.limits.steps_max = 1;
+    let model = ScriptedProvider::new([concludes(FAIL)]);
+    let ran = fixture.run(&model).await;
+    assert_eq!(end(&ran), (Verdict::Fail, VerdictSource::Concluded, "It breaks."));
+    assert_eq!(model.requests()[0].forced_tool.as_deref(), Some("conclude"));
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ struct Body<'a> {
     system: Vec<Content<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ForcedTool<'a>>,
     messages: Vec<Message<'a>>,
 }
 
@@ -28,6 +30,14 @@ struct Tool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a RawValue,
+}
+
+/// The tool that the model has to call, exactly once.
+#[derive(Serialize)]
+struct ForcedTool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    disable_parallel_tool_use: bool,
 }
 
 #[derive(Serialize)]
@@ -137,6 +147,11 @@ pub(super) fn encode(
                 input_schema: tool.schema.parameters(),
             })
             .collect(),
+        tool_choice: request.forced_tool().map(|name| ForcedTool {
+            r#type: "tool",
+            name,
+            disable_parallel_tool_use: true,
+        }),
         messages: messages(label, request),
     })
 }

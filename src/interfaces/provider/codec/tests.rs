@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used)]
 
 mod attachments;
+mod forced_call;
 mod forged;
 mod garbage;
 mod gemini;

@@ -24,6 +24,8 @@ struct Body<'a> {
     system_instruction: Option<Instruction<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tools<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig<'a>>,
     generation_config: GenerationConfig,
     contents: Vec<Content<'a>>,
 }
@@ -46,6 +48,20 @@ struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
     parameters_json_schema: &'a RawValue,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig<'a> {
+    function_calling_config: ForcedFunction<'a>,
+}
+
+/// The function that the model has to call. The service accepts names only with the mode `ANY`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ForcedFunction<'a> {
+    mode: &'static str,
+    allowed_function_names: [&'a str; 1],
 }
 
 #[derive(Serialize)]
@@ -165,6 +181,12 @@ pub(super) fn encode(label: &str, request: &TurnRequest<'_>) -> Result<Vec<u8>, 
         } else {
             vec![tools]
         },
+        tool_config: request.forced_tool().map(|name| ToolConfig {
+            function_calling_config: ForcedFunction {
+                mode: "ANY",
+                allowed_function_names: [name],
+            },
+        }),
         generation_config: GenerationConfig {
             max_output_tokens: request.answer_tokens_max.max(1),
         },

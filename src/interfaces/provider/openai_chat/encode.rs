@@ -25,6 +25,8 @@ struct Body<'a> {
     stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ForcedTool<'a>>,
     messages: Vec<Message<'a>>,
 }
 
@@ -44,6 +46,18 @@ struct Function<'a> {
     name: &'a str,
     description: &'a str,
     parameters: &'a RawValue,
+}
+
+/// The tool that the model has to call.
+#[derive(Serialize)]
+struct ForcedTool<'a> {
+    r#type: &'static str,
+    function: ForcedFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct ForcedFunction<'a> {
+    name: &'a str,
 }
 
 /// A message. Untagged, with its role as a field: serde's own tags would re-encode raw JSON.
@@ -147,6 +161,10 @@ pub(super) fn encode(
                 },
             })
             .collect(),
+        tool_choice: request.forced_tool().map(|name| ForcedTool {
+            r#type: "function",
+            function: ForcedFunction { name },
+        }),
         messages: messages(&wire.provider, request),
     })
 }

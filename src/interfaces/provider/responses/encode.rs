@@ -30,6 +30,8 @@ struct Body<'a> {
     instructions: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ForcedTool<'a>>,
     input: Vec<Item<'a>>,
 }
 
@@ -41,6 +43,13 @@ struct Tool<'a> {
     description: &'a str,
     parameters: &'a RawValue,
     strict: bool,
+}
+
+/// The tool that the model has to call.
+#[derive(Serialize)]
+struct ForcedTool<'a> {
+    r#type: &'static str,
+    name: &'a str,
 }
 
 /// An input item. Untagged, with its type as a field: serde's own tags would re-encode raw JSON.
@@ -122,6 +131,10 @@ pub(super) fn encode(
         include: include.into_iter().collect(),
         instructions: Some(request.system).filter(|system| !system.trim().is_empty()),
         tools: tools.collect(),
+        tool_choice: request.forced_tool().map(|name| ForcedTool {
+            r#type: "function",
+            name,
+        }),
         input: input(label, request),
     })
 }

@@ -15,6 +15,8 @@ pub struct ModelRequest {
     pub system: String,
     /// The offered tools; shared with the previous request if it offered the same.
     pub tools: Arc<[RequestTool]>,
+    /// The tool that the answer has to call, if the request forces one.
+    pub forced_tool: Option<String>,
     /// The conversation.
     pub messages: Vec<RequestMessage>,
     /// The key of the request, if any.

@@ -56,6 +56,7 @@ pub(super) struct ParsedRequest {
     pub(super) usage_event: UsageEvent,
     pub(super) system: String,
     pub(super) tools: Vec<RequestTool>,
+    pub(super) forced_tool: Option<String>,
     pub(super) messages: Vec<RequestMessage>,
     pub(super) api_key: Option<String>,
 }
@@ -246,6 +247,7 @@ async fn read(
         model: read.model.clone(),
         system: std::mem::take(&mut read.system),
         tools: std::mem::take(&mut read.tools).into(),
+        forced_tool: read.forced_tool.clone(),
         messages: std::mem::take(&mut read.messages),
         api_key: read.api_key.take(),
         raw,

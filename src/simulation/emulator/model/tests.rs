@@ -4,6 +4,7 @@
 
 mod faults;
 mod files;
+mod forced_call;
 mod mixed;
 mod nonsense;
 mod operations;
@@ -17,8 +18,8 @@ use crate::base::config::{AnswerMode, KNOWN_PROVIDERS, KnownProvider, ProviderSe
 use crate::base::http_client::api_client;
 use crate::base::model::{Assistant, History, Secret, ToolCall, ToolResult};
 use crate::interfaces::provider::{
-    Completion, EventSink, Patience, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolSpec,
-    TurnRequest, build,
+    Completion, EventSink, Patience, Provider, ProviderError, ProviderFailureKind, StreamEvent, ToolChoice,
+    ToolSpec, TurnRequest, build,
 };
 use crate::state::access::{Identity, Role, testing::identity};
 use serde_json::json;
@@ -64,6 +65,7 @@ struct ModelFixture {
     model: String,
     identity: Identity,
     tools: Vec<ToolSpec>,
+    tool_choice: ToolChoice<'static>,
     events: Vec<StreamEvent>,
     cancel: CancellationToken,
 }
@@ -102,6 +104,7 @@ impl ModelFixture {
             model,
             identity: identity(Role::Editor, &["**"]),
             tools,
+            tool_choice: ToolChoice::Free,
             events: Vec::new(),
             cancel: CancellationToken::new(),
         }
@@ -120,6 +123,7 @@ impl ModelFixture {
             model: &self.model,
             system: "You prepare changes.",
             tools: &self.tools,
+            tool_choice: self.tool_choice,
             turns: history.turns(),
             answer_tokens_max: 1_000,
             patience: Patience::Full,

@@ -8,7 +8,7 @@
 use crate::base::config::{ProviderId, WireFormat};
 use crate::base::model::{Attachment, History, MediaType};
 use crate::interfaces::provider::codec::AnswerMode;
-use crate::interfaces::provider::{Patience, TurnRequest, codec};
+use crate::interfaces::provider::{Patience, ToolChoice, TurnRequest, codec};
 use crate::state::access::{Role, testing::identity};
 
 /// Returns the body of a request whose message has an image and a document.
@@ -24,6 +24,7 @@ fn encoded(wire: WireFormat) -> String {
         model: "m",
         system: "",
         tools: &[],
+        tool_choice: ToolChoice::Free,
         turns: history.turns(),
         answer_tokens_max: 100,
         patience: Patience::Full,

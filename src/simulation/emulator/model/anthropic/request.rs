@@ -69,15 +69,55 @@ pub(in crate::simulation::emulator::model) fn read(
             "A maximum of 4 blocks with cache_control may be provided.",
         ));
     }
+    let forced_tool = forced_tool(body, &tools).map_err(|why| ModelRefusal::invalid_request(&why))?;
     Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
         usage_event: UsageEvent::Sent,
         system,
         tools,
+        forced_tool,
         messages,
         api_key: Some(header("x-api-key").to_owned()),
     })
+}
+
+/// Returns the tool that the model has to call: <https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use>.
+/// A request with thinking forces no call.
+fn forced_tool(body: &Value, tools: &[RequestTool]) -> Result<Option<String>, String> {
+    let Some(choice) = body.get("tool_choice") else {
+        return Ok(None);
+    };
+    if tools.is_empty() {
+        return Err("tool_choice may only be specified while providing tools".to_owned());
+    }
+    let kind = choice["type"].as_str().unwrap_or_default();
+    let known: &[&str] = match kind {
+        "auto" | "any" => &["type", "disable_parallel_tool_use"],
+        "tool" => &["type", "name", "disable_parallel_tool_use"],
+        "none" => &["type"],
+        _ => return Err("tool_choice.type: Input should be 'auto', 'any', 'tool' or 'none'".to_owned()),
+    };
+    let mut fields = choice.as_object().into_iter().flatten();
+    if let Some((field, _)) = fields.find(|(field, _)| !known.contains(&field.as_str())) {
+        return Err(format!(
+            "tool_choice.{kind}.{field}: Extra inputs are not permitted"
+        ));
+    }
+    let thinks = body
+        .get("thinking")
+        .is_some_and(|thinking| thinking["type"] != "disabled");
+    if thinks && matches!(kind, "any" | "tool") {
+        return Err("Thinking may not be enabled when tool_choice forces tool use.".to_owned());
+    }
+    if kind != "tool" {
+        return Ok(None);
+    }
+    let name = choice["name"].as_str().unwrap_or_default();
+    match tools.iter().any(|tool| tool.name == name) {
+        true => Ok(Some(name.to_owned())),
+        false => Err(format!("Tool '{name}' not found in provided tools")),
+    }
 }
 
 fn read_message(index: usize, message: &Value, markers: &mut usize) -> Result<RequestMessage, ModelRefusal> {

@@ -72,12 +72,14 @@ pub(in crate::simulation::emulator::model) fn read(
         ));
     }
     check(&system, &tools, &messages).map_err(|why| ModelRefusal::invalid_request(&why))?;
+    let forced_tool = forced_tool(&body["toolConfig"], &tools)?;
     Ok(ParsedRequest {
         model,
         is_streamed,
         usage_event: UsageEvent::Sent,
         system,
         tools,
+        forced_tool,
         messages,
         api_key: Some(api_key.to_owned()),
     })
@@ -153,6 +155,44 @@ fn read_tools(tools: &Value) -> Result<Vec<RequestTool>, ModelRefusal> {
         }
     }
     Ok(read)
+}
+
+/// Returns the function that the model has to call: <https://ai.google.dev/api/caching#FunctionCallingConfig>. Names are
+/// allowed only with the modes that bind the model, and one name alone forces its call.
+fn forced_tool(config: &Value, tools: &[RequestTool]) -> Result<Option<String>, ModelRefusal> {
+    let refused = |why: &str| Err(ModelRefusal::invalid_request(why));
+    known_fields(config, &["functionCallingConfig"], "tool_config")?;
+    let config = &config["functionCallingConfig"];
+    let place = "tool_config.function_calling_config";
+    known_fields(config, &["mode", "allowedFunctionNames"], place)?;
+    if config.is_null() {
+        return Ok(None);
+    }
+    if tools.is_empty() {
+        return refused("Function calling config is set without function_declarations.");
+    }
+    let mode = config["mode"].as_str().unwrap_or("AUTO");
+    if !["AUTO", "ANY", "NONE", "VALIDATED"].contains(&mode) {
+        return refused("Invalid value at 'tool_config.function_calling_config.mode'");
+    }
+    let names = list(&config["allowedFunctionNames"]);
+    if !names.is_empty() && !matches!(mode, "ANY" | "VALIDATED") {
+        return refused(
+            "allowed_function_names should only be set when the function calling mode is ANY or VALIDATED.",
+        );
+    }
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| tools.iter().all(|tool| **name != *tool.name))
+    {
+        return refused(&format!(
+            "allowed_function_names: {unknown} is not one of the function_declarations."
+        ));
+    }
+    match (mode, names) {
+        ("ANY", [name]) => Ok(name.as_str().map(str::to_owned)),
+        _ => Ok(None),
+    }
 }
 
 /// Reads the contents. Adjacent ones of the user are one message.

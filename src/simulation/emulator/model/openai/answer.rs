@@ -2,7 +2,7 @@
 
 use crate::simulation::emulator::model::anthropic::answer::pieces;
 use crate::simulation::emulator::model::script::{AnswerFault, ScriptedAnswer};
-use crate::simulation::emulator::model::server::UsageEvent;
+use crate::simulation::emulator::model::server::{ParsedRequest, UsageEvent};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub(in crate::simulation::emulator::model) fn error_body(why: &str) -> String {
 /// Returns an answer in one piece. `number` is used for ids.
 pub(in crate::simulation::emulator::model) fn whole(
     answer: &ScriptedAnswer,
-    model: &str,
+    request: &ParsedRequest,
     number: u64,
 ) -> String {
     let calls: Vec<Value> = (0..answer.calls.len())
@@ -26,9 +26,9 @@ pub(in crate::simulation::emulator::model) fn whole(
     if !calls.is_empty() {
         message["tool_calls"] = calls.into();
     }
-    let reason = answer.stop("tool_calls", "stop");
+    let reason = finish_reason(answer, request);
     json!({
-        "id": format!("chatcmpl-{number:016}"), "object": "chat.completion", "created": 0, "model": model,
+        "id": format!("chatcmpl-{number:016}"), "object": "chat.completion", "created": 0, "model": request.model,
         "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": reason}],
         "usage": usage(answer),
     })
@@ -38,15 +38,14 @@ pub(in crate::simulation::emulator::model) fn whole(
 /// Returns an answer as events.
 pub(in crate::simulation::emulator::model) fn stream(
     answer: &ScriptedAnswer,
-    model: &str,
+    request: &ParsedRequest,
     number: u64,
-    usage_event: UsageEvent,
 ) -> String {
     let mut events = String::new();
     let chunk = |choices: Value| {
         json!({
             "id": format!("chatcmpl-{number:016}"), "object": "chat.completion.chunk", "created": 0,
-            "model": model, "choices": choices,
+            "model": request.model, "choices": choices,
         })
     };
     let delta = |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]));
@@ -74,18 +73,27 @@ pub(in crate::simulation::emulator::model) fn stream(
             event(&mut events, &delta(json!({"tool_calls": [part]})));
         }
     }
-    let reason = answer.stop("tool_calls", "stop");
+    let reason = finish_reason(answer, request);
     event(
         &mut events,
         &chunk(json!([{"index": 0, "delta": {}, "finish_reason": reason}])),
     );
-    if usage_event == UsageEvent::Sent {
+    if request.usage_event == UsageEvent::Sent {
         let mut last = chunk(json!([]));
         last["usage"] = usage(answer);
         event(&mut events, &last);
     }
     events.push_str("data: [DONE]\n\n");
     events
+}
+
+/// Returns the reason why an answer ended. A call that the request forced is no decision of the model, so the service says
+/// `stop`: <https://community.openai.com/t/731488/13>.
+fn finish_reason<'a>(answer: &'a ScriptedAnswer, request: &ParsedRequest) -> &'a str {
+    match request.forced_tool {
+        Some(_) => answer.stop("stop", "stop"),
+        None => answer.stop("tool_calls", "stop"),
+    }
 }
 
 fn call(answer: &ScriptedAnswer, number: u64, index: usize) -> Value {

@@ -47,8 +47,8 @@ impl EmulatedFormat for ChatCompletions {
 
     fn write(&self, answer: &ScriptedAnswer, request: &ParsedRequest, number: u64) -> String {
         match request.is_streamed {
-            true => answer::stream(answer, &request.model, number, request.usage_event),
-            false => answer::whole(answer, &request.model, number),
+            true => answer::stream(answer, request, number),
+            false => answer::whole(answer, request, number),
         }
     }
 

@@ -49,6 +49,7 @@ pub(in crate::simulation::emulator::model) fn read(
     };
     let messages = read_messages(messages)?;
     check(system, &tools, &messages).map_err(|why| ModelRefusal::invalid_request(&why))?;
+    let forced_tool = forced_tool(&body["tool_choice"], &tools)?;
     Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
@@ -58,9 +59,40 @@ pub(in crate::simulation::emulator::model) fn read(
         },
         system: system.to_owned(),
         tools,
+        forced_tool,
         messages,
         api_key: api_key.map(str::to_owned),
     })
+}
+
+/// Returns the function that the model has to call: <https://developers.openai.com/api/reference/resources/chat>, `tool_choice`.
+fn forced_tool(choice: &Value, tools: &[RequestTool]) -> Result<Option<String>, ModelRefusal> {
+    if choice.is_null() {
+        return Ok(None);
+    }
+    let refused = |why: &str| Err(ModelRefusal::invalid_request(why));
+    if tools.is_empty() {
+        return refused(
+            "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.",
+        );
+    }
+    match choice.as_str() {
+        Some("none" | "auto" | "required") => return Ok(None),
+        Some(_) => return refused("Invalid value for 'tool_choice'."),
+        None => {}
+    }
+    if choice["type"] != "function" {
+        return refused("Invalid value: 'tool_choice.type'. Supported values are: 'function'.");
+    }
+    let Some(name) = choice["function"]["name"].as_str() else {
+        return refused("Missing required parameter: 'tool_choice.function.name'.");
+    };
+    match tools.iter().any(|tool| tool.name == name) {
+        true => Ok(Some(name.to_owned())),
+        false => refused(&format!(
+            "Invalid value for 'tool_choice': no function named '{name}' was specified in the 'tools' parameter."
+        )),
+    }
 }
 
 fn read_tool(tool: &Value) -> Result<RequestTool, ModelRefusal> {

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 /// The parameters that Drydock may use.
-const PARAMETERS: [&str; 8] = [
+const PARAMETERS: [&str; 9] = [
     "model",
     "max_output_tokens",
     "store",
@@ -17,6 +17,7 @@ const PARAMETERS: [&str; 8] = [
     "include",
     "instructions",
     "tools",
+    "tool_choice",
     "input",
 ];
 
@@ -70,12 +71,14 @@ pub(in crate::simulation::emulator::model) fn read(
     let system = body["instructions"].as_str().unwrap_or_default();
     let messages = read_input(list(&body["input"]))?;
     check(system, &tools, &messages).map_err(|why| refused(&why))?;
+    let forced_tool = forced_tool(&body["tool_choice"], &tools)?;
     Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
         usage_event: UsageEvent::Sent,
         system: system.to_owned(),
         tools,
+        forced_tool,
         messages,
         api_key: Some(api_key.to_owned()),
     })
@@ -90,6 +93,29 @@ fn known_fields(object: &Value, known: &[&str], place: &str) -> Result<(), Model
     match fields.find(|(field, _)| !known.contains(&field.as_str())) {
         Some((field, _)) => Err(refused(&format!("Unknown parameter: '{place}{field}'."))),
         None => Ok(()),
+    }
+}
+
+/// Returns the function that the model has to call: <https://developers.openai.com/api/reference/resources/responses>,
+/// `tool_choice`.
+fn forced_tool(choice: &Value, tools: &[RequestTool]) -> Result<Option<String>, ModelRefusal> {
+    match choice.as_str() {
+        None if choice.is_null() => return Ok(None),
+        Some("none" | "auto" | "required") => return Ok(None),
+        Some(_) => return Err(refused("Invalid value: 'tool_choice'.")),
+        None => {}
+    }
+    known_fields(choice, &["type", "name"], "tool_choice.")?;
+    if choice["type"] != "function" {
+        return Err(refused("Invalid value: 'tool_choice.type'."));
+    }
+    let name = choice["name"].as_str();
+    let name = name.ok_or_else(|| refused("Missing required parameter: 'tool_choice.name'."))?;
+    match tools.iter().any(|tool| tool.name == name) {
+        true => Ok(Some(name.to_owned())),
+        false => Err(refused(&format!(
+            "Tool choice '{name}' not found in 'tools' parameter."
+        ))),
     }
 }
 

@@ -163,6 +163,7 @@ async fn cancelling_ends_a_call_at_once_wherever_it_is() {
             model: &fixture.model,
             system: "s",
             tools: &[],
+            tool_choice: crate::interfaces::provider::ToolChoice::Free,
             turns: history.turns(),
             answer_tokens_max: 1,
             patience: crate::interfaces::provider::Patience::Full,

@@ -1,0 +1,57 @@
+//! Tests of forced calls in requests, byte for byte. The forms are those of the documentation of the services:
+//!
+//! - Anthropic: <https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use>
+//! - OpenAI: <https://developers.openai.com/api/docs/guides/function-calling>
+//! - Gemini: <https://ai.google.dev/gemini-api/docs/function-calling>
+
+use crate::base::config::{ProviderId, WireFormat};
+use crate::base::model::History;
+use crate::interfaces::provider::codec::AnswerMode;
+use crate::interfaces::provider::{Patience, ToolChoice, ToolSpec, TurnRequest, codec};
+use crate::state::access::{Role, testing::identity};
+use serde_json::json;
+
+/// Returns the body of a request in each format, with the word of the format.
+fn encoded(tool_choice: ToolChoice<'_>) -> String {
+    let mut history = History::default();
+    history.begin("Is it safe?").expect("turn");
+    let tools = [ToolSpec {
+        name: "conclude",
+        description: "Concludes.",
+        schema: json!({"type": "object"}).into(),
+    }];
+    let request = TurnRequest {
+        identity: &identity(Role::Editor, &["**"]),
+        model: "m",
+        system: "",
+        tools: &tools,
+        tool_choice,
+        turns: history.turns(),
+        answer_tokens_max: 100,
+        patience: Patience::Full,
+    };
+    let bodies = WireFormat::ALL.iter().map(|wire| {
+        let codec = codec(*wire, ProviderId::Custom, "house");
+        let body = codec.encode(&request, AnswerMode::Whole).expect("a body");
+        format!("{}: {}", wire.word(), String::from_utf8(body).expect("UTF-8"))
+    });
+    bodies.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_forced_call_has_the_form_of_each_format() {
+    insta::assert_snapshot!(encoded(ToolChoice::Forced("conclude")), @r#"
+    anthropic-messages: {"model":"m","max_tokens":100,"stream":false,"tools":[{"name":"conclude","description":"Concludes.","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"conclude","disable_parallel_tool_use":true},"messages":[{"role":"user","content":[{"type":"text","text":"Is it safe?","cache_control":{"type":"ephemeral"}}]}]}
+    openai-chat: {"model":"m","max_tokens":100,"stream":false,"tools":[{"type":"function","function":{"name":"conclude","description":"Concludes.","parameters":{"type":"object"}}}],"tool_choice":{"type":"function","function":{"name":"conclude"}},"messages":[{"role":"user","content":"Is it safe?"}]}
+    openai-responses: {"model":"m","max_output_tokens":100,"store":false,"stream":false,"tools":[{"type":"function","name":"conclude","description":"Concludes.","parameters":{"type":"object"},"strict":false}],"tool_choice":{"type":"function","name":"conclude"},"input":[{"role":"user","content":"Is it safe?"}]}
+    gemini-generate: {"tools":[{"functionDeclarations":[{"name":"conclude","description":"Concludes.","parametersJsonSchema":{"type":"object"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["conclude"]}},"generationConfig":{"maxOutputTokens":100},"contents":[{"role":"user","parts":[{"text":"Is it safe?"}]}]}
+    "#);
+}
+
+#[test]
+fn a_request_that_forces_nothing_says_nothing_about_it() {
+    let free = encoded(ToolChoice::Free);
+    assert!(!free.contains("choice") && !free.contains("toolConfig"), "{free}");
+    // A service refuses the name of a tool that is not offered.
+    assert_eq!(encoded(ToolChoice::Forced("file_read")), free);
+}
