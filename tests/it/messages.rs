@@ -473,37 +473,49 @@ async fn a_sender_whose_name_others_have_is_shown_with_an_id() {
 /// T06, T28
 #[tokio::test]
 async fn a_person_who_may_only_read_by_now_sends_nothing() {
-    const BOB: i64 = 4_201;
-    let script = |asked: &ModelRequest| {
-        let answer = sends(asked);
-        match own_words(asked).starts_with("send ") && asked.last_results().is_empty() {
-            true => answer.with_fault(AnswerFault::Held),
-            false => answer,
-        }
-    };
-    let app = TestApp::with_settings(script, &ON).await;
-    app.admit_slack_editor(ALICE).await;
-    app.admit_telegram_editor(BOB).await;
-    app.ask_telegram(BOB, "hello").await;
-    let accepted = app.run_telegram_command(BOB, "/accept u0alice").await;
-    assert!(accepted.starts_with("Accepted: "), "{accepted}");
-    let said = app.say(ALICE, &format!("send t{BOB}: hi")).await;
-    app.wait_for_model_requests(2).await;
-    app.grant(ALICE, Role::Viewer, &["**"]).await;
-    app.demo.model.release();
-    let result = app.wait_for_result(&said.ts, 1).await;
-    assert!(
-        result.text.contains("may not write to other people any more"),
-        "{}",
-        result.text
-    );
-    app.wait_until_idle().await;
-    let messages = app.demo.telegram.messages(BOB).into_iter();
-    assert_eq!(
-        messages
-            .filter(|shown| shown.text.contains("Message from"))
-            .count(),
-        0
-    );
-    assert!(app.audit_lines_with("message.sent").is_empty());
+    /// The ways in which a grant is changed: for all, or in the store alone, which the process has not noticed yet.
+    enum Demotion {
+        Known,
+        StoredOnly,
+    }
+    for demotion in [Demotion::Known, Demotion::StoredOnly] {
+        const BOB: i64 = 4_201;
+        let script = |asked: &ModelRequest| {
+            let answer = sends(asked);
+            match own_words(asked).starts_with("send ") && asked.last_results().is_empty() {
+                true => answer.with_fault(AnswerFault::Held),
+                false => answer,
+            }
+        };
+        let app = TestApp::with_settings(script, &ON).await;
+        app.admit_slack_editor(ALICE).await;
+        app.admit_telegram_editor(BOB).await;
+        app.ask_telegram(BOB, "hello").await;
+        let accepted = app.run_telegram_command(BOB, "/accept u0alice").await;
+        assert!(accepted.starts_with("Accepted: "), "{accepted}");
+        let said = app.say(ALICE, &format!("send t{BOB}: hi")).await;
+        app.wait_for_model_requests(2).await;
+        match demotion {
+        Demotion::Known => app.grant(ALICE, Role::Viewer, &["**"]).await,
+        Demotion::StoredOnly => app.alter_database(
+            "UPDATE user_grant SET role = 'viewer' WHERE user_id = (SELECT id FROM users WHERE name = 'U0ALICE')",
+        ),
+    }
+        app.demo.model.release();
+        let result = app.wait_for_result(&said.ts, 1).await;
+        assert!(
+            result.text.contains("may not write to other people any more"),
+            "{}",
+            result.text
+        );
+        app.wait_until_idle().await;
+        let messages = app.demo.telegram.messages(BOB).into_iter();
+        assert_eq!(
+            messages
+                .filter(|shown| shown.text.contains("Message from"))
+                .count(),
+            0
+        );
+        assert!(app.audit_lines_with("message.sent").is_empty());
+    }
 }

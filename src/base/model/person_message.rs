@@ -1,7 +1,7 @@
 //! A message that a model sends to another person on behalf of the person of its turn, and what became of it. Its words
 //! come from the model: they are bounded and have no invisible characters.
 
-use super::{group_thousands, is_invisible, quoted};
+use super::{UserId, group_thousands, is_invisible, quoted};
 use serde::{Deserialize, Serialize};
 
 /// The name of the tool that sends.
@@ -61,6 +61,8 @@ pub enum MessageOutcome {
     Gone,
     /// The turn was stopped, or the sender was revoked.
     Stopped,
+    /// The sender may only read by now.
+    NotPermitted,
 }
 
 impl PersonMessage {
@@ -85,6 +87,11 @@ impl PersonMessage {
             person: person.trim().to_owned(),
             text: text.to_owned(),
         })
+    }
+
+    /// Returns the beginning of the names of the operations that show the messages of a sender to a recipient.
+    pub fn operation_name(sender: UserId, recipient: UserId) -> String {
+        format!("message-{sender}-{recipient}-")
     }
 }
 
@@ -125,6 +132,7 @@ impl MessageOutcome {
             ),
             Self::Gone => format!("not sent: {person} has no access here any more"),
             Self::Stopped => "not sent: the work was stopped".to_owned(),
+            Self::NotPermitted => "not sent: this person may not write to other people any more".to_owned(),
         }
     }
 }
@@ -160,6 +168,7 @@ mod tests {
             MessageOutcome::Full,
             MessageOutcome::Gone,
             MessageOutcome::Stopped,
+            MessageOutcome::NotPermitted,
         ] {
             assert!(!outcome.is_sent() && outcome.result("bob").starts_with("not sent: "));
         }

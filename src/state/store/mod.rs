@@ -69,7 +69,7 @@ pub use outbox::{
     Admission, AttemptWeight, DeadLetter, DeadLetterFilter, DueOperation, POSTPONED_MAX, Postponement,
     RetryMode,
 };
-pub use person_message::{MessageDelivery, NewPersonMessage, ReceivedMessage};
+pub use person_message::{MessageDelivery, NewPersonMessage, ReceivedMessage, SendingCheck};
 pub use privacy::{GroupAccess, check_directory, prepare_directory};
 pub use prospect::{ChangeBasis, ComposedWrite, ProspectiveChange};
 pub use question::{

@@ -512,6 +512,16 @@ pub(super) fn is_known(tx: &Transaction<'_>, op: &str) -> Result<bool, StoreErro
     Ok(known)
 }
 
+/// Withdraws the operations whose names begin so, except those that are delivered or are being sent.
+pub(super) fn withdraw(tx: &Transaction<'_>, name: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "UPDATE outbox SET state = 'dropped', why = ?2, done_at = ?3
+         WHERE done_at IS NULL AND state IN ('waiting', 'ready') AND instr(op, '/' || ?1) > 0",
+    )?
+    .execute(params![name, why, millis(at)])?;
+    Ok(())
+}
+
 fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(), StoreError> {
     if let Action::Fill { post, .. } = &op.action
         && !is_known(tx, post)?

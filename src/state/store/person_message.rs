@@ -8,6 +8,7 @@ use super::audit::audit_in;
 use super::claim::{Claim, check_fence};
 use super::column::{millis, parse_word, word};
 use super::command::apply_once;
+use super::people::GrantRow;
 use super::turn::{check_open, record_step};
 use super::{
     Conversation, Cost, NewAction, StepEffects, Store, StoreError, action, conversation, inbox, key, outbox,
@@ -41,6 +42,9 @@ pub struct NewPersonMessage {
     pub delivery: Option<MessageDelivery>,
 }
 
+/// The check whether the stored grants of a sender allow messages to other people.
+pub type SendingCheck = Box<dyn Fn(&[GrantRow]) -> bool + Send>;
+
 /// The operations for a message.
 #[derive(Clone, Debug, Default)]
 pub struct MessageDelivery {
@@ -70,7 +74,7 @@ impl Store {
         turn: TurnId,
         (step, cost): (&Step, &Cost),
         effects: StepEffects,
-        messages: Vec<NewPersonMessage>,
+        (messages, may_send): (Vec<NewPersonMessage>, SendingCheck),
         at: Timestamp,
     ) -> Result<Step, StoreError> {
         let (claim, step, cost) = (*claim, step.clone(), cost.clone());
@@ -78,7 +82,7 @@ impl Store {
             let by = check_open(tx, claim, turn)?;
             let mut step = step;
             for message in &messages {
-                let outcome = send(tx, (claim.conversation, by), message, at)?;
+                let outcome = send(tx, (claim.conversation, by), (message, &may_send), at)?;
                 step = with_outcome(step, message, outcome)?;
             }
             record_step(tx, (claim, turn), &step, &cost, effects, at)?;
@@ -88,7 +92,7 @@ impl Store {
     }
 
     /// Stores the decision of a person about the messages of another one. Messages of a blocked sender that wait are
-    /// removed. `inbox` is the command or the click; a repeated run returns the first result.
+    /// removed, and those that are not delivered yet are withdrawn. `inbox` is the command or the click; a repeated run returns the first result.
     pub async fn decide_messages(
         &self,
         (recipient, account): (UserId, &Sender),
@@ -239,10 +243,10 @@ pub(super) fn forget_person(tx: &Transaction<'_>, user: UserId) -> Result<(), St
 fn send(
     tx: &Transaction<'_>,
     (conversation, by): (ConversationId, InboxId),
-    message: &NewPersonMessage,
+    (message, may_send): (&NewPersonMessage, &SendingCheck),
     at: Timestamp,
 ) -> Result<MessageOutcome, StoreError> {
-    let outcome = decide_outcome(tx, by, message, at)?;
+    let outcome = decide_outcome(tx, by, (message, may_send), at)?;
     let nothing = MessageDelivery::default();
     let delivery = message.delivery.as_ref().unwrap_or(&nothing);
     let event = match outcome {
@@ -281,7 +285,8 @@ fn send(
         | MessageOutcome::TooMany
         | MessageOutcome::Full
         | MessageOutcome::Gone
-        | MessageOutcome::Stopped => "message.refused",
+        | MessageOutcome::Stopped
+        | MessageOutcome::NotPermitted => "message.refused",
     };
     let data = serde_json::json!({
         "by_user": message.sender,
@@ -298,11 +303,14 @@ fn send(
 fn decide_outcome(
     tx: &Transaction<'_>,
     by: InboxId,
-    message: &NewPersonMessage,
+    (message, may_send): (&NewPersonMessage, &SendingCheck),
     at: Timestamp,
 ) -> Result<MessageOutcome, StoreError> {
-    if inbox::is_stopped(tx, by)? || people::current_grants(tx, message.sender)?.is_none() {
-        return Ok(MessageOutcome::Stopped);
+    let is_stopped = inbox::is_stopped(tx, by)?;
+    match people::current_grants(tx, message.sender)? {
+        Some(grants) if !is_stopped && may_send(&grants) => {}
+        Some(_) if !is_stopped => return Ok(MessageOutcome::NotPermitted),
+        Some(_) | None => return Ok(MessageOutcome::Stopped),
     }
     if people::current_grants(tx, message.recipient)?.is_none_or(|grants| grants.is_empty()) {
         return Ok(MessageOutcome::Gone);
@@ -391,6 +399,8 @@ fn decide(
                    AND (taken_by IS NULL OR NOT EXISTS (SELECT 1 FROM turn WHERE turn.inbox = taken_by))",
             )?
             .execute([recipient.0, sender.0])?;
+            let name = PersonMessage::operation_name(sender, recipient);
+            outbox::withdraw(tx, &name, "its sender was blocked", at)?;
             "message.blocked"
         }
     };

@@ -282,6 +282,7 @@ impl Journal for TurnJournal {
         let (step, model) = (record.step, record.model);
         let composer = self.messages.as_ref().context("this turn may send no messages")?;
         let (step, composed) = composer.compose(step.clone(), messages).await?;
+        let messages = (composed, composer.sending_check());
         let cost = self.cost(step.assistant().usage, model);
         let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
         let edits = self.overlay.edits();
@@ -289,7 +290,7 @@ impl Journal for TurnJournal {
         let RecordedTurn { turn, recording } = self.wait_recorded().await?;
         crash_point::before("B17");
         let sent = store
-            .record_step_sending(&claim, *turn, (&step, &cost), effects, composed, at)
+            .record_step_sending(&claim, *turn, (&step, &cost), effects, messages, at)
             .await?;
         crash_point::after("B17");
         recording

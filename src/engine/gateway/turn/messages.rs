@@ -4,8 +4,8 @@
 use super::answer::new_button;
 use super::{ClaimedMessage, OpenedTurn, TurnRunner};
 use crate::base::model::{
-    Button, ButtonStyle, Effect, InboundKind, InboxId, MessageConsent, PersonMessage, Reply, ReplyPart, Step,
-    one_line, quoted,
+    Button, ButtonStyle, Effect, InboundKind, InboxId, MessageConsent, MessageOutcome, PersonMessage, Reply,
+    ReplyPart, Step, one_line, quoted,
 };
 use crate::base::redact::Redactor;
 use crate::engine::agent::prompt::message_block;
@@ -16,11 +16,8 @@ use crate::engine::gateway::parts::Parts;
 use crate::engine::gateway::people::find_person;
 use crate::interfaces::tool::is_permitted;
 use crate::state::access::{AccessError, Identity, User};
-use crate::state::store::{MessageDelivery, NewAction, NewPersonMessage, StoreError};
+use crate::state::store::{MessageDelivery, NewAction, NewPersonMessage, SendingCheck, StoreError};
 use std::sync::Arc;
-
-/// The result of a call whose person may only read by now.
-const NOT_PERMITTED: &str = "not sent: this person may not write to other people any more";
 
 /// Composes the messages of one turn.
 pub(super) struct MessageComposer {
@@ -93,9 +90,10 @@ impl MessageComposer {
     ) -> anyhow::Result<(Step, Vec<NewPersonMessage>)> {
         let mut composed = Vec::with_capacity(messages.len());
         for message in messages {
-            // The role may have changed since the call.
+            // A person who may only read by now does not learn who is known here either.
             if !is_permitted(&self.identity, &self.repository, Effect::Notify) {
-                step = step.with_late_failure(&message.call, PersonMessage::WAITING, NOT_PERMITTED)?;
+                let why = MessageOutcome::NotPermitted.result(&message.person);
+                step = step.with_late_failure(&message.call, PersonMessage::WAITING, &why)?;
                 continue;
             }
             match find_person(&self.parts.access, self.identity.user(), &message.person).await? {
@@ -116,6 +114,12 @@ impl MessageComposer {
         Ok((step, composed))
     }
 
+    /// Returns the check whether the person may still send messages. The role may change until the step is stored.
+    pub(super) fn sending_check(&self) -> SendingCheck {
+        let (identity, repository) = (self.identity.clone(), self.repository.clone());
+        Box::new(move |grants| is_permitted(&identity.with_stored(grants), &repository, Effect::Notify))
+    }
+
     /// Makes the deliveries look for the messages of a recorded step.
     pub(super) fn wake(&self) {
         self.outgoing.wake();
@@ -131,7 +135,8 @@ impl MessageComposer {
         let Some(owner) = owner.filter(|owner| is_chat && owner.user() == recipient.id) else {
             return Ok(None);
         };
-        let id = hex::encode(&(self.parts.random)()[..8]);
+        let name = PersonMessage::operation_name(self.identity.user(), recipient.id);
+        let name = name + &hex::encode(&(self.parts.random)()[..8]);
         let address = Address::for_conversation(&conversation, self.inbox);
         let decisions = [MessageConsent::Accepted, MessageConsent::Blocked];
         let buttons = decisions.map(|consent| {
@@ -150,9 +155,9 @@ impl MessageComposer {
         let message = message.into_iter().enumerate();
         Ok(Some(MessageDelivery {
             message: message
-                .map(|(index, part)| address.post(&format!("message-{id}-{index}"), part))
+                .map(|(index, part)| address.post(&format!("{name}-{index}"), part))
                 .collect(),
-            request: vec![address.post(&format!("message-{id}"), request_reply(&from, shown))],
+            request: vec![address.post(&name, request_reply(&from, shown))],
             buttons,
         }))
     }

@@ -9,11 +9,16 @@ use crate::base::model::{
 use crate::state::store::fixture::{
     accept, answer, at, begin, claim, command, cost, fresh, person, post, says,
 };
-use crate::state::store::people::{add_person, revoke};
+use crate::state::store::people::{GrantRow, add_person, revoke, set_grant};
 use crate::state::store::{ActionOwner, Claim, NewAction, StepEffects, Store, StoreError, TurnStart};
 
 const ALICE: UserId = UserId(1);
 const BOB: UserId = UserId(2);
+
+/// True if one of the grants is that of an editor.
+fn is_editor(grants: &[GrantRow]) -> bool {
+    grants.iter().any(|(role, ..)| role == "editor")
+}
 
 /// Admits Alice and Bob, whose accounts are `U1` and `U2`.
 async fn admit(store: &Store) {
@@ -94,7 +99,7 @@ impl SendingTurn {
                 self.turn,
                 (&sending_step("m"), &cost(1)),
                 effects,
-                vec![message],
+                (vec![message], Box::new(is_editor)),
                 at(second),
             )
             .await
@@ -203,6 +208,32 @@ async fn a_recipient_is_asked_once_and_decides_what_becomes_of_messages() {
     assert!(!texts.iter().any(|(_, line)| line.contains("two")));
 }
 
+/// T28
+#[tokio::test]
+async fn a_message_that_is_not_delivered_yet_is_withdrawn_when_its_sender_is_blocked() {
+    let (_directory, store) = fresh();
+    admit(&store).await;
+    decide(&store, MessageConsent::Accepted, 1).await;
+    let names = [
+        PersonMessage::operation_name(ALICE, BOB),
+        PersonMessage::operation_name(BOB, ALICE),
+    ];
+    let posts = ["a", "sending"].iter().flat_map(|id| {
+        let names = names.iter();
+        names.map(move |name| post(&format!("inbox-1/{name}{id}"), None, "hi"))
+    });
+    store.enqueue(posts.collect(), at(2)).await.unwrap();
+    let lease = "UPDATE outbox SET state = 'sending' WHERE op LIKE '%sending'";
+    store.write(move |tx| Ok(tx.execute(lease, [])?)).await.unwrap();
+    decide(&store, MessageConsent::Blocked, 3).await;
+    let withdrawn = "SELECT COUNT(*) FROM outbox WHERE state = 'dropped' AND done_at IS NOT NULL";
+    let of_alice = "SELECT COUNT(*) FROM outbox WHERE state = 'dropped' AND op = 'inbox-1/message-1-2-a'";
+    assert_eq!(
+        (number(&store, withdrawn).await, number(&store, of_alice).await),
+        (1, 1)
+    );
+}
+
 /// A command that is carried out again finds its decision, whatever was decided since.
 #[tokio::test]
 async fn a_repeated_decision_changes_nothing() {
@@ -308,7 +339,7 @@ async fn nothing_reaches_or_leaves_a_person_who_is_gone_or_a_turn_that_was_stopp
             turn.turn,
             (&sending_step("m"), &cost(1)),
             StepEffects::default(),
-            vec![lost],
+            (vec![lost], Box::new(is_editor)),
             at(2),
         )
         .await
@@ -333,6 +364,33 @@ async fn nothing_reaches_or_leaves_a_person_who_is_gone_or_a_turn_that_was_stopp
     let turn = SendingTurn::begin(&store, 7).await;
     store.write(|tx| revoke(tx, ALICE, at(8))).await.unwrap();
     turn.sends(&store, "five", 9, MessageOutcome::Stopped).await;
+}
+
+/// T06, T28: the role at the commit counts, not that at the call.
+#[tokio::test]
+async fn a_sender_who_was_demoted_before_the_commit_sends_nothing() {
+    let (_directory, store) = fresh();
+    admit(&store).await;
+    decide(&store, MessageConsent::Accepted, 0).await;
+    let turn = SendingTurn::begin(&store, 1).await;
+    for (role, outcome) in [
+        ("viewer", MessageOutcome::NotPermitted),
+        ("editor", MessageOutcome::Sent),
+    ] {
+        let grant = (role.into(), "*".into(), vec!["**".into()]);
+        let changed = store.write(move |tx| set_grant(tx, ALICE, &grant));
+        changed.await.unwrap();
+        turn.sends(&store, "one", 2, outcome).await;
+    }
+    assert_eq!(number(&store, "SELECT COUNT(*) FROM person_message").await, 1);
+    assert_eq!(
+        audited(&store).await,
+        [
+            "message.accepted",
+            "message.refused not_permitted",
+            "message.sent sent"
+        ]
+    );
 }
 
 /// Returns a message of Bob in his private chat.
