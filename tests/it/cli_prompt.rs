@@ -127,6 +127,32 @@ fn a_request_may_have_several_lines() {
     assert_eq!(asked(&model), ["one\ntwo", "three\nfour", "five\nsix"]);
 }
 
+/// TK-59: a backslash in a pasted text is a part of it, also where a line ends, and when the request is recalled.
+#[test]
+fn a_pasted_text_keeps_its_backslashes() {
+    let (shell, model) = (shell(), BlockingModel::start(queue(["1", "2", "3"].map(says))));
+    let command = "helm install web \\\n  --set replicas=2 \\\n  ./charts/web";
+    let program = chat(&shell, &model, 80);
+    program.press(&format!("explain\\{}\u{1b}[200~{command}\u{1b}[201~", key::ENTER));
+    program.wait_for("./charts/web");
+    program.press(key::ENTER);
+    model.wait_for_requests(1);
+    program.wait_for_prompt();
+    // A pasted text that ends with a backslash is complete.
+    program.press(&format!("\u{1b}[200~C:\\\u{1b}[201~{}", key::ENTER));
+    model.wait_for_requests(2);
+    program.wait_for_prompt();
+    program.press(&key::UP.repeat(2));
+    program.wait_for("./charts/web");
+    program.press(key::ENTER);
+    model.wait_for_requests(3);
+    program.wait_for_prompt();
+    program.press(key::CTRL_D);
+    assert_eq!(program.end().code, Some(0));
+    let explained = format!("explain\n{command}");
+    assert_eq!(asked(&model), [explained.as_str(), "C:\\", explained.as_str()]);
+}
+
 /// TK-59
 #[test]
 fn commands_environments_and_paths_are_completed_at_the_prompt() {

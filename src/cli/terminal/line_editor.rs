@@ -2,6 +2,7 @@
 //! is read line by line instead.
 
 use super::completion::ChatCompleter;
+use super::continued_lines::{BackslashContinues, KeysAndPastes, as_it_is, request_of};
 use super::request_history;
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
@@ -9,7 +10,7 @@ use crate::cli::output::Output;
 use reedline::{
     ColumnarMenu, EditCommand, Emacs, HistoryItem, KeyCode, KeyModifiers, MenuBuilder, Prompt,
     PromptEditMode, PromptHistorySearch, PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu,
-    Signal, SimpleMatchHighlighter, ValidationResult, Validator, default_emacs_keybindings,
+    Signal, SimpleMatchHighlighter, default_emacs_keybindings,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -86,7 +87,7 @@ impl LineEditor {
             .with_quick_completions(true)
             .with_partial_completions(true)
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
-            .with_edit_mode(Box::new(Emacs::new(keys)))
+            .with_edit_mode(Box::new(KeysAndPastes(Emacs::new(keys))))
             .with_history(history)
             .with_break_signal(Arc::clone(&stopper.0))
             .with_poll_interval(STOP_POLL);
@@ -104,7 +105,7 @@ impl LineEditor {
     /// Puts a text at the next prompt, as if it had been typed there.
     pub(in crate::cli) fn insert(&mut self, text: String) {
         if let Some(editor) = self.editor.as_mut().filter(|_| !text.is_empty()) {
-            editor.run_edit_commands(&[EditCommand::InsertString(text)]);
+            editor.run_edit_commands(&[EditCommand::InsertString(as_it_is(&text))]);
         }
     }
 
@@ -112,7 +113,9 @@ impl LineEditor {
     pub(in crate::cli) fn remember(&mut self, request: &str) {
         if let Some(editor) = &mut self.editor {
             // A request that cannot be recalled later still runs.
-            let _ = editor.history_mut().save(HistoryItem::from_command_line(request));
+            let _ = editor
+                .history_mut()
+                .save(HistoryItem::from_command_line(as_it_is(request)));
         }
     }
 
@@ -128,7 +131,7 @@ impl LineEditor {
         let (editor, read) = reading.await.map_err(std::io::Error::other)?;
         self.editor = Some(editor);
         Ok(match read.map_err(std::io::Error::other)? {
-            Signal::Success(text) => PromptedLine::Text(text.replace("\\\n", "\n")),
+            Signal::Success(text) => PromptedLine::Text(request_of(&text)),
             Signal::CtrlD => PromptedLine::End,
             Signal::ExternalBreak(_) => PromptedLine::Stopped,
             _ => PromptedLine::Cleared,
@@ -232,17 +235,5 @@ impl Prompt for ChatPrompt {
             PromptHistorySearchStatus::Failing => "not found",
         };
         Cow::Owned(format!("({found}: {}) {INDICATOR}", search.term))
-    }
-}
-
-/// Continues a line that ends with a backslash.
-struct BackslashContinues;
-
-impl Validator for BackslashContinues {
-    fn validate(&self, line: &str) -> ValidationResult {
-        match line.ends_with('\\') {
-            true => ValidationResult::Incomplete,
-            false => ValidationResult::Complete,
-        }
     }
 }

@@ -5,6 +5,7 @@ mod attachments;
 pub(super) mod banner;
 mod checking;
 mod completion;
+mod continued_lines;
 mod display;
 mod entered_lines;
 mod event_lines;
