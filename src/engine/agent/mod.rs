@@ -389,7 +389,16 @@ impl TurnLoop<'_> {
         } = RecordedAnswer::new(assistant, self.cx.redactor);
         let calls = Calls::new(self.cx, self.tools(), self.deadline)
             .with_questions(QuestionLimit::of(&assistant, history));
-        let StepResults { done, outputs } = calls.run(&assistant, self.last_output, events).await?;
+        let ran = calls.run(&assistant, self.last_output, events).await;
+        let StepResults { done, outputs } = match ran {
+            Ok(results) => results,
+            Err(error) => {
+                // No step records the answer, but its call was made.
+                let answer = self.discarded(assistant.usage, &model);
+                journal.answer_discarded(answer).await?;
+                return Err(error);
+            }
+        };
         self.last_output = outputs.last().map_or(self.last_output, |output| output.number);
         self.tool_calls += u32::try_from(done.len()).unwrap_or(u32::MAX);
         self.writes.count(&done);

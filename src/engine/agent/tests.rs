@@ -285,6 +285,8 @@ async fn a_journal_that_fails_ends_the_turn_at_the_last_durable_step() {
         ]))
         .await;
     assert_eq!(ran.outcome.as_ref().unwrap_err().to_string(), "the disk is gone");
+    // The call of the model was made all the same.
+    assert_eq!((ran.steps.len(), ran.discarded_tokens.as_slice()), (0, &[10][..]));
 }
 
 #[tokio::test]
