@@ -9,7 +9,7 @@ use drydock::base::config::{Config, RepositorySettings};
 use drydock::server::app::App;
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::demo::repository;
-use drydock::simulation::emulator::model::{ModelRequest, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, says};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -51,6 +51,14 @@ fn connect(app: &TestApp) {
     demo.slack.connect_to(&format!("{}/in/slack", demo.url()));
 }
 
+/// Never answers a request to stall.
+fn here_or_stalls(asked: &ModelRequest) -> ScriptedAnswer {
+    match asked.last_user_text().contains("stall") {
+        true => says("Never.").with_fault(AnswerFault::Stall),
+        false => says("Here."),
+    }
+}
+
 impl RemoteMirrorFixture {
     /// Starts the gateway. A mirror may be a second old, and a turn waits a second for a fetch. Returns `None` without
     /// git.
@@ -59,7 +67,7 @@ impl RemoteMirrorFixture {
         let first = repository::create(&remotes.path().join("remote.git")).unwrap();
         let server = GitServer::start(remotes.path())?;
         let url = format!("{}remote.git", server.address);
-        let mut app = TestApp::with_settings(|_: &ModelRequest| says("Here."), &[]).await;
+        let mut app = TestApp::with_settings(here_or_stalls, &[]).await;
         app.demo.stop().await;
         let config = config(&app, url);
         app.start_with(config.clone()).await;
@@ -224,6 +232,37 @@ async fn a_repository_that_cannot_be_opened_within_the_time_of_a_turn_is_reporte
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     mirrored.ask(ALICE).await;
+}
+
+/// R28: an attempt that a restart interrupted has something to show, but a stop does not wait for the newest commit.
+#[tokio::test]
+async fn a_stop_ends_the_opening_of_an_earlier_attempt_at_once() {
+    let Some(mut mirrored) = RemoteMirrorFixture::start().await else {
+        return;
+    };
+    mirrored.ask(ALICE).await;
+    let asked = mirrored.app.model_requests().len();
+    let said = mirrored.app.say(ALICE, "remote: stall").await;
+    mirrored.app.wait_for_model_requests(asked + 1).await;
+    mirrored.app.demo.stop().await;
+    mirrored.server.hang();
+    let mut config = mirrored.config.clone();
+    config.limits.fetch_wait_max = BOUND;
+    config.limits.turn.turn_time_max = 2 * BOUND;
+    mirrored.app.start_with(config).await;
+    connect(&mirrored.app);
+    let started = Instant::now();
+    while mirrored.server.held() == 0 {
+        assert!(started.elapsed() < BOUND, "the attempt does not fetch");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let stopped = Instant::now();
+    mirrored.app.say_in(ALICE, &said.ts, "!stop").await;
+    mirrored.app.wait_for_slack_reply(&said.ts, "Stopped").await;
+    let waited = stopped.elapsed();
+    assert!(waited < BOUND / 4, "{waited:?}");
+    assert_eq!(mirrored.app.model_requests().len(), asked + 1);
+    mirrored.server.up();
 }
 
 #[tokio::test]

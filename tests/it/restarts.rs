@@ -323,3 +323,33 @@ async fn no_model_is_asked_for_what_was_stopped_before_the_process_ended() {
         assert!(reported.contains("Stopped"), "{reported}");
     }
 }
+
+/// Packages may have very many files, so a step stores the edits only if they are others than those of the step before.
+#[tokio::test]
+async fn edits_that_did_not_change_are_not_stored_again_by_the_next_step() {
+    let path = "environments/dev/main.jsonnet";
+    let script = move |asked: &ModelRequest| match step_number(asked) {
+        1 => calls("file_write", json!({ "path": "notes/a.txt", "content": "first" })),
+        4 => calls(
+            "file_write",
+            json!({ "path": "notes/a.txt", "content": "second" }),
+        ),
+        0..=5 => calls("file_read", json!({ "path": path })),
+        _ => says("Done."),
+    };
+    let app = TestApp::new(script).await;
+    app.admit_slack_editor(ALICE).await;
+    app.alter_database(
+        "CREATE TABLE stored_edits (snapshot TEXT);
+         CREATE TRIGGER storing AFTER UPDATE OF edits ON conversation
+           WHEN (SELECT finished_at IS NULL FROM turn ORDER BY id DESC LIMIT 1)
+           BEGIN INSERT INTO stored_edits VALUES (NEW.edits); END",
+    );
+    let ready = app.ask(ALICE, "write notes").await;
+    assert!(ready.text.contains("CHG-1 is ready: 1 file"), "{}", ready.text);
+    let steps = "SELECT COUNT(*) FROM step WHERE is_final = 0";
+    let stored = app.column("SELECT snapshot FROM stored_edits ORDER BY rowid");
+    assert_eq!((app.count(steps), stored.len()), (6, 3), "{stored:?}");
+    assert_eq!(stored[0], "{}");
+    assert!(stored[1].contains("notes/a.txt") && stored[2].contains("notes/a.txt") && stored[1] != stored[2]);
+}

@@ -59,6 +59,14 @@ impl GitServer {
         *self.state.lock().unwrap() = ServerMode::Hanging(Vec::new());
     }
 
+    /// Returns the number of connections that hang.
+    pub(crate) fn held(&self) -> usize {
+        match &*self.state.lock().unwrap() {
+            ServerMode::Hanging(held) => held.len(),
+            ServerMode::Up | ServerMode::Down => 0,
+        }
+    }
+
     /// Serves again. Connections that hang are closed.
     pub(crate) fn up(&self) {
         *self.state.lock().unwrap() = ServerMode::Up;
