@@ -328,3 +328,53 @@ fn cargo_names_the_version_that_is_needed_when_rust_is_too_old() {
     assert!(said.lines().any(|line| line.trim() == needed), "{needed}: {said}");
     assert!(!said.contains("Compiling"), "{said}");
 }
+
+/// Returns the function of `.ci/run` that runs a step, with the bound of its late steps.
+fn step_function() -> String {
+    let run = file(".ci/run");
+    let bound = run
+        .lines()
+        .find(|line| line.starts_with("PLATFORM_START_SECONDS_MAX="));
+    let (_, function) = run.split_once("\nstep() {\n").expect("the function");
+    let (body, _) = function.split_once("\n}\n").expect("its end");
+    format!(
+        "set -euo pipefail\n{}\nstep() {{\n{body}\n}}\n",
+        bound.expect("the bound")
+    )
+}
+
+#[test]
+fn a_late_step_for_another_system_is_skipped_with_a_line_that_says_how_to_run_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().expect("a folder");
+    let scripts = place.path().join(".ci/platforms");
+    std::fs::create_dir_all(&scripts).expect("a folder");
+    let script = scripts.join("static");
+    std::fs::write(&script, "#!/bin/sh\necho ran \"$@\"\n").expect("a script");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("a program");
+    let steps = "step 'static program' .ci/platforms/static test\nstep 'another' echo other\n";
+    let run = |bound: Option<&str>| {
+        let mut bash = Command::new("bash");
+        bash.arg("-c")
+            .arg(step_function() + steps)
+            .current_dir(place.path());
+        bash.env_remove("DRYDOCK_CI_PLATFORM_START_SECONDS_MAX");
+        bash.envs(bound.map(|bound| ("DRYDOCK_CI_PLATFORM_START_SECONDS_MAX", bound)));
+        let ended = bash.output().expect("bash runs");
+        assert!(ended.status.success(), "{ended:?}");
+        String::from_utf8(ended.stdout).expect("a text")
+    };
+    let late = run(Some("-1"));
+    let lines: Vec<&str> = late.lines().collect();
+    let skipped = Regex::new(
+        r"^SKIPPED static program: it would start after \d+ s\. Run it alone: \.ci/platforms/static test$",
+    );
+    assert!(skipped.expect("a pattern").is_match(lines[0]), "{late}");
+    // Other steps run at any time.
+    assert_eq!(lines[1..3], ["==> another", "other"], "{late}");
+    let early = run(None);
+    assert!(
+        early.starts_with("==> static program\nran test\n==> static program: "),
+        "{early}"
+    );
+}
