@@ -9,9 +9,12 @@
 
 #![allow(clippy::print_stdout, reason = "the result is the output of the program")]
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use drydock::base::config::{AnswerMode, Config, ConfigSources};
 use drydock::base::http_client::api_client;
-use drydock::base::model::{Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage};
+use drydock::base::model::{
+    Assistant, Attachment, ContentBlock, History, MediaType, Step, StopReason, ToolCall, ToolResult, Usage,
+};
 use drydock::interfaces::provider::{self, Completion, Patience, ToolChoice, ToolSpec, TurnRequest};
 use drydock::state::access::Access;
 use serde::Deserialize;
@@ -44,7 +47,17 @@ struct OfferedTool {
 #[derive(Deserialize)]
 struct CallTurn {
     user: String,
+    #[serde(default)]
+    files: Vec<CallFile>,
     steps: Vec<CallStep>,
+}
+
+/// A file that is attached to a message.
+#[derive(Deserialize)]
+struct CallFile {
+    name: String,
+    media_type: MediaType,
+    base64: String,
 }
 
 /// An answer of the model, with the results of its calls in their order.
@@ -140,7 +153,12 @@ fn tool(tool: &OfferedTool) -> ToolSpec {
 fn history(call: &ModelCall) -> anyhow::Result<History> {
     let mut history = History::default();
     for turn in &call.turns {
-        history.begin(&turn.user)?;
+        let files = turn.files.iter().map(|file| {
+            let content = BASE64_STANDARD.decode(&file.base64)?;
+            Ok(Attachment::new(&file.name, file.media_type, &content))
+        });
+        let files: anyhow::Result<Vec<Attachment>> = files.collect();
+        history.begin_attached(&turn.user, files?)?;
         for step in &turn.steps {
             let calls = step.calls.iter().map(|call| {
                 ContentBlock::Call(ToolCall {

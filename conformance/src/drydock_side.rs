@@ -1,6 +1,8 @@
 //! Drydock's side: the example `model_call` of the repository, which makes one call.
 
-use crate::transcript::{ABOUT, ANSWER, ANSWER_TOKENS, CALLS, FIRST, LOOKS, SECOND, SYSTEM, TOOL, schema};
+use crate::transcript::{
+    ABOUT, ABOUT_FILE, ANSWER, ANSWER_TOKENS, CALLS, Conversation, FIRST, LOOKS, SECOND, SYSTEM, TOOL, schema,
+};
 use crate::{Understood, Wire};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -21,27 +23,20 @@ fn program() -> PathBuf {
 }
 
 /// Makes a call of the service at this address, and returns what Drydock understood of the answer.
-pub async fn call(wire: Wire, address: &str, is_streamed: bool) -> Understood {
-    let calls: Vec<Value> = CALLS
-        .iter()
-        .map(|(id, arguments, _, _)| json!({"id": id, "name": TOOL, "arguments": arguments}))
-        .collect();
-    let results: Vec<Value> = CALLS
-        .iter()
-        .map(|(_, _, content, is_error)| json!({"content": content, "is_error": is_error}))
-        .collect();
+pub async fn call(wire: Wire, address: &str, is_streamed: bool, conversation: Conversation) -> Understood {
+    let turns = match conversation.file() {
+        None => turns(),
+        Some(file) => json!([{
+            "user": ABOUT_FILE, "steps": [],
+            "files": [{"name": file.name, "media_type": file.media_type, "base64": file.base64}],
+        }]),
+    };
     let input = json!({
         "provider": if wire == Wire::Messages { "anthropic" } else { "openai" },
         "wire": wire.word(), "base_url": format!("{address}{}", wire.base_path()), "model": wire.model(),
         "stream": is_streamed, "system": SYSTEM, "answer_tokens_max": ANSWER_TOKENS,
         "tools": [{"name": TOOL, "description": ABOUT, "schema": schema()}],
-        "turns": [
-            {"user": FIRST, "steps": [
-                {"text": LOOKS, "calls": calls, "results": results},
-                {"text": ANSWER, "calls": [], "results": []},
-            ]},
-            {"user": SECOND, "steps": []},
-        ],
+        "turns": turns,
     });
     let output = tokio::task::spawn_blocking(move || run(&input))
         .await
@@ -61,6 +56,25 @@ pub async fn call(wire: Wire, address: &str, is_streamed: bool) -> Understood {
         cache_read: number("cache_read"),
         output: number("output"),
     }
+}
+
+/// Returns the turns with calls.
+fn turns() -> Value {
+    let calls: Vec<Value> = CALLS
+        .iter()
+        .map(|(id, arguments, _, _)| json!({"id": id, "name": TOOL, "arguments": arguments}))
+        .collect();
+    let results: Vec<Value> = CALLS
+        .iter()
+        .map(|(_, _, content, is_error)| json!({"content": content, "is_error": is_error}))
+        .collect();
+    json!([
+        {"user": FIRST, "steps": [
+            {"text": LOOKS, "calls": calls, "results": results},
+            {"text": ANSWER, "calls": [], "results": []},
+        ]},
+        {"user": SECOND, "steps": []},
+    ])
 }
 
 fn run(input: &Value) -> Value {

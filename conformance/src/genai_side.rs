@@ -1,6 +1,9 @@
 //! genai's side.
 
-use crate::transcript::{ABOUT, ANSWER, ANSWER_TOKENS, CALLS, FIRST, LOOKS, SECOND, SYSTEM, TOOL, schema};
+use crate::transcript::{
+    ABOUT, ABOUT_FILE, ANSWER, ANSWER_TOKENS, CALLS, Conversation, FIRST, LOOKS, RequestFile, SECOND, SYSTEM,
+    TOOL, schema,
+};
 use crate::{Understood, Wire};
 use futures::StreamExt as _;
 use genai::adapter::AdapterKind;
@@ -12,7 +15,7 @@ use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
 
 /// Makes a call of the service at this address, and returns what genai understood of the answer.
-pub async fn call(wire: Wire, address: &str, is_streamed: bool) -> Understood {
+pub async fn call(wire: Wire, address: &str, is_streamed: bool, conversation: Conversation) -> Understood {
     let kind = match wire {
         Wire::Messages => AdapterKind::Anthropic,
         Wire::Chat => AdapterKind::OpenAI,
@@ -35,6 +38,10 @@ pub async fn call(wire: Wire, address: &str, is_streamed: bool) -> Understood {
         .with_service_target_resolver_fn(move |_: ServiceTarget| Ok(target.clone()))
         .build()
         .expect("a client");
+    let request = match conversation.file() {
+        None => request(),
+        Some(file) => request_with(file),
+    };
     let options = ChatOptions::default()
         .with_max_tokens(ANSWER_TOKENS)
         .with_capture_content(true)
@@ -42,12 +49,12 @@ pub async fn call(wire: Wire, address: &str, is_streamed: bool) -> Understood {
         .with_capture_usage(true);
     let failed = |error: genai::Error| -> ! { panic!("{wire:?}: {error}") };
     if !is_streamed {
-        let answer = client.exec_chat(wire.model(), request(), Some(&options)).await;
+        let answer = client.exec_chat(wire.model(), request, Some(&options)).await;
         let answer = answer.unwrap_or_else(|error| failed(error));
         return understood(&answer.content, &answer.usage);
     }
     let stream = client
-        .exec_chat_stream(wire.model(), request(), Some(&options))
+        .exec_chat_stream(wire.model(), request, Some(&options))
         .await;
     let mut stream = stream.unwrap_or_else(|error| failed(error)).stream;
     let mut end = None;
@@ -86,6 +93,16 @@ fn request() -> ChatRequest {
         .append_message(ChatMessage::assistant(ANSWER))
         .append_message(ChatMessage::user(SECOND))
         .with_tools([Tool::new(TOOL).with_description(ABOUT).with_schema(schema())])
+}
+
+/// Returns the request with a file, which comes before the words as in Drydock's.
+fn request_with(file: RequestFile) -> ChatRequest {
+    let name = Some(file.name.to_owned());
+    let parts = vec![
+        ContentPart::from_binary_base64(file.media_type, file.base64, name),
+        ContentPart::from_text(ABOUT_FILE),
+    ];
+    ChatRequest::from_system(SYSTEM).append_message(ChatMessage::user(MessageContent::from_parts(parts)))
 }
 
 fn understood(content: &MessageContent, usage: &Usage) -> Understood {

@@ -1,9 +1,13 @@
 //! rig-core's side.
 
-use crate::transcript::{ABOUT, ANSWER, ANSWER_TOKENS, CALLS, FIRST, LOOKS, SECOND, SYSTEM, TOOL, schema};
+use crate::transcript::{
+    ABOUT, ABOUT_FILE, ANSWER, ANSWER_TOKENS, CALLS, Conversation, FIRST, LOOKS, RequestFile, SECOND, SYSTEM,
+    TOOL, schema,
+};
 use crate::{Understood, Wire};
 use rig_core::completion::message::{
-    AssistantContent, AssistantMessage, Message, ToolCall, ToolFunction, ToolName, ToolResultContent,
+    AssistantContent, AssistantMessage, DocumentMediaType, ImageMediaType, Message, ToolCall, ToolFunction,
+    ToolName, ToolResultContent, UserContent,
 };
 use rig_core::completion::{CompletionRequest, CompletionResponse, ToolDefinition};
 use rig_core::providers::anthropic::AnthropicConfig;
@@ -11,9 +15,12 @@ use rig_core::providers::gemini::GeminiConfig;
 use rig_core::providers::openai::OpenAIConfig;
 
 /// Makes a call of the service at this address, and returns what rig understood of the answer.
-pub async fn call(wire: Wire, address: &str, is_streamed: bool) -> Understood {
+pub async fn call(wire: Wire, address: &str, is_streamed: bool, conversation: Conversation) -> Understood {
     let url = format!("{address}{}", wire.base_path());
-    let request = request();
+    let request = match conversation.file() {
+        None => request(),
+        Some(file) => request_with(file),
+    };
     macro_rules! answer {
         ($model:expr) => {{
             let model = $model;
@@ -83,6 +90,20 @@ fn request() -> CompletionRequest {
         Message::user(SECOND),
     ];
     request.tools = vec![ToolDefinition::new(tool_name(), ABOUT, schema())];
+    request.max_tokens = Some(ANSWER_TOKENS.into());
+    request
+}
+
+/// Returns the request with a file, which comes before the words as in Drydock's.
+fn request_with(file: RequestFile) -> CompletionRequest {
+    let part = match file.media_type {
+        "image/png" => UserContent::image_base64(file.base64, Some(ImageMediaType::PNG), None),
+        _ => UserContent::document_base64(file.base64, Some(DocumentMediaType::PDF)),
+    };
+    let content = vec![part, UserContent::text(ABOUT_FILE)];
+    let message = Message::User { content };
+    let mut request = CompletionRequest::new(ABOUT_FILE);
+    request.chat_history = vec![Message::system(SYSTEM), message];
     request.max_tokens = Some(ANSWER_TOKENS.into());
     request
 }

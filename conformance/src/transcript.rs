@@ -1,8 +1,48 @@
-//! The conversation that each side writes: a request, an answer with two calls and their results, one of them a failure,
-//! and the next request.
+//! The conversations that each side writes. One has a request, an answer with two calls and their results, one of them a
+//! failure, and the next request. The others have a request with a file.
 
 use serde_json::{Value, json};
 
+/// A conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conversation {
+    /// The one with calls.
+    Calls,
+    /// A request with an image.
+    Image,
+    /// A request with a PDF.
+    Document,
+}
+
+/// A file: its name, its type, and its content in base64.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestFile {
+    pub name: &'static str,
+    pub media_type: &'static str,
+    pub base64: &'static str,
+}
+
+impl Conversation {
+    /// Returns the file of the request, if it has one.
+    pub fn file(self) -> Option<RequestFile> {
+        match self {
+            Self::Calls => None,
+            Self::Image => Some(RequestFile {
+                name: "alert.png",
+                media_type: "image/png",
+                base64: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==",
+            }),
+            Self::Document => Some(RequestFile {
+                name: "runbook.pdf",
+                media_type: "application/pdf",
+                base64: "JVBERi0xLjQKJSVFT0YK",
+            }),
+        }
+    }
+}
+
+/// The request with a file.
+pub const ABOUT_FILE: &str = "What does it show?";
 /// The system prompt.
 pub const SYSTEM: &str = "You prepare changes to a repository.";
 /// The name of the tool.
