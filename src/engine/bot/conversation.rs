@@ -5,7 +5,6 @@ use super::behaviour::{BotAppended, BotContext};
 use super::messenger::BotMessage;
 use super::{BotError, BotOptions, Injector};
 use crate::base::model::{History, OutputNumber, Step};
-use crate::engine::agent::prompt::message_block;
 use crate::engine::agent::{
     CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
     Questions, Recipients, StepRecord, TurnContext, TurnModel, TurnOutcome, VerdictRule, run_turn,
@@ -116,7 +115,10 @@ impl LiveConversation {
         let toolbox = Toolbox::new(behaviour.build_tools(&context).await?)?;
         let prompt = behaviour.build_prompt(&context).await?;
         let system = prompt.as_deref().unwrap_or(&options.system);
-        let user = self.with_injected(message);
+        let redactor = &options.guard.redactor;
+        let user = self
+            .injector
+            .with_waiting(&message.conversation, &message.text, redactor);
         self.history.begin(user.clone())?;
         let outcome = match behaviour.on_append(&context, BotAppended::User(&user)).await {
             Ok(()) => self.turn(&context, (role, &toolbox, system)).await,
@@ -125,17 +127,6 @@ impl LiveConversation {
         // A turn that broke leaves a history that can be continued.
         self.history.close("(interrupted)");
         Ok(answer_text(outcome?))
-    }
-
-    /// Returns the text of a message, without known secrets, with the texts that others sent, which are data.
-    fn with_injected(&self, message: &BotMessage) -> String {
-        let redactor = &self.options.guard.redactor;
-        let mut text = redactor.redact(&message.text).into_owned();
-        for injected in self.injector.take(&message.conversation) {
-            text.push_str("\n\n");
-            text.push_str(&message_block(&injected.from, &redactor.redact(&injected.text)));
-        }
-        text
     }
 
     async fn turn(

@@ -2,6 +2,8 @@
 //! person must have agreed. The text is part of their next request, as a block of data, and never starts a turn.
 
 use super::messenger::BotConversation;
+use crate::base::redact::Redactor;
+use crate::engine::agent::prompt::message_block;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
@@ -31,10 +33,10 @@ pub enum InjectError {
 
 /// A text from somebody else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct InjectedText {
+struct InjectedText {
     /// The person who sent it.
-    pub(super) from: String,
-    pub(super) text: String,
+    from: String,
+    text: String,
 }
 
 /// The texts that wait for conversations, and the conversations whose person agreed to receive some.
@@ -86,8 +88,24 @@ impl Injector {
         Ok(())
     }
 
+    /// Returns the words of a person, followed by the texts that wait for their conversation, which are data. All of it is
+    /// without known secrets.
+    pub(crate) fn with_waiting(
+        &self,
+        conversation: &BotConversation,
+        words: &str,
+        redactor: &Redactor,
+    ) -> String {
+        let mut text = redactor.redact(words).into_owned();
+        for injected in self.take(conversation) {
+            text.push_str("\n\n");
+            text.push_str(&message_block(&injected.from, &redactor.redact(&injected.text)));
+        }
+        text
+    }
+
     /// Takes the texts that wait for a conversation.
-    pub(super) fn take(&self, conversation: &BotConversation) -> Vec<InjectedText> {
+    fn take(&self, conversation: &BotConversation) -> Vec<InjectedText> {
         self.lock().waiting.remove(conversation).unwrap_or_default()
     }
 

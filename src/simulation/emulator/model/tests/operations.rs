@@ -1,5 +1,6 @@
 //! A test of all operations on a conversation, in any order: answers of every kind from models of every wire format, errors
-//! of tools, stops, crashes at each write, trims, summaries, notes, steering, questions, fallbacks and continued turns.
+//! of tools, stops, crashes at each write, trims, summaries, notes, steering, questions, fallbacks, continued turns, messages
+//! to other people, and texts of other people that a bot injects.
 //! Every request of the real loop is read by the emulated services of all four formats. Only the connection, the store
 //! and the tools are replaced by parts in memory.
 //!
@@ -7,6 +8,7 @@
 
 mod counts;
 mod fixture;
+mod others;
 mod plan;
 mod service;
 mod stored;
@@ -41,7 +43,7 @@ const OPERATIONS_MAX: usize = 8;
 /// The seed of a run.
 const SEED: u64 = 13;
 
-/// R13, STK-32, STK-56
+/// R13, SDK-11, SDK-17, STK-32, STK-56
 #[test]
 fn every_request_is_valid_in_every_format_after_any_operations() {
     let conversations = conversations();
@@ -177,6 +179,10 @@ impl<'a> ConversationRun<'a> {
         operation: PlannedOperation,
         plan: &PlannedTurn,
     ) -> Option<TurnOutcome> {
+        match plan.is_declined {
+            true => self.conversation.others.decline(),
+            false => self.conversation.others.agree(),
+        }
         if self.conversation.is_asking() {
             return self.go_on(plan).await;
         }
@@ -195,6 +201,7 @@ impl<'a> ConversationRun<'a> {
                     true => WORDS[plan.words].to_owned(),
                     false => waiting.join("\n\n"),
                 };
+                let said = self.conversation.others.join(&said, &self.fixture.redactor);
                 history.begin(said.clone()).unwrap();
                 let turn = self.conversation.begin(said, None);
                 self.run_turn(turn, history, 0, plan).await
@@ -265,7 +272,10 @@ impl<'a> ConversationRun<'a> {
                 false => VerdictRule::Computed,
             },
             questions: Questions::Stored,
-            recipients: Recipients::Nobody,
+            recipients: match plan.may_send {
+                true => Recipients::People,
+                false => Recipients::Nobody,
+            },
             resumed_steps,
             limits: &self.limits,
             strategy: strategy(self.settings.strategy),
@@ -323,6 +333,10 @@ impl PlannedTurn {
             is_concluded: false,
             calls_allowed: None,
             summary: 0,
+            injects: 0,
+            is_declined: false,
+            may_send: false,
+            outcome: 0,
             answers: Vec::new(),
         }
     }

@@ -23,10 +23,16 @@ pub(super) enum Counted {
     Answers,
     SentBack,
     Resumed,
+    /// Texts of other people that were injected.
+    Injected,
+    /// Texts that were not, because the person had not agreed.
+    Declined,
+    /// Messages to other people.
+    Sent,
 }
 
 impl Counted {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 20] = [
         Self::Conversations,
         Self::Operations,
         Self::Turns,
@@ -44,6 +50,9 @@ impl Counted {
         Self::Answers,
         Self::SentBack,
         Self::Resumed,
+        Self::Injected,
+        Self::Declined,
+        Self::Sent,
     ];
 
     fn name(self) -> &'static str {
@@ -65,6 +74,9 @@ impl Counted {
             Self::Answers => "answers",
             Self::SentBack => "sent back",
             Self::Resumed => "turns after a crash",
+            Self::Injected => "injected texts",
+            Self::Declined => "declined texts",
+            Self::Sent => "sent messages",
         }
     }
 }

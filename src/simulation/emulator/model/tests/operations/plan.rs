@@ -28,7 +28,7 @@ const LONG: &str = concat!(
 
 /// Calls: the name of the tool and its arguments. Two of the names are of the tools of this test, whose `path` says what
 /// a call does.
-pub(super) const CALLS: [(&str, &str); 24] = [
+pub(super) const CALLS: [(&str, &str); 27] = [
     ("file_read", r#"{"path":"words"}"#),
     ("file_read", r#"{"path":"long"}"#),
     ("file_read", r#"{"path":"longer"}"#),
@@ -56,6 +56,15 @@ pub(super) const CALLS: [(&str, &str); 24] = [
     ("ask_user", r#"{"question":""}"#),
     ("conclude", r#"{"verdict":"pass","summary":"Nothing found."}"#),
     ("conclude", r#"{"verdict":"maybe"}"#),
+    (
+        "send_user_message",
+        r#"{"person":"bob","text":"The freeze ends at noon."}"#,
+    ),
+    (
+        "send_user_message",
+        r#"{"person":"bob","text":"It is hunter2-hunter2-hunter2."}"#,
+    ),
+    ("send_user_message", r#"{"person":"bob","text":" "}"#),
 ];
 
 /// Arguments that replace those of all calls of an answer.
@@ -192,6 +201,14 @@ pub(super) struct PlannedTurn {
     pub(super) calls_allowed: Option<usize>,
     /// The kind of the summary that the model writes.
     pub(super) summary: usize,
+    /// The writes to the journal, as bits, before which another person's text is injected.
+    pub(super) injects: usize,
+    /// True if the person does not agree to texts of others.
+    pub(super) is_declined: bool,
+    /// True if the model may send messages to other people.
+    pub(super) may_send: bool,
+    /// The number of the first outcome of a message to another person.
+    pub(super) outcome: usize,
     pub(super) answers: Vec<PlannedAnswer>,
 }
 
@@ -215,6 +232,10 @@ impl PlannedTurn {
             leaves_messages: rare.once_in(6),
             calls_allowed: rare.once_in(12).then(|| rare.next(3)),
             summary: rare.next(5),
+            injects: [0, 0, 0, 0b1, 0b10, 0b101, 0b1100, 0b10_0000][digits.next(8)],
+            is_declined: rare.once_in(8),
+            may_send: digits.once_in(2),
+            outcome: rare.next(8),
             answers: answers.into_iter().map(PlannedAnswer::new).collect(),
         }
     }

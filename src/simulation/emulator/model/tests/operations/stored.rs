@@ -2,10 +2,11 @@
 //! JSON, and a history is built of them as the store builds it.
 
 use super::counts::{Counted, Counts};
+use super::others::{OtherPeople, decided};
 use super::plan::{PlannedCrash, PlannedTurn, WORDS};
 use crate::base::model::{
-    AskedQuestion, Assistant, ContextState, History, InboxId, OutputNumber, QuestionAnswer, Step, Turn,
-    TurnId,
+    AskedQuestion, Assistant, ContextState, History, InboxId, OutputNumber, PersonMessage, QuestionAnswer,
+    Step, Turn, TurnId,
 };
 use crate::engine::agent::{
     CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, QuestionRecord, SteeringMessage,
@@ -49,6 +50,7 @@ pub(super) struct KeptConversation {
     /// The number of the newest output, if there was one.
     pub(super) last_output: Option<OutputNumber>,
     pub(super) outputs: Arc<MemoryOutputs>,
+    pub(super) others: OtherPeople,
 }
 
 impl KeptConversation {
@@ -145,6 +147,7 @@ pub(super) struct KeptJournal<'a> {
     writes: u32,
     calls: usize,
     polls: usize,
+    sent: usize,
     /// The final step, which is kept together with the end of the turn.
     last: Option<String>,
 }
@@ -164,13 +167,19 @@ impl<'a> KeptJournal<'a> {
             writes: 0,
             calls: 0,
             polls: 0,
+            sent: 0,
             last: None,
         }
     }
 
     /// Makes one write. The process may end before it or after it.
     fn write(&mut self, effect: impl FnOnce(&mut KeptConversation, usize)) -> anyhow::Result<()> {
+        let others = self.plan.injects.checked_shr(self.writes);
         self.writes += 1;
+        if others.is_some_and(|bits| bits & 1 == 1) {
+            let number = self.plan.words + self.calls + self.polls;
+            self.conversation.others.inject(number, self.counts);
+        }
         let (crash, turn) = (self.plan.crash, self.turn);
         let crash = crash.filter(|crash| crash.write == self.writes);
         if let Some(PlannedCrash {
@@ -292,6 +301,24 @@ impl Journal for KeptJournal<'_> {
             });
         }
         result
+    }
+
+    async fn record_step_sending(
+        &mut self,
+        record: StepRecord<'_>,
+        messages: &[PersonMessage],
+    ) -> anyhow::Result<Step> {
+        let mut step = record.step.clone();
+        for message in messages {
+            self.counts.add(Counted::Sent);
+            step = decided(step, message, self.plan.outcome + self.sent)?;
+            self.sent += 1;
+        }
+        self.keep(&StepRecord {
+            step: &step,
+            ..record
+        })?;
+        Ok(step)
     }
 }
 
