@@ -4,13 +4,13 @@ use crate::support::shell::{BlockingModel, ProgramOutput, RunningProgram, Shell}
 use async_trait::async_trait;
 use drydock::base::config::{Config, ConfigSources};
 use drydock::base::http_client::api_client;
-use drydock::base::model::Turn;
+use drydock::base::model::{Effect, Turn};
 use drydock::base::redact::Redactor;
 use drydock::engine::bot::{
     Bot, BotAppended, BotBehaviour, BotContext, BotConversation, BotExtra, BotMessage, BotOptions, Messenger,
 };
 use drydock::interfaces::provider;
-use drydock::interfaces::tool::{Tool, workspace_tools};
+use drydock::interfaces::tool::{Tool, function_tool, workspace_tools};
 use drydock::simulation::demo::repository;
 use drydock::simulation::emulator::model::{ModelEmulator, ModelRequest, calls, queue, says};
 use drydock::state::access::Role;
@@ -25,6 +25,13 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 const FILE: &str = "environments/dev/main.jsonnet";
+/// The time of the bot.
+const AT: jiff::Timestamp = jiff::Timestamp::constant(1_700_000_000, 0);
+
+/// A tool without arguments.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NoArguments {}
 
 fn message(person: &str, chat: &str, text: &str) -> BotMessage {
     BotMessage {
@@ -91,7 +98,16 @@ impl BotBehaviour for Logged {
     async fn build_tools(&self, context: &BotContext) -> anyhow::Result<Vec<Arc<dyn Tool>>> {
         let extra = context.extra.downcast_ref::<usize>().copied();
         self.log(format!("tools {}", extra.unwrap_or_default()));
-        Ok(workspace_tools())
+        let context = context.clone();
+        let facts = move |_: NoArguments| {
+            let (at, length) = (context.at, context.extra.downcast_ref::<usize>().copied());
+            let BotConversation { person, chat } = context.conversation.clone();
+            async move { Ok(format!("{person} in {chat} at {at}, {length:?} bytes")) }
+        };
+        let about = "Tells who asks, where and when.";
+        let mut tools = workspace_tools();
+        tools.push(function_tool("request_facts", about, Effect::Read, facts));
+        Ok(tools)
     }
 
     async fn build_prompt(&self, context: &BotContext) -> anyhow::Result<Option<String>> {
@@ -159,7 +175,7 @@ async fn run(
             Arc::clone(&messenger) as Arc<dyn Messenger>,
             Arc::clone(&repository),
             Arc::clone(&behaviour) as Arc<dyn BotBehaviour>,
-            || jiff::Timestamp::UNIX_EPOCH,
+            || AT,
         )
     };
     Bot::new(options).run(&CancellationToken::new()).await.unwrap();
@@ -214,6 +230,38 @@ async fn a_bot_decides_in_order_and_nobody_costs_tokens_before_they_are_authoris
     assert!(
         places.is_sorted() && places.iter().all(Option::is_some),
         "{log:?}"
+    );
+}
+
+/// SDK-14
+#[tokio::test]
+async fn a_tool_of_a_bot_knows_the_person_the_place_the_time_and_what_was_added() {
+    let script = |asked: &ModelRequest| match asked.last_results().first() {
+        None => calls("request_facts", serde_json::json!({})),
+        Some(result) => says(result.content.clone()),
+    };
+    let bot = run(
+        script,
+        [vec![
+            message("alice", "dm", "how many?"),
+            message("alice", "group", "and here?!"),
+            message("bob", "dm", "where?"),
+        ]],
+    )
+    .await;
+    let mut sent = bot.sent;
+    sent.sort();
+    let facts = |person: &str, chat: &str, bytes: usize| {
+        let text = format!("{person} in {chat} at 2023-11-14T22:13:20Z, Some({bytes}) bytes");
+        (format!("{person}@{chat}"), text)
+    };
+    assert_eq!(
+        sent,
+        [
+            facts("alice", "dm", 9),
+            facts("alice", "group", 10),
+            facts("bob", "dm", 6)
+        ]
     );
 }
 
@@ -320,7 +368,7 @@ fn the_terminal_example_answers_lines_of_standard_input() {
     assert_eq!(model.asked().len(), 1);
 }
 
-/// SDK-11, SDK-15, SDK-17, T28
+/// SDK-11, SDK-14, SDK-15, SDK-17, T28
 #[test]
 fn the_tool_example_sends_messages_only_to_people_who_agreed_and_as_data() {
     let Some(program) = example("custom_tool") else {
