@@ -121,7 +121,7 @@ pub const ALL: [CommandSpec; 19] = [
         Verb::Context,
         "context",
         "",
-        "show what the model sees of this conversation",
+        "show how much of this conversation the model sees",
     ),
     spec(
         Verb::Usage,

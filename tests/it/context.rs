@@ -162,3 +162,28 @@ fn a_model_whose_window_is_too_small_for_the_instructions_is_refused_at_the_star
         assert!(ended.err.contains(said), "{said}: {ended:?}");
     }
 }
+
+/// TK-63: `context` counts the tool for messages to people, if a request has it.
+#[tokio::test]
+async fn the_context_of_a_chat_counts_the_tool_for_messages_to_people() {
+    let mut sizes = Vec::new();
+    for between_people in ["false", "true"] {
+        let settings = [("messages.between_people", between_people)];
+        let app = TestApp::with_settings(|_: &ModelRequest| says("Done."), &settings).await;
+        app.admit_slack_editor(ALICE).await;
+        let first = app.ask(ALICE, "how are you?").await;
+        let shown = app.run_command_in(ALICE, &first.thread, "!context").await;
+        let line = regex::Regex::new(r"Tools\W+([0-9,]+) bytes").unwrap();
+        let bytes = &line.captures(&shown).unwrap_or_else(|| panic!("{shown}"))[1];
+        let bytes: usize = bytes.replace(',', "").parse().unwrap();
+        let body: serde_json::Value = serde_json::from_str(&app.model_requests()[0].raw).unwrap();
+        let tools = body["tools"].as_array().unwrap();
+        let sent: usize = tools.iter().map(|tool| tool.to_string().len()).sum();
+        sizes.push((tools.len(), sent, bytes));
+    }
+    let [(count, sent, counted), (more_count, more_sent, more_counted)] = <[_; 2]>::try_from(sizes).unwrap();
+    assert_eq!(more_count, count + 1);
+    // Each tool counts a little more than it has, because the formats differ.
+    let more = more_sent - sent;
+    assert!((more..more + 250).contains(&(more_counted - counted)), "{more}");
+}

@@ -18,6 +18,7 @@ mod journal;
 mod messages;
 mod model_calls;
 mod models;
+mod offered_tools;
 mod postconditions;
 pub mod prompt;
 mod questions;
@@ -35,6 +36,7 @@ pub use call_costs::{AnsweringModel, CallLosses, DiscardedAnswer};
 pub use journal::{CallPermission, CallSize, Journal, StepRecord};
 pub use messages::Recipients;
 pub use models::{ModelChain, TurnModel, call_cost_max};
+pub use offered_tools::ToolOffer;
 pub use postconditions::{Postconditions, REMARK_PREFIX};
 pub use questions::{QuestionRecord, Questioner, Questions};
 pub use steering::{SteeringMessage, TakeResult};
@@ -162,23 +164,7 @@ pub async fn run_turn(
     journal: &mut dyn Journal,
     events: &mut (dyn FnMut(TurnEvent) + Send),
 ) -> anyhow::Result<TurnOutcome> {
-    let offered = cx
-        .toolbox
-        .for_identity(cx.identity, cx.workspace.repository.name());
-    let mut offered = match cx.verdict {
-        VerdictRule::Computed => offered,
-        VerdictRule::Asked => offered.with(tool::conclude())?,
-    };
-    for tool in cx.strategy.tools() {
-        offered = offered.with(tool)?;
-    }
-    if !matches!(cx.questions, Questions::Nobody) {
-        offered = offered.with(tool::ask_user())?;
-    }
-    if cx.recipients == Recipients::People {
-        let repository = cx.workspace.repository.name();
-        offered = offered.with_permitted(tool::send_user_message(), cx.identity, repository)?;
-    }
+    let offered = cx.tool_offer().tools()?;
     let before = questions::PartBefore::of(&cx, history);
     let default = cx.models.first().context("there is no model")?;
     let mut turn = TurnLoop {

@@ -5,8 +5,9 @@ use super::{AcceptedCommand, CommandRunner};
 use crate::base::model::{
     ConversationId, InboxId, Reply, ReplyPart, Turn, by_number, group_thousands, pluralize, totals,
 };
-use crate::engine::agent::context::{ContextParts, FixedParts};
+use crate::engine::agent::context::{self, ContextParts, FixedParts};
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
+use crate::engine::agent::{Questions, Recipients, ToolOffer, VerdictRule};
 use crate::engine::gateway::compose;
 use crate::state::access::Identity;
 use crate::state::store::{ClearOutcome, Conversation, DeadLetter, StopOutcome};
@@ -116,7 +117,7 @@ impl CommandRunner {
         if all == 0 {
             return Ok(Reply::text("The model sees nothing of this conversation yet."));
         }
-        let fixed = self.fixed_parts(identity, &row).await;
+        let fixed = self.fixed_parts(identity, &row).await?;
         let config = &self.parts.config;
         let parts = ContextParts::measure(
             &history,
@@ -146,7 +147,7 @@ impl CommandRunner {
     }
 
     /// Returns the size of the instructions and tools that the person's next request has.
-    async fn fixed_parts(&self, identity: &Identity, row: &Conversation) -> FixedParts {
+    async fn fixed_parts(&self, identity: &Identity, row: &Conversation) -> anyhow::Result<FixedParts> {
         let name = row.repository.as_deref().unwrap_or_default();
         let base = row.base.as_deref().unwrap_or_default();
         let opening = self.parts.repositories.base(name, base);
@@ -161,8 +162,23 @@ impl CommandRunner {
             role: identity.role(name),
             environments: &environments,
         };
-        let tools = self.parts.toolbox.for_identity(identity, name);
-        FixedParts::of(&prompt::system(kind, &facts), tools.specs())
+        let config = &self.parts.config;
+        let offer = ToolOffer {
+            toolbox: &self.parts.toolbox,
+            identity,
+            repository: name,
+            verdict: VerdictRule::Computed,
+            strategy: context::strategy(config.limits.turn.context_strategy),
+            questions: Questions::Stored,
+            recipients: match config.messages.between_people {
+                true => Recipients::People,
+                false => Recipients::Nobody,
+            },
+        };
+        Ok(FixedParts::of(
+            &prompt::system(kind, &facts),
+            offer.tools()?.specs(),
+        ))
     }
 
     /// Stops the oldest message of a conversation that was waiting or being answered when the command arrived. Also

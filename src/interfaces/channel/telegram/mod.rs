@@ -54,7 +54,7 @@ const COMMANDS: [(&str, &str); 18] = [
     ("undo", "undo the edits of the last turn"),
     ("discard", "discard the prepared change"),
     ("clear", "clear the history; the prepared change stays"),
-    ("context", "show what the model sees of this conversation"),
+    ("context", "show how much of this conversation the model sees"),
     (
         "usage",
         "show the tokens and the money you used; for administrators, by person",
