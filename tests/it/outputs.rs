@@ -1,7 +1,8 @@
 //! A result that was shortened can be read to its end: in later turns, after a restart, and in its conversation only.
 
 use crate::support::app::{TestApp, step_number};
-use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use crate::support::shell::{BlockingModel, Shell};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, queue, says};
 use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
@@ -65,4 +66,51 @@ async fn a_shortened_result_is_read_to_its_end_in_its_conversation_only() {
     app.ask_in(ALICE, &first.thread, "show me the end").await;
     assert_eq!(newest_result(&app), none);
     assert_eq!(app.count("SELECT COUNT(*) FROM output"), 1);
+}
+
+/// CI-5: a step keeps 8 MiB of its results. The note about a result of which a part was dropped does not promise all of it.
+#[test]
+fn a_result_that_is_not_kept_whole_says_so() {
+    let text = format!("{}\n", "🚢".repeat(2_000)).repeat(500);
+    let files = [("a", text.as_str()), ("b", &text), ("c", &text)];
+    let shell = Shell::with_repository(&files).set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
+    let read = |path: &str| json!({ "path": path });
+    let model = BlockingModel::start(queue([
+        calls("file_read", read("a"))
+            .with_call("file_read", read("b"))
+            .with_call("file_read", read("c")),
+        says("Done."),
+    ]));
+    let url = format!("providers.anthropic.base_url={}", model.url());
+    let ended = shell.run(&["ask", "--set", &url, "read all"]);
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "Done.\n"),
+        "{ended:?}"
+    );
+    let asked = model.asked();
+    let notes = asked[1].last_results().iter().map(|result| {
+        let line = result
+            .content
+            .lines()
+            .find(|line| line.starts_with("[...truncated "));
+        let (_, note) = line.unwrap().split_once("] ").unwrap();
+        note.to_owned()
+    });
+    let note = |number: usize, what: &str| format!("(`read_output` with ref=out-{number} reads {what})");
+    let mut notes: Vec<String> = notes.collect();
+    // The calls run in parallel; one of them finds no room.
+    let part = notes
+        .iter()
+        .position(|note| note.contains("what is kept"))
+        .unwrap();
+    assert_eq!(notes.remove(part), note(part + 1, "what is kept of it"));
+    let whole: Vec<usize> = (1..=3).filter(|number| *number != part + 1).collect();
+    assert_eq!(
+        notes,
+        whole
+            .iter()
+            .map(|number| note(*number, "all of it"))
+            .collect::<Vec<_>>()
+    );
 }

@@ -69,5 +69,5 @@ pub use reply::{Button, ButtonStyle, Reply, ReplyPart};
 pub use response_url::ResponseUrl;
 pub use role::Role;
 pub use secret::Secret;
-pub use stored_output::{NoOutputReference, StoredOutput};
+pub use stored_output::{KeptText, NoOutputReference, StoredOutput};
 pub use verdict::{Verdict, VerdictSource};

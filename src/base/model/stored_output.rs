@@ -25,15 +25,40 @@ impl OutputNumber {
     }
 
     /// Returns the note for the model about how to read an output.
-    pub fn note(self) -> String {
-        format!("(`read_output` with ref={} reads all of it)", self.reference())
+    pub fn note(self, kept: KeptText) -> String {
+        let reads = kept.words();
+        format!("(`read_output` with ref={} reads {reads})", self.reference())
     }
 
-    /// Returns the output whose note a shortened result contains; the last one, if there are several.
-    pub fn in_shortened_result(content: &str) -> Option<Self> {
+    /// Returns the output whose note a shortened result contains, and how much of its text is kept; the last one, if there
+    /// are several.
+    pub fn in_shortened_result(content: &str) -> Option<(Self, KeptText)> {
         let (_, note) = content.rsplit_once("(`read_output` with ref=")?;
-        let (reference, _) = note.split_once(" reads all of it)")?;
-        reference.parse().ok()
+        let (reference, reads) = note.split_once(" reads ")?;
+        let is_read = |kept: &KeptText| {
+            let rest = reads.strip_prefix(kept.words());
+            rest.is_some_and(|rest| rest.starts_with(')'))
+        };
+        let kept = [KeptText::Whole, KeptText::Part].into_iter().find(is_read)?;
+        Some((reference.parse().ok()?, kept))
+    }
+}
+
+/// The part of a shortened result that is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptText {
+    /// All of it.
+    Whole,
+    /// Its beginning and its end. A line in it says what is missing.
+    Part,
+}
+
+impl KeptText {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Whole => "all of it",
+            Self::Part => "what is kept of it",
+        }
     }
 }
 
@@ -56,7 +81,7 @@ impl FromStr for OutputNumber {
 
 #[cfg(test)]
 mod tests {
-    use super::{NoOutputReference, OutputNumber};
+    use super::{KeptText, NoOutputReference, OutputNumber};
 
     #[test]
     fn a_reference_is_read_as_it_is_written() {
@@ -64,6 +89,15 @@ mod tests {
         for text in ["out-7", "7", " out-7 "] {
             assert_eq!(text.parse(), Ok(OutputNumber(7)), "{text}");
         }
+        for kept in [KeptText::Whole, KeptText::Part] {
+            let content = format!("head\n[...] {}\ntail", OutputNumber(7).note(kept));
+            assert_eq!(
+                OutputNumber::in_shortened_result(&content),
+                Some((OutputNumber(7), kept))
+            );
+        }
+        let other = "(`read_output` with ref=out-7 reads nothing)";
+        assert_eq!(OutputNumber::in_shortened_result(other), None);
         for text in [
             "",
             "out-",

@@ -1,7 +1,7 @@
 //! A tool's answer: its whole text where that is short enough to be kept, otherwise its beginning and its end. Secrets
 //! that become known later are still redacted.
 
-use crate::base::model::{OutputNumber, plain_output};
+use crate::base::model::{KeptText, OutputNumber, plain_output};
 use crate::base::redact::Redactor;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -93,7 +93,11 @@ impl Excerpt {
             0 => middle.len(),
             left_out => more.len() + left_out + middle.len(),
         };
-        let advice = stored.map_or_else(String::new, |number| format!(" {}", number.note()));
+        let kept = match self.left_out {
+            0 => KeptText::Whole,
+            _ => KeptText::Part,
+        };
+        let advice = stored.map_or_else(String::new, |number| format!(" {}", number.note(kept)));
         format!("{shown}\n[...truncated {missing} bytes...]{advice}\n{end}")
     }
 
@@ -181,6 +185,14 @@ mod tests {
         assert!(whole.len() < 2_048, "{}", whole.len());
         let missing = text.len() - 1_024;
         assert!(whole.contains(&format!("\n[...{missing} bytes were too many to keep...]\n")));
+        // The note about each says how much of it can be read.
+        let stored = Some(OutputNumber(7));
+        for (excerpt, note) in [
+            (&first, "ref=out-7 reads all of it)"),
+            (&second, "ref=out-7 reads what is kept of it)"),
+        ] {
+            assert!(excerpt.shown(1_024, stored, &none).contains(note), "{note}");
+        }
         // A result that is shown whole takes nothing.
         let budget = WholeTextBudget::of_step();
         let short = Excerpt::new("y", 1_024, &none, &budget);

@@ -50,7 +50,7 @@ impl Step {
                 continue;
             }
             result.content = match OutputNumber::in_shortened_result(&result.content) {
-                Some(number) => format!("{PLACEHOLDER} {}", number.note()),
+                Some((number, kept)) => format!("{PLACEHOLDER} {}", number.note(kept)),
                 None => PLACEHOLDER.to_owned(),
             };
         }
