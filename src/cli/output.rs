@@ -175,6 +175,11 @@ impl Output {
         self.kind == TerminalKind::Interactive && !self.json()
     }
 
+    /// Returns true if data and messages both go to a terminal, for a person.
+    pub(super) fn is_read_by_a_person(&self) -> bool {
+        self.data.terminal && self.messages.terminal && !self.json()
+    }
+
     /// Returns true if messages have colours.
     pub(super) fn has_colour(&self) -> bool {
         self.messages.colour

@@ -65,7 +65,7 @@ fn assert_is_in(document: &str, rows: &str) {
     );
 }
 
-/// TK-66, TK-68, TK-70: a session as the README shows it, while the model works, after the answer, and with its diff.
+/// TK-66, TK-68, TK-69, TK-70: a session as the README shows it, while the model works, after the answer, and with its diff.
 #[test]
 fn the_readme_shows_a_session_as_it_is_on_the_screen() {
     let main = "{\n  web: {\n    apiVersion: 'apps/v1',\n    kind: 'Deployment',\n    metadata: { name: 'web' },\n    \
@@ -104,7 +104,7 @@ fn the_readme_shows_a_session_as_it_is_on_the_screen() {
     );
 }
 
-/// TK-66, TK-68, TK-70, TK-72: the whole screen of a turn, at three widths, without colours and in an old terminal.
+/// TK-66, TK-68, TK-69, TK-70, TK-72: the whole screen of a turn, at three widths, without colours and in an old terminal.
 #[test]
 fn a_turn_is_readable_at_every_width_with_and_without_colours() {
     let mut plain = Vec::new();
@@ -142,6 +142,44 @@ fn a_turn_is_readable_at_every_width_with_and_without_colours() {
         std::fs::read_to_string(root().join("tests/it/snapshots/it__cli_screen__screen_at_80.snap"));
     let coloured = coloured.unwrap();
     assert!(coloured.trim_end().ends_with(plain[0].trim()), "{}", plain[0]);
+}
+
+/// TK-68, TK-69, TK-70, TK-72: the screen of the same turn on a terminal that can only print, and on an old one.
+#[test]
+fn a_turn_is_readable_on_a_terminal_that_can_only_print_and_on_an_old_one() {
+    for term in ["dumb", "vt100"] {
+        let (shell, model) = (shell(), turn());
+        let url = format!("providers.anthropic.base_url={}", model.url());
+        let program = ScreenProgram::start(&shell, &["chat", "--set", &url], 80, term);
+        program.wait_for_prompt();
+        program.press("four replicas\n");
+        program.wait_for("so far; /diff shows it");
+        let screen = program.wait_for_prompt();
+        insta::assert_snapshot!(format!("screen_of_{term}"), screen);
+        program.press(key::CTRL_D);
+        let ended = program.end();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.written.contains('\u{1b}'), term == "vt100", "{ended:?}");
+    }
+}
+
+/// TK-67, TK-68, TK-69, TK-72: one request on a narrow terminal, with its diff.
+#[test]
+fn one_request_is_readable_on_a_narrow_terminal() {
+    let (shell, model) = (shell(), turn());
+    let url = format!("providers.anthropic.base_url={}", model.url());
+    let program = ScreenProgram::start(
+        &shell,
+        &["ask", "--set", &url, "four replicas"],
+        60,
+        "xterm-256color",
+    );
+    let screen = program.wait_until("diff", |screen| {
+        let added = screen.split_once("+{ web:");
+        added.is_some_and(|(_, added)| added.contains("replicas: 4 } } }"))
+    });
+    insta::assert_snapshot!("screen_of_one_request", screen);
+    assert_eq!(program.end().code, Some(0));
 }
 
 /// TK-84: words are shown while the model still writes, and a status row says what happens.

@@ -7,6 +7,8 @@ use serde_json::json;
 
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
 
+const LONG: &str = "texts/of/many/lines.txt";
+
 /// Runs the program on its own terminal, without typed input.
 fn on_a_terminal(shell: &Shell, arguments: &[&str]) -> ScreenOutput {
     ScreenProgram::start(shell, arguments, 80, "xterm").end()
@@ -62,6 +64,43 @@ fn calls_words_and_tool_answers_look_different_on_a_terminal() {
     let style = regex::Regex::new("\u{1b}\\[[0-9;]+m").unwrap();
     assert!(!style.is_match(&ended.written), "{ended:?}");
     assert!(ended.written.contains("│ [file_read answered] "), "{ended:?}");
+}
+
+/// TK-69, TK-71: an answer of a tool is one line of 120 characters, or as many as the option says; a pipe gets none.
+#[test]
+fn an_answer_of_a_tool_is_one_line_of_the_length_that_the_option_sets() {
+    let answers = || queue([calls("file_read", json!({ "path": LONG })), says("Long.")]);
+    let long = (0..60).map(|line| format!("{line} ä\n")).collect::<String>();
+    let shell = Shell::with_repository(&[(LONG, &long)]).set(KEY.0, KEY.1);
+    let shown =
+        regex::Regex::new("\u{1b}\\[2m\\[file_read answered\\] ([^\u{1b}\r\n]*)\u{1b}\\[0m\r\n").unwrap();
+    let called =
+        regex::Regex::new("\u{1b}\\[2m\\[tool: file_read\\] ([^\u{1b}\r\n]*)\u{1b}\\[0m\r\n").unwrap();
+    let cut = |text: &str, chars_max: usize| match text.chars().count() > chars_max {
+        true => text.chars().take(chars_max - 1).chain(['…']).collect::<String>(),
+        false => text.to_owned(),
+    };
+    for (option, chars_max) in [(None, 120), (Some("20"), 20), (Some("200"), 200)] {
+        let model = BlockingModel::start(answers());
+        let url = url(&model);
+        let mut ask = vec!["ask", "--set", &url, "how long?"];
+        ask.extend(option.iter().flat_map(|chars| ["--tool-chars", *chars]));
+        let ended = on_a_terminal(&shell, &ask);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let answer = model.asked()[1].last_results()[0].content.clone();
+        let line = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lines: Vec<String> = shown
+            .captures_iter(&ended.written)
+            .map(|found| found[1].to_owned())
+            .collect();
+        assert_eq!(lines, [cut(&line, chars_max)], "{ended:?}");
+        let arguments = called.captures(&ended.written).unwrap()[1].to_owned();
+        assert_eq!(arguments, cut(&format!(r#"{{"path":"{LONG}"}}"#), chars_max));
+    }
+    let model = BlockingModel::start(answers());
+    let piped = shell.run(&["ask", "--set", &url(&model), "--tool-chars", "20", "how long?"]);
+    assert_eq!(piped.code, Some(0), "{piped:?}");
+    assert!(!piped.err.contains("answered]"), "{piped:?}");
 }
 
 /// TK-74: the diffs of a change, and those a model shows.

@@ -2,7 +2,7 @@
 //! calls, and failures. All of it goes to standard error; the answer is data and is printed at the end.
 
 use super::question::question_menu;
-use crate::base::model::cut_to;
+use crate::base::model::{ASK_USER, cut_to};
 use crate::base::redact::Redactor;
 use crate::cli::output::{Output, OutputStyle};
 use crate::engine::agent::TurnEvent;
@@ -18,9 +18,9 @@ const PROGRESS_MIN: usize = 20;
 /// The amount of detail that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// Calls and failures.
+    /// Calls and failures, and for a person one line of each answer.
     Usual,
-    /// The answers of tools as well.
+    /// The answers of tools with a border, also on a pipe.
     Verbose,
 }
 
@@ -51,6 +51,18 @@ impl CallFormat {
     /// Returns a line such as `[file_read answered] 1 replicas: 2`.
     pub(super) fn answered(self, name: &str, content: &str) -> String {
         format!("[{name} answered] {}", self.one_line(content))
+    }
+
+    /// Prints the answer of a tool on one line. A script gets it only with `--verbose`.
+    pub(super) fn show_answer(self, output: &Output, name: &str, content: &str) {
+        let line = self.answered(name, content);
+        match self.detail {
+            Detail::Verbose => output.bordered(&line),
+            // A line of its own says what the person answered.
+            Detail::Usual if name == ASK_USER => {}
+            Detail::Usual if output.is_read_by_a_person() => output.styled_message(OutputStyle::Dim, &line),
+            Detail::Usual => {}
+        }
     }
 
     /// Returns a text on one line, truncated to the space next to a tool's name.
@@ -102,9 +114,7 @@ impl TurnDisplay {
                     .styled_message(OutputStyle::Dim, &self.calls.failed(name, content));
             }
             TurnEvent::ToolFinished { name, content, .. } => {
-                if self.calls.detail == Detail::Verbose {
-                    self.output.bordered(&self.calls.answered(name, content));
-                }
+                self.calls.show_answer(&self.output, name, content)
             }
             TurnEvent::FallingBack { from, to, why } => {
                 self.words.clear();

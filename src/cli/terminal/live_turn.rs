@@ -6,7 +6,7 @@
 //! says so. Every redraw redacts the whole text and shows its stable beginning, so no part of a secret is shown while
 //! the rest of it is on its way. The line that a person types meanwhile is the last row.
 
-use super::display::{CallFormat, Detail, format_fallback, format_progress};
+use super::display::{CallFormat, format_fallback, format_progress};
 use super::entered_lines::{EnteredLines, LineUse};
 use super::line_editor::INDICATOR;
 use super::live_area::{LiveArea, ScreenLine, last_that_fit, screen_size};
@@ -159,12 +159,12 @@ impl LiveTurn {
                 ..
             } => {
                 self.status.activity.clear();
-                let failed = is_error.then(|| self.calls.failed(name, content));
-                if let Some(text) = failed {
-                    self.print(OutputStyle::Dim, &text);
-                } else if self.calls.detail == Detail::Verbose {
-                    self.area.erase();
-                    self.output.bordered(&self.calls.answered(name, content));
+                self.area.erase();
+                match is_error {
+                    true => self
+                        .output
+                        .styled_message(OutputStyle::Dim, &self.calls.failed(name, content)),
+                    false => self.calls.show_answer(&self.output, name, content),
                 }
             }
             TurnEvent::FallingBack { from, to, why } => {

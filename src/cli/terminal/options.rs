@@ -20,7 +20,7 @@ pub(in crate::cli) struct TerminalOptions {
     /// answered with it
     #[arg(short, long)]
     pub(super) yes: bool,
-    /// Shows what tools answer
+    /// Shows the answers of tools with a border, also on a pipe
     #[arg(short, long)]
     pub(super) verbose: bool,
     /// The number of characters that are shown of the arguments and answers of tools

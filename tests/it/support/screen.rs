@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 /// The number of rows of every screen.
-const ROWS: u16 = 30;
+const ROWS: u16 = 40;
 /// The number of rows above the screen that are kept.
 const SCROLLBACK_ROWS: usize = 1_000;
 
