@@ -7,9 +7,10 @@ mod requests;
 use super::output::{Output, OutputStyle};
 use super::terminal::{EVENTS, SessionStart, Terminal, TerminalOptions, banner};
 use super::{CliError, Global};
-use crate::base::model::{RepoPath, pluralize, totals};
-use crate::engine::agent::TurnOutcome;
+use crate::base::model::{Money, RepoPath, pluralize, totals};
+use crate::engine::agent::{Questions, TurnOutcome};
 use crate::engine::command;
+use crate::state::recording::SessionUsage;
 use clap::Args;
 use commands::{COMMAND_PREFIX, ChatInput, ChatVerb, VERBS, parse_line, question};
 use questions::ChatQuestioner;
@@ -89,6 +90,12 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
                         interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
                         show(&outcome, &mut terminal, output).await?;
                     }
+                }
+            }
+            ChatInput::Command(ChatVerb::Context, _) => {
+                let questioner = ChatQuestioner::new(&mut input, output, &arguments.options);
+                if let Err(error) = context(&terminal, questioner.questions(), output) {
+                    output.reply(&error.message);
                 }
             }
             ChatInput::Command(ChatVerb::Model, name) => model(name, &mut terminal, output),
@@ -210,28 +217,42 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
             terminal.clear()?;
             output.line("cleared; the files stay");
         }
-        ChatVerb::Context => context(terminal, output),
         ChatVerb::Usage => {
-            let usage = terminal.usage();
-            let cost = terminal
-                .cost()
-                .map_or_else(String::new, |cost| format!("; {cost}"));
+            let used = terminal.used();
+            let usage = used.usage;
             let by = match terminal.answered_by() {
                 by if by == terminal.model() => String::new(),
                 by => format!("; {by} answered last"),
             };
             output.line(&format!(
-                "{} tokens: {} in, {} out, {} read from and {} written to the cache{cost}{by}",
+                "{} tokens: {} in, {} out, {} read from and {} written to the cache; {}{by}",
                 usage.total(),
                 usage.input,
                 usage.output,
                 usage.cache_read,
-                usage.cache_write
+                usage.cache_write,
+                cost(used)
             ));
         }
-        ChatVerb::Inspect(_) | ChatVerb::Retry | ChatVerb::Attach | ChatVerb::Model | ChatVerb::Exit => {}
+        ChatVerb::Inspect(_)
+        | ChatVerb::Retry
+        | ChatVerb::Attach
+        | ChatVerb::Model
+        | ChatVerb::Context
+        | ChatVerb::Exit => {}
     }
     Ok(())
+}
+
+/// Returns the cost of all calls, as far as it is known.
+fn cost(used: SessionUsage) -> String {
+    let unpriced = usize::try_from(used.unpriced_calls).unwrap_or(usize::MAX);
+    let unpriced = pluralize(unpriced, "call", "calls");
+    match (used.cost, used.unpriced_calls) {
+        (cost, 0) => cost.to_string(),
+        (Money::ZERO, _) => format!("{unpriced} of unknown price"),
+        (cost, _) => format!("{cost} and {unpriced} of unknown price"),
+    }
 }
 
 fn undo(terminal: &mut Terminal, output: &Output) {
@@ -256,13 +277,16 @@ fn undo(terminal: &mut Terminal, output: &Output) {
     }
 }
 
-fn context(terminal: &Terminal, output: &Output) {
+fn context(terminal: &Terminal, questions: Questions<'_>, output: &Output) -> Result<(), CliError> {
     if terminal.history().turns().is_empty() {
         output.line("the model sees its instructions, the tools and nothing else");
-        return;
+        return Ok(());
     }
     for turn in terminal.history().turns() {
         output.line(&format!("you: {}", turn.user()));
+        for attachment in turn.attachments() {
+            output.line(&format!("  attached: {}", attachment.file()));
+        }
         for step in turn.steps() {
             let assistant = step.assistant();
             let tokens = assistant.usage.total();
@@ -272,12 +296,16 @@ fn context(terminal: &Terminal, output: &Output) {
                 output.line(&format!("  {} {}", call.name, call.arguments));
                 output.line(&format!("  {sign}: {}", result.content));
             }
+            if let Some(remark) = step.remark() {
+                output.line(&format!("  sent back: {remark}"));
+            }
             for message in step.messages() {
                 output.line(&format!("you, during the turn: {message}"));
             }
         }
     }
-    for (part, size) in terminal.context_parts().rows() {
+    for (part, size) in terminal.context_parts(questions)?.rows() {
         output.line(&format!("{part:<18}{size}"));
     }
+    Ok(())
 }

@@ -1,21 +1,22 @@
 //! The recording of a conversation: one private, append-only file of JSON lines. It is for people who want to know what
-//! happened. The program makes no decisions from it. Therefore lines are not synced to disk one by one, and a failed
-//! write does not end a turn.
+//! happened, and a session in a terminal goes on from it. The server makes no decisions from it. Therefore lines are not
+//! synced to disk one by one, and a failed write does not end a turn of the server.
 
+mod render;
 mod resume;
 mod retention;
+mod session_state;
 
-pub use resume::{ResumeError, absent_files, history_of, newest};
+pub use render::render;
+pub use resume::{RecordingLoss, RestoredSession, ResumeError, newest, restore};
 pub use retention::{ShortenResult, shorten};
+pub use session_state::{MeasuredTokens, SessionState, SessionUsage};
 
-use crate::base::model::{
-    AttachedFile, Change, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource, is_invisible,
-};
+use crate::base::model::{AttachedFile, Change, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource};
 use crate::crash_point;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -24,8 +25,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum number of bytes that are read from the end of a recording. Older lines stay in the file.
 const READ_BYTES_MAX: u64 = 64 << 20;
-/// Maximum number of lines shown of one text.
-const SHOWN_LINES_MAX: usize = 40;
 
 /// A function that removes secrets from a text before it is written.
 pub type Redact = Arc<dyn Fn(&str) -> String + Send + Sync>;
@@ -84,6 +83,9 @@ pub enum RecordedEvent {
         calls: Vec<ToolCall>,
         /// The token usage of the call.
         usage: Usage,
+        /// The state of a session in a terminal after the step.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<Box<SessionState>>,
     },
     /// A tool answered.
     Result {
@@ -124,12 +126,22 @@ pub enum RecordedEvent {
         /// A summary of the facts.
         summary: String,
     },
+    /// A session in a terminal paid for answers that are not part of the conversation.
+    Used {
+        /// What the session used so far.
+        used: SessionUsage,
+    },
     /// A person cleared the history of the conversation.
     Cleared {},
     /// A crash had cut the last line short, and the line was removed.
     Recovered {
         /// Number of bytes in the removed line.
         lost_bytes: u64,
+    },
+    /// A crash had cut the last step, and the session went on without it.
+    LeftOut {
+        /// Number of lines of the step.
+        lines: usize,
     },
     /// A line that this build cannot read. Never written.
     Unreadable {
@@ -147,6 +159,7 @@ impl RecordedEvent {
             text: assistant.text(),
             calls: assistant.calls().cloned().collect(),
             usage: assistant.usage,
+            session: None,
         };
         let results = step.results().iter().map(|result| Self::Result {
             call: result.call.clone(),
@@ -160,6 +173,15 @@ impl RecordedEvent {
         let messages = messages.map(|text| Self::Message { text: text.clone() });
         let answers = std::iter::once(answer).chain(results).chain(sent_back);
         answers.chain(messages).collect()
+    }
+
+    /// Converts a step of a session in a terminal to events, with the state of the session after it.
+    pub fn from_session_step(step: &Step, model: &str, state: SessionState) -> Vec<Self> {
+        let mut events = Self::from_step(step, model);
+        if let Some(Self::Assistant { session, .. }) = events.first_mut() {
+            *session = Some(Box::new(state));
+        }
+        events
     }
 
     /// Converts a prepared change to an event.
@@ -222,6 +244,7 @@ impl Recorder {
         let mut line = String::new();
         for record in records {
             let mut value = serde_json::to_value(record).map_err(invalid)?;
+            session_state::remove_blocks_with_secrets(&mut value, &self.redact);
             redact(&mut value, &self.redact);
             line.push_str(&serde_json::to_string(&value).map_err(invalid)?);
             line.push('\n');
@@ -244,129 +267,55 @@ pub fn create_directory(directory: &Path) -> Result<(), SessionError> {
 }
 
 /// Reads the events of a recording, oldest first, from its newest 64 MiB.
-#[allow(clippy::disallowed_methods, reason = "recordings are files of this module")]
 pub fn read(directory: &Path, session: &str) -> Result<Vec<SessionRecord>, SessionError> {
+    Ok(read_lines(directory, session)?.0)
+}
+
+/// Reads the events of a recording without a last line that a crash cut. Returns the number of bytes of that line as
+/// well.
+pub fn read_whole_lines(
+    directory: &Path,
+    session: &str,
+) -> Result<(Vec<SessionRecord>, usize), SessionError> {
+    let (mut records, cut_bytes) = read_lines(directory, session)?;
+    if cut_bytes > 0 {
+        records.pop();
+    }
+    Ok((records, cut_bytes))
+}
+
+/// Reads the events of a recording, and the number of bytes after its last line end.
+#[allow(clippy::disallowed_methods, reason = "recordings are files of this module")]
+fn read_lines(directory: &Path, session: &str) -> Result<(Vec<SessionRecord>, usize), SessionError> {
     let mut file = File::open(path(directory, session)?).map_err(|err| match err.kind() {
         std::io::ErrorKind::NotFound => SessionError::Missing(session.to_owned()),
         _ => SessionError::from(err),
     })?;
     let skipped = file.metadata()?.len().saturating_sub(READ_BYTES_MAX);
     file.seek(SeekFrom::Start(skipped))?;
-    let mut lines = BufReader::new(file.take(READ_BYTES_MAX)).split(b'\n');
+    let mut lines = BufReader::new(file.take(READ_BYTES_MAX));
+    let mut line = Vec::new();
     if skipped > 0 {
         // The first line is probably incomplete.
-        lines.next().transpose()?;
+        lines.read_until(b'\n', &mut line)?;
     }
     let mut records: Vec<SessionRecord> = Vec::new();
-    for (number, line) in (1..).zip(lines) {
+    let mut cut_bytes = 0;
+    for number in 1.. {
+        line.clear();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        cut_bytes = if line.ends_with(b"\n") { 0 } else { line.len() };
         let unreadable = || SessionRecord {
             at: records.last().map_or(Timestamp::UNIX_EPOCH, |record| record.at),
             turn: None,
             event: RecordedEvent::Unreadable { line: number },
         };
-        let record = serde_json::from_slice(&line?).unwrap_or_else(|_| unreadable());
+        let record = serde_json::from_slice(&line).unwrap_or_else(|_| unreadable());
         records.push(record);
     }
-    Ok(records)
-}
-
-/// Formats a recording as plain text for a terminal. Control characters are made visible, so the terminal does not
-/// interpret them.
-pub fn render(records: &[SessionRecord]) -> String {
-    let mut text = String::new();
-    for record in records {
-        let _ = match record.turn {
-            Some(turn) => write!(text, "{:.0}  turn {turn}  ", record.at),
-            None => write!(text, "{:.0}  ", record.at),
-        };
-        render_event(&mut text, &record.event);
-    }
-    text
-}
-
-fn render_event(text: &mut String, event: &RecordedEvent) {
-    match event {
-        RecordedEvent::Began { user, attachments } => {
-            block(text, "user", user);
-            for file in attachments {
-                block(text, &format!("    attached {file}, sha256 {}", file.sha256), "");
-            }
-        }
-        RecordedEvent::Assistant {
-            model,
-            text: words,
-            calls,
-            usage,
-        } => {
-            let cached = usage.cache_read.saturating_add(usage.cache_write);
-            let tokens = format!("{} in, {} out, {cached} cached", usage.input, usage.output);
-            block(text, &format!("{model} ({tokens})"), words);
-            for call in calls {
-                block(
-                    text,
-                    &format!("    call {} {}", call.id, call.name),
-                    call.arguments.text(),
-                );
-            }
-        }
-        RecordedEvent::Result {
-            call,
-            content,
-            is_error,
-        } => {
-            let outcome = if *is_error { "failed" } else { "ok" };
-            block(text, &format!("result {call} {outcome}"), content);
-        }
-        RecordedEvent::SentBack { remark } => block(text, "sent back to the model", remark),
-        RecordedEvent::Message { text: said } => block(text, "user, while the turn ran", said),
-        RecordedEvent::Change {
-            change,
-            repository,
-            base,
-            patch,
-        } => block(text, &format!("{change} of {repository} at {base}"), patch),
-        RecordedEvent::Verdict {
-            verdict,
-            source,
-            summary,
-        } => block(
-            text,
-            &format!("verdict {verdict:?} ({source:?})").to_lowercase(),
-            summary,
-        ),
-        RecordedEvent::Cleared {} => block(text, "the history was cleared", ""),
-        RecordedEvent::Recovered { lost_bytes } => {
-            let head = format!("a crash cut the last line short; {lost_bytes} bytes were lost");
-            block(text, &head, "");
-        }
-        RecordedEvent::Unreadable { line } => block(text, &format!("line {line} cannot be read"), ""),
-    }
-}
-
-/// Appends a head line and an indented body.
-fn block(text: &mut String, head: &str, body: &str) {
-    push_visible(text, head);
-    text.push('\n');
-    let lines = body.lines().count();
-    for line in body.lines().take(SHOWN_LINES_MAX) {
-        text.push_str("    ");
-        push_visible(text, line);
-        text.push('\n');
-    }
-    if let Some(more @ 1..) = lines.checked_sub(SHOWN_LINES_MAX) {
-        let _ = writeln!(text, "    ... {more} more lines");
-    }
-}
-
-// Text direction marks are removed for the same reason as escape sequences: they can make a line look like another one.
-fn push_visible(text: &mut String, line: &str) {
-    for character in line.chars() {
-        match character {
-            _ if character.is_control() && character != '\t' => text.extend(character.escape_default()),
-            _ if is_invisible(character) => text.extend(character.escape_unicode()),
-            _ => text.push(character),
-        }
-    }
+    Ok((records, cut_bytes))
 }
 
 /// Maximum number of attempts to open a recording that is being shortened.

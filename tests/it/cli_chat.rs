@@ -96,8 +96,12 @@ diff --git a/a b/a
     assert!(ended.out.starts_with(expected), "{}", ended.out);
     for shown in [
         "-one\n+two\n",
-        "you: change it\n",
-        "file_edit {",
+        "you: change it\n\
+         model (1050 tokens): \n  \
+           file_edit {\"new\":\"two\",\"old\":\"one\",\"path\":\"a\"}\n  \
+           answered: edited a (line 1, +1 −1 against the base)\n\
+         model (1050 tokens): Changed.\n\
+         Instructions ",
         "2100 tokens: 2000 in, 100 out",
         "\nResults of tools  195 bytes, about 24 tokens, 0 %\n",
         "\nRoom for          400,000 bytes, about 50,000 tokens, 100 %\n",
@@ -107,6 +111,71 @@ diff --git a/a b/a
     let unknown = "I don't know the command `/statsu`. Did you mean `/status`? I know `/help`, `/status`";
     assert!(ended.err.contains(unknown), "{}", ended.err);
     assert_eq!(model.asked().len(), 2);
+}
+
+/// Returns the bytes of the tools in the answer to `/context`.
+fn tools_bytes(out: &str) -> usize {
+    let line = regex::Regex::new(r"Tools +([0-9,]+) bytes").unwrap();
+    let bytes = &line.captures(out).unwrap_or_else(|| panic!("{out}"))[1];
+    bytes.replace(',', "").parse().unwrap()
+}
+
+/// TK-63: `/context` shows the files of a request, and why an answer was sent back.
+#[test]
+fn the_context_shows_attachments_and_what_was_sent_back() {
+    let broken = json!({ "path": "a.json", "content": "{ nope" });
+    let model = BlockingModel::start(queue([
+        calls("file_write", broken),
+        says("All is well."),
+        says("It stays broken."),
+    ]));
+    let shell = shell();
+    shell.put("b.png", "\u{89}PNG");
+    std::fs::write(shell.work().join("b.png"), b"\x89PNG\r\n\x1a\n0000").unwrap();
+    let ended = said(&shell, &model, "/attach b.png\nsee\n/context\n");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(model.asked().len(), 3, "{ended:?}");
+    let remark = model.asked()[2].last_user_text().to_owned();
+    assert!(!remark.is_empty());
+    for shown in [
+        "you: see\n  attached: b.png (image/png, 12 bytes)\nmodel (1050 tokens): \n  file_write {".to_owned(),
+        format!(
+            "model (1050 tokens): All is well.\n  sent back: {remark}\nmodel (1050 tokens): It stays broken.\nInstructions "
+        ),
+    ] {
+        assert!(ended.out.contains(&shown), "{shown}: {}", ended.out);
+    }
+}
+
+/// TK-63: `/context` counts all tools that a request has, with those of questions and of the strategy.
+#[test]
+fn the_context_counts_all_tools_of_a_request() {
+    let mut sizes = Vec::new();
+    for more in [&[][..], &["--json"], &["--set", "limits.context_strategy=notes"]] {
+        let model = BlockingModel::start(queue([says("Fine.")]));
+        let arguments = chat(&model);
+        let arguments: Vec<&str> = arguments
+            .iter()
+            .map(String::as_str)
+            .chain(more.iter().copied())
+            .collect();
+        let ended = shell().run_with_input(&arguments, "how are you?\n/context\n");
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let body: serde_json::Value = serde_json::from_str(&model.asked()[0].raw).unwrap();
+        let tools = body["tools"].as_array().unwrap();
+        let sent: usize = tools.iter().map(|tool| tool.to_string().len()).sum();
+        sizes.push((tools.len(), sent, tools_bytes(&ended.out)));
+    }
+    let (count, sent, counted) = sizes[0];
+    for (more_tools, more_sent, more_counted) in &sizes[1..] {
+        assert_eq!(*more_tools, count + 1, "{sizes:?}");
+        // Each tool counts a little more than it has, because the formats differ.
+        let more = more_sent - sent;
+        assert!(
+            (more..more + 250).contains(&(more_counted - counted)),
+            "{sizes:?}"
+        );
+    }
 }
 
 #[test]

@@ -45,6 +45,7 @@ mod cli_screen;
 mod cli_serve;
 mod cli_steering;
 mod cli_stops;
+mod cli_resume;
 mod cli_review;
 mod cli_tanka;
 mod cli_tanka_fmt;

@@ -347,7 +347,7 @@ impl History {
     }
 
     fn begin_turn(&mut self, turn: Turn) -> Result<(), HistoryError> {
-        if self.turns.last().is_some_and(|turn| !turn.is_closed()) {
+        if self.is_open() {
             return Err(HistoryError::Open);
         }
         self.bytes += turn.bytes;
@@ -407,6 +407,18 @@ impl History {
             turn.id = Some(later);
         }
         true
+    }
+
+    /// Returns true if the last turn has no final answer.
+    pub fn is_open(&self) -> bool {
+        self.turns.last().is_some_and(|turn| !turn.is_closed())
+    }
+
+    /// Names the last turn by the number under which it is recorded.
+    pub fn name_last_turn(&mut self, id: TurnId) {
+        if let Some(turn) = self.turns.last_mut() {
+            turn.id = Some(id);
+        }
     }
 
     /// Returns the turns, oldest first.

@@ -44,13 +44,14 @@ use super::output::Output;
 use super::{CliError, Global};
 use crate::base::config::Config;
 use crate::base::http_client;
-use crate::base::model::{FileChange, History, ModelPrice, Money, OutputNumber, Usage};
+use crate::base::model::{FileChange, History, OutputNumber};
 use crate::base::redact::Redactor;
-use crate::engine::agent::context::{ContextParts, FixedParts, check_room};
-use crate::engine::agent::{ModelChain, VerdictRule};
+use crate::engine::agent::context::{self, ContextParts, FixedParts, check_room};
+use crate::engine::agent::{ModelChain, Questions, Recipients, ToolOffer, VerdictRule};
 use crate::interfaces::provider;
 use crate::interfaces::tool::{MemoryOutputs, Toolbox};
 use crate::state::access::Identity;
+use crate::state::recording::{MeasuredTokens, SessionUsage};
 use crate::state::workspace::{Directory, Tree, Workspace, patch};
 use attachments::PendingFiles;
 use checking::ChangeChecker;
@@ -79,7 +80,8 @@ pub(super) struct Terminal {
     history: History,
     outputs: Arc<MemoryOutputs>,
     last_output: OutputNumber,
-    bytes_per_1000_tokens: Option<u32>,
+    // The bytes of requests in a thousand tokens, of the model that counted them.
+    measured: Option<MeasuredTokens>,
     recording: TerminalRecording,
     undo: UndoStack,
     // The effects on environments as they were last shown.
@@ -88,8 +90,7 @@ pub(super) struct Terminal {
     note: Option<&'static str>,
     // The files of the next request.
     pending: PendingFiles,
-    usage: Usage,
-    cost: Money,
+    used: SessionUsage,
     calls: CallFormat,
     // The options that `/model` reads again.
     global: Global,
@@ -118,6 +119,10 @@ enum DirtyTree {
 /// The key of the provider, and the variable that sets it.
 const PROVIDER_KEY: &str = "model.provider";
 const PROVIDER_VARIABLE: &str = "DRYDOCK_MODEL__PROVIDER";
+
+/// The note for the model after a crash cut the recording of the session.
+const LOSS_NOTICE: &str = "(A crash cut the record of this conversation: its last step may be missing. Its edits may be \
+                           in the files; read a file again before you edit it.)\n\n";
 
 /// The note for the model after `/undo`.
 const UNDO_NOTICE: &str =
@@ -162,11 +167,34 @@ impl Terminal {
         &self.history
     }
 
-    /// Returns the parts of what the model sees.
-    pub(super) fn context_parts(&self) -> ContextParts {
-        let fixed = FixedParts::of(&self.system, self.toolbox.specs());
+    /// Returns the parts of what the model sees, if its turns have these questions.
+    pub(super) fn context_parts(&self, questions: Questions<'_>) -> Result<ContextParts, CliError> {
+        let offer = ToolOffer {
+            toolbox: &self.toolbox,
+            identity: &self.identity,
+            repository: self.workspace.repository.name(),
+            verdict: self.verdict,
+            strategy: context::strategy(self.config.limits.turn.context_strategy),
+            questions,
+            recipients: Recipients::Nobody,
+        };
+        let tools = offer.tools().map_err(CliError::failed)?;
+        let fixed = FixedParts::of(&self.system, tools.specs());
         let limits = (&self.config.limits.turn, self.context_tokens());
-        ContextParts::measure(&self.history, fixed, limits, self.bytes_per_1000_tokens)
+        let bytes_per_1000_tokens = self.bytes_per_1000_tokens();
+        Ok(ContextParts::measure(
+            &self.history,
+            fixed,
+            limits,
+            bytes_per_1000_tokens,
+        ))
+    }
+
+    /// Returns the bytes of requests in a thousand tokens. Another model has other tokens.
+    fn bytes_per_1000_tokens(&self) -> Option<u32> {
+        let measured = self.measured.as_ref();
+        let measured = measured.filter(|measured| measured.model == self.model());
+        measured.map(|measured| measured.bytes_per_1000_tokens)
     }
 
     fn context_tokens(&self) -> Option<u32> {
@@ -178,18 +206,9 @@ impl Terminal {
         self.answered_by.as_deref().unwrap_or(self.model())
     }
 
-    /// Returns the tokens of all turns.
-    pub(super) fn usage(&self) -> Usage {
-        self.usage
-    }
-
-    /// Returns the cost of all turns; `None` if the prices of the model are not known.
-    pub(super) fn cost(&self) -> Option<Money> {
-        self.price().map(|_| self.cost)
-    }
-
-    fn price(&self) -> Option<ModelPrice> {
-        self.models.default_facts().price
+    /// Returns the tokens and the cost of all turns.
+    pub(super) fn used(&self) -> SessionUsage {
+        self.used
     }
 
     /// Uses another model for the rest of the session. The conversation goes on; an error changes nothing.
@@ -208,8 +227,6 @@ impl Terminal {
         check_room(&config, self.toolbox.specs()).map_err(CliError::config)?;
         self.models = ModelChain::resolve(&config, &providers).map_err(CliError::config)?;
         self.answered_by = None;
-        // Another model has other tokens.
-        self.bytes_per_1000_tokens = None;
         for secret in config.secrets() {
             let found = self.redactor.secrets_in_entry("api_key", secret.expose());
             self.redactor.learn(&found);

@@ -5,10 +5,10 @@ use super::checking::ChangeChecker;
 use super::display::{CallFormat, Detail};
 use super::recording::{SessionStart, TerminalRecording};
 use super::undo::UndoStack;
-use super::{DirtyTree, PROVIDER_KEY, Terminal, TerminalOptions, line_editor, termination};
+use super::{DirtyTree, LOSS_NOTICE, PROVIDER_KEY, Terminal, TerminalOptions, line_editor, termination};
 use crate::base::config::Config;
 use crate::base::http_client;
-use crate::base::model::{History, Money, OutputNumber, Turn, Usage, pluralize};
+use crate::base::model::{OutputNumber, pluralize};
 use crate::base::redact::Redactor;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global, comparer, evaluator, helm, jb, sandbox_layers};
@@ -75,11 +75,15 @@ impl Terminal {
             },
             chars_max: usize::from(options.tool_chars),
         };
-        let (recording, history, resumed) =
-            TerminalRecording::open(options.record.as_deref(), start, &redactor)?;
-        if let Some(resumed) = resumed {
-            output.message(&resumed);
+        let (recording, resumed) = TerminalRecording::open(options.record.as_deref(), start, &redactor)?;
+        if let Some(resumed) = &resumed {
+            output.message(&resumed.report);
         }
+        let resumed = resumed.map(|resumed| resumed.restored);
+        let has_loss = resumed.as_ref().is_some_and(|resumed| resumed.loss.is_some());
+        let last_output = resumed
+            .as_ref()
+            .map_or(OutputNumber(0), |resumed| resumed.last_output);
         let base = repository.head().map_err(CliError::failed)?;
         let tree = Arc::clone(&directory) as Arc<dyn Tree>;
         let workspace = Workspace {
@@ -106,18 +110,20 @@ impl Terminal {
             toolbox,
             verdict: VerdictRule::Computed,
             system,
-            outputs: Arc::new(MemoryOutputs::in_directory(&config.sandbox.programs.scratch)),
-            last_output: last_output(&history),
-            bytes_per_1000_tokens: None,
-            history,
+            outputs: Arc::new(
+                MemoryOutputs::in_directory(&config.sandbox.programs.scratch).after(last_output),
+            ),
+            last_output,
+            measured: resumed.as_ref().and_then(|resumed| resumed.measured.clone()),
+            used: resumed.as_ref().map(|resumed| resumed.used).unwrap_or_default(),
+            may_retry: resumed.as_ref().is_some_and(|resumed| resumed.is_unanswered),
+            history: resumed.map(|resumed| resumed.history).unwrap_or_default(),
             recording,
             redactor,
             undo: UndoStack::default(),
             effects_shown: String::new(),
-            note: None,
+            note: has_loss.then_some(LOSS_NOTICE),
             pending: PendingFiles::default(),
-            usage: Usage::default(),
-            cost: Money::default(),
             calls,
             global,
             provider,
@@ -126,7 +132,6 @@ impl Terminal {
                 false => DirtyTree::Ask,
             },
             entered: None,
-            may_retry: false,
             is_printed: false,
             ended: termination::watch(&output)?,
             output,
@@ -177,11 +182,4 @@ fn system(repository: &Repository, directory: &Directory, role: Role) -> Result<
     };
     let files = directory.files().map_err(CliError::failed)?;
     Ok(prompt::system(RepositoryKind::of_files(&files), &facts))
-}
-
-/// Returns a number that no output of a conversation exceeds, so that new outputs get other numbers.
-fn last_output(history: &History) -> OutputNumber {
-    let steps = history.turns().iter().flat_map(Turn::steps);
-    let results: usize = steps.map(|step| step.results().len()).sum();
-    OutputNumber(i64::try_from(results).unwrap_or(i64::MAX))
 }

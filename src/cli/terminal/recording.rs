@@ -1,19 +1,24 @@
 //! The optional recording of a terminal conversation.
 
-use crate::base::model::{Attachment, History, Step, by_number, pluralize, short_line};
+use crate::base::model::{Attachment, OutputNumber, TurnId, by_number, pluralize, short_line};
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::serve::host;
 use crate::engine::agent::{CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord};
 use crate::interfaces::tool::MemoryOutputs;
-use crate::state::recording::{self, RecordedEvent, Recorder, Redact, SessionRecord};
+use crate::state::recording::{
+    self, RecordedEvent, Recorder, RecordingLoss, Redact, RestoredSession, SessionRecord, SessionState,
+    SessionUsage,
+};
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A recording, if requested.
 pub(super) struct TerminalRecording {
     recorder: Option<Recorder>,
+    // The number of the newest turn of the conversation.
+    turn: TurnId,
     // A recording that is created with the first request, so that a session without one leaves no file.
     planned: Option<PlannedRecording>,
 }
@@ -35,19 +40,21 @@ pub(in crate::cli) enum SessionStart {
 }
 
 impl TerminalRecording {
-    /// Opens a recording below `directory`, with its conversation. Without a directory nothing is recorded. A new
-    /// recording is created with its first request. A recording that cannot be continued is left as it is.
+    /// Opens a recording below `directory`, with the session that goes on, if one does. Without a directory nothing is
+    /// recorded. A new recording is created with its first request. A recording that cannot be continued is left as it
+    /// is.
     pub(super) fn open(
         directory: Option<&Path>,
         start: &SessionStart,
         redactor: &Arc<Redactor>,
-    ) -> Result<(Self, History, Option<String>), CliError> {
+    ) -> Result<(Self, Option<ResumedSession>), CliError> {
         let mut opened = Self {
             recorder: None,
+            turn: TurnId(0),
             planned: None,
         };
         let Some(directory) = directory else {
-            return Ok((opened, History::default(), None));
+            return Ok((opened, None));
         };
         let host = host();
         let redactor = Arc::clone(redactor);
@@ -61,25 +68,31 @@ impl TerminalRecording {
                     name: hex::encode(&(host.random)()[..16]),
                     redact,
                 });
-                Ok((opened, History::default(), None))
+                Ok((opened, None))
             }
             SessionStart::Resume(name) => {
-                let RestoredSession {
-                    name,
-                    history,
-                    absent_files,
-                } = restored(directory, name.as_deref())?;
+                let (name, restored) = restored(directory, name.as_deref())?;
                 let recorder = Recorder::open(directory, &name, redact, (host.now)());
                 opened.recorder = Some(recorder.map_err(CliError::failed)?);
-                let report = report(&name, &history, absent_files);
-                Ok((opened, history, Some(report)))
+                if let lines @ 1.. = restored.loss.lines {
+                    let left_out = vec![RecordedEvent::LeftOut { lines }];
+                    opened.append(None, left_out).map_err(CliError::failed)?;
+                }
+                opened.turn = restored.last_turn;
+                let report = report(&name, &restored);
+                Ok((opened, Some(ResumedSession { restored, report })))
             }
         }
     }
 
+    /// Returns the number of the newest turn of the conversation.
+    pub(super) fn turn(&self) -> TurnId {
+        self.turn
+    }
+
     /// Records that the conversation was cleared. Before the first request there is nothing to clear.
     pub(super) fn record_clear(&self) -> anyhow::Result<()> {
-        self.append(vec![RecordedEvent::Cleared {}])
+        self.append(None, vec![RecordedEvent::Cleared {}])
     }
 
     /// Records the request of a new turn. The first request creates the recording. The contents of attachments are not
@@ -91,28 +104,21 @@ impl TerminalRecording {
             self.recorder = Some(Recorder::open(&planned.directory, &planned.name, redact, at)?);
             self.planned = None;
         }
-        self.append(vec![RecordedEvent::Began {
+        self.turn = TurnId(self.turn.0.saturating_add(1));
+        let began = RecordedEvent::Began {
             user: request.to_owned(),
             attachments: attachments
                 .iter()
                 .map(|attachment| attachment.file().clone())
                 .collect(),
-        }])
+        };
+        self.append(Some(self.turn), vec![began])
     }
 
-    /// Records a step.
-    pub(super) fn record_step(&self, step: &Step, model: &str) -> anyhow::Result<()> {
-        self.append(RecordedEvent::from_step(step, model))
-    }
-
-    fn append(&self, events: Vec<RecordedEvent>) -> anyhow::Result<()> {
+    fn append(&self, turn: Option<TurnId>, events: Vec<RecordedEvent>) -> anyhow::Result<()> {
         if let Some(recorder) = &self.recorder {
             let at = (host().now)();
-            let records = events.into_iter().map(|event| SessionRecord {
-                at,
-                turn: None,
-                event,
-            });
+            let records = events.into_iter().map(|event| SessionRecord { at, turn, event });
             recorder.append_all(&records.collect::<Vec<_>>())?;
         }
         Ok(())
@@ -123,6 +129,31 @@ impl TerminalRecording {
 pub(super) struct TerminalJournal<'a> {
     pub(super) recording: &'a TerminalRecording,
     pub(super) outputs: &'a MemoryOutputs,
+    /// The number of the newest output.
+    pub(super) last_output: OutputNumber,
+    /// The default model, whose tokens are counted.
+    pub(super) model: &'a str,
+    /// What the session used so far.
+    pub(super) used: &'a Mutex<SessionUsage>,
+}
+
+impl TerminalJournal<'_> {
+    fn used(&self) -> SessionUsage {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records what the session used, after an answer that is not part of the conversation.
+    fn record_used(&self) -> anyhow::Result<()> {
+        let used = vec![RecordedEvent::Used { used: self.used() }];
+        self.recording.append(Some(self.recording.turn), used)
+    }
+
+    fn record_losses(&self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        match losses.discarded.is_empty() {
+            true => Ok(()),
+            false => self.record_used(),
+        }
+    }
 }
 
 #[async_trait]
@@ -132,35 +163,40 @@ impl Journal for TerminalJournal<'_> {
         Ok(CallPermission::Granted)
     }
 
-    async fn call_failed(&mut self, _losses: &CallLosses<'_>) -> anyhow::Result<()> {
-        Ok(())
+    async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.record_losses(losses)
     }
 
-    async fn answer_received(&mut self, _losses: &CallLosses<'_>) -> anyhow::Result<()> {
-        Ok(())
+    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.record_losses(losses)
     }
 
     async fn answer_discarded(&mut self, _answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
-        // A discarded answer is not part of the conversation; its tokens are counted at the end of the turn.
-        Ok(())
+        self.record_used()
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
         self.outputs.keep(record.outputs);
-        self.recording.record_step(record.step, record.model.reported)
+        if let Some(newest) = record.outputs.last() {
+            self.last_output = newest.number;
+        }
+        let numbers = (self.last_output, self.used());
+        let state = SessionState::new(record.step, &record.context, self.model, numbers);
+        let events = RecordedEvent::from_session_step(record.step, record.model.reported, state);
+        self.recording.append(Some(self.recording.turn), events)
     }
 }
 
-/// The conversation of a recording.
-struct RestoredSession {
-    name: String,
-    history: History,
-    /// The number of attached files, whose contents are not recorded.
-    absent_files: usize,
+/// A session that goes on.
+pub(super) struct ResumedSession {
+    /// The conversation, with the state of its session.
+    pub(super) restored: RestoredSession,
+    /// The lines for the person about it.
+    pub(super) report: String,
 }
 
-/// Reads the conversation of a recording.
-fn restored(directory: &Path, name: Option<&str>) -> Result<RestoredSession, CliError> {
+/// Reads the conversation of a recording. Returns it with the name of the recording.
+fn restored(directory: &Path, name: Option<&str>) -> Result<(String, RestoredSession), CliError> {
     let newest = || {
         let found = recording::newest(directory).map_err(CliError::failed)?;
         found.ok_or_else(|| CliError::failed(format!("{} has no recorded session", directory.display())))
@@ -169,32 +205,42 @@ fn restored(directory: &Path, name: Option<&str>) -> Result<RestoredSession, Cli
         Some(name) => name.to_owned(),
         None => newest()?,
     };
-    let records = recording::read(directory, &name).map_err(CliError::failed)?;
-    let history = recording::history_of(&records)
+    let (records, cut_bytes) = recording::read_whole_lines(directory, &name).map_err(CliError::failed)?;
+    let restored = recording::restore(&records, cut_bytes)
         .map_err(|error| CliError::failed(format!("session {name} cannot be continued: {error}")))?;
-    Ok(RestoredSession {
-        name,
-        history,
-        absent_files: recording::absent_files(&records),
-    })
+    Ok((name, restored))
 }
 
-/// Returns a line about a session that goes on.
-fn report(name: &str, history: &History, absent_files: usize) -> String {
-    let turns = pluralize(history.turns().len(), "turn", "turns");
-    let absent = match absent_files {
-        0 => String::new(),
-        files => format!(
-            "\nA recording has no contents of files: {} of this session {} no longer there. Attach again what is needed.",
-            pluralize(files, "attached file", "attached files"),
-            by_number(files, "is", "are")
-        ),
-    };
-    match history.turns().last() {
+/// Returns the lines about a session that goes on.
+fn report(name: &str, restored: &RestoredSession) -> String {
+    let turns = pluralize(restored.history.turns().len(), "turn", "turns");
+    let mut report = match restored.history.turns().last() {
         Some(last) => format!(
-            "Session {name} goes on after {turns}; the last request was: {}{absent}",
+            "Session {name} goes on after {turns}; the last request was: {}",
             short_line(last.user(), 60)
         ),
         None => format!("Session {name} goes on; its conversation was cleared."),
+    };
+    if let files @ 1.. = restored.absent_files {
+        report.push_str(&format!(
+            "\nA recording has no contents of files: {} of this session {} no longer there. Attach again what is needed.",
+            pluralize(files, "attached file", "attached files"),
+            by_number(files, "is", "are")
+        ));
     }
+    report.push_str(&match restored.loss {
+        RecordingLoss { bytes: 0, lines: 0 } => String::new(),
+        RecordingLoss { bytes, lines: 0 } => format!(
+            "\nA crash cut the last line of the recording: {} are lost.",
+            pluralize(bytes, "byte", "bytes")
+        ),
+        RecordingLoss { .. } => {
+            "\nA crash cut the last step of the recording, so the model does not know it. Its edits may be in the files."
+                .to_owned()
+        }
+    });
+    if restored.is_unanswered {
+        report.push_str("\nThe last request has no answer; /retry continues it.");
+    }
+    report
 }

@@ -5,11 +5,11 @@ use super::recording::TerminalJournal;
 use super::run_budget::BudgetedJournal;
 use super::turn_watch::{CountingJournal, TurnWatch};
 use super::{Terminal, attachments};
-use crate::base::model::Money;
 use crate::cli::CliError;
 use crate::engine::agent::{self, Questions, Recipients, TurnContext, TurnOutcome};
 use crate::interfaces::tool::Outputs;
-use std::sync::Arc;
+use crate::state::recording::MeasuredTokens;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
@@ -36,6 +36,7 @@ impl Terminal {
         self.history
             .begin_attached(request, attachments)
             .map_err(CliError::failed)?;
+        self.history.name_last_turn(self.recording.turn());
         self.run_turn(questions).await
     }
 
@@ -88,21 +89,25 @@ impl Terminal {
             redactor: &self.redactor,
             outputs: &(Arc::clone(&self.outputs) as Arc<dyn Outputs>),
             last_output: self.last_output,
-            bytes_per_1000_tokens: self.bytes_per_1000_tokens,
+            bytes_per_1000_tokens: self.bytes_per_1000_tokens(),
             earlier_attempts: agent::EarlierAttempts::default(),
             began: Instant::now(),
             cancel: &cancel,
         };
         let mut watch = TurnWatch::start(self.output, self.calls, &self.redactor, self.entered.as_ref());
+        let used = Mutex::new(self.used);
         let journal = TerminalJournal {
             recording: &self.recording,
             outputs: &self.outputs,
+            last_output: self.last_output,
+            model: &self.config.model.default,
+            used: &used,
         };
         let journal = CountingJournal {
             journal: BudgetedJournal::new(journal, &self.config, &models),
             counter: watch.counter(),
             config: &self.config,
-            cost: Money::default(),
+            used: &used,
         };
         let mut journal = SteeredJournal {
             journal,
@@ -111,16 +116,18 @@ impl Terminal {
         };
         let mut events = |event| watch.show(&event);
         let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
-        let cost = journal.journal.cost;
         stopper.abort();
         self.is_printed = watch.finish(outcome.as_ref().ok());
         self.undo.record_turn(&before, &self.changes()?);
-        self.cost += cost;
+        self.used = used.into_inner().unwrap_or_else(PoisonError::into_inner);
         let outcome = outcome.map_err(CliError::failed)?;
         self.answered_by = Some(outcome.model.clone());
-        self.usage += outcome.usage;
         self.last_output = outcome.last_output;
-        self.bytes_per_1000_tokens = outcome.context.bytes_per_1000_tokens;
+        let bytes_counted = outcome.context.bytes_per_1000_tokens;
+        self.measured = bytes_counted.map(|bytes| MeasuredTokens {
+            model: self.config.model.default.clone(),
+            bytes_per_1000_tokens: bytes,
+        });
         self.may_retry = outcome.answer.is_empty();
         Ok(outcome)
     }

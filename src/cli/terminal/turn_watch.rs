@@ -5,13 +5,14 @@ use super::entered_lines::EnteredLines;
 use super::event_lines::EventLines;
 use super::live_turn::LiveTurn;
 use crate::base::config::Config;
-use crate::base::model::{Money, Usage};
+use crate::base::model::Usage;
 use crate::base::redact::Redactor;
 use crate::cli::output::Output;
 use crate::engine::agent::{
     AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord, TurnEvent,
     TurnOutcome,
 };
+use crate::state::recording::SessionUsage;
 use async_trait::async_trait;
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -173,8 +174,8 @@ pub(super) struct CountingJournal<'a, J> {
     pub(super) counter: Option<Arc<Mutex<LiveTurn>>>,
     /// The configuration, which has the prices.
     pub(super) config: &'a Config,
-    /// The cost so far.
-    pub(super) cost: Money,
+    /// What the session used so far.
+    pub(super) used: &'a Mutex<SessionUsage>,
 }
 
 impl<J> CountingJournal<'_, J> {
@@ -187,7 +188,10 @@ impl<J> CountingJournal<'_, J> {
     fn count(&mut self, usage: Usage, model: AnsweringModel<'_>) {
         let price = self.config.model_facts(model.provider, model.name).price;
         let cost = price.map(|price| price.cost(usage));
-        self.cost += cost.unwrap_or_default();
+        self.used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(usage, cost);
         if let Some(turn) = &self.counter {
             locked(turn).add_usage(usage, cost);
         }

@@ -15,6 +15,12 @@ pub const OUTPUTS_BYTES_MAX: usize = 64 << 20;
 pub trait Outputs: std::fmt::Debug + Send + Sync {
     /// Returns the text of an output; `None` if it never existed or is no longer kept.
     async fn text(&self, number: OutputNumber) -> anyhow::Result<Option<String>>;
+
+    /// Returns true if an output may be one of an earlier session, whose outputs ended with it.
+    fn is_of_an_earlier_session(&self, number: OutputNumber) -> bool {
+        let _ = number;
+        false
+    }
 }
 
 /// Outputs that end with the process; large ones are kept in unnamed files.
@@ -22,6 +28,8 @@ pub trait Outputs: std::fmt::Debug + Send + Sync {
 pub struct MemoryOutputs {
     spool: Spool,
     texts: Mutex<BTreeMap<OutputNumber, Bytes>>,
+    /// The number of the newest output of an earlier session.
+    earlier: Option<OutputNumber>,
 }
 
 impl MemoryOutputs {
@@ -30,6 +38,16 @@ impl MemoryOutputs {
         Self {
             spool: Spool::in_directory(directory),
             texts: Mutex::default(),
+            earlier: None,
+        }
+    }
+
+    /// Returns the outputs of a session that goes on after an output of an earlier session.
+    #[must_use]
+    pub fn after(self, newest: OutputNumber) -> Self {
+        Self {
+            earlier: Some(newest),
+            ..self
         }
     }
 
@@ -60,6 +78,10 @@ impl Outputs for MemoryOutputs {
             .get(&number)
             .map(|text| String::from_utf8_lossy(text).into_owned());
         Ok(text)
+    }
+
+    fn is_of_an_earlier_session(&self, number: OutputNumber) -> bool {
+        number.0 > 0 && self.earlier.is_some_and(|newest| number <= newest)
     }
 }
 

@@ -86,6 +86,12 @@ async fn run(context: &OutputContext, arguments: ReadOutputArguments) -> Result<
         .parse()
         .map_err(|why| ToolError::Failed(format!("`ref`: {why}")))?;
     let text = context.outputs.text(number).await.map_err(ToolError::Fatal)?;
+    if text.is_none() && context.outputs.is_of_an_earlier_session(number) {
+        return Err(ToolError::Failed(format!(
+            "the output {} is from an earlier session and is no longer kept; make the call again that had it",
+            number.reference()
+        )));
+    }
     let Some(text) = text else {
         return Err(ToolError::Failed(format!(
             "there is no output {} in this conversation, or it is no longer kept; make the call again that had it",

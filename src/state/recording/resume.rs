@@ -1,10 +1,13 @@
-//! A conversation restored from its recording. A recording that is damaged or cut is refused as a whole: a history with
-//! a missing part would let the model believe something that did not happen.
+//! A conversation restored from its recording. A recording that is damaged is refused as a whole: a history with a
+//! missing part would let the model believe something that did not happen. A step that a crash cut is left out, and the
+//! restored session says so.
 
-use super::{RecordedEvent, SessionError, SessionRecord, is_session};
+use super::{
+    MeasuredTokens, RecordedEvent, SessionError, SessionRecord, SessionState, SessionUsage, is_session,
+};
 use crate::base::model::{
-    Assistant, ContentBlock, History, HistoryError, Step, StopReason, ToolCall, ToolResult, Usage,
-    with_absent_files,
+    Assistant, ContentBlock, History, HistoryError, OutputNumber, Step, StopReason, ToolCall, ToolResult,
+    TrimBoundary, TurnId, Usage, with_absent_files,
 };
 use std::path::Path;
 use std::time::SystemTime;
@@ -19,17 +22,54 @@ const NO_LONGER_THERE: &str = "[no longer there]";
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
     /// A line cannot be read.
-    #[error("line {0} of the recording cannot be read: it is damaged, or was cut while it was written")]
+    #[error("line {0} of the recording cannot be read: it is damaged")]
     Unreadable(u64),
     /// A line does not follow from the lines before it.
     #[error("line {0} of the recording does not fit to the lines before it, so a part of it is missing")]
     Misplaced(u64),
-    /// The last calls have no results.
-    #[error("the recording ends in the middle of a step: {0}")]
+    /// The calls of a step have no results, and other lines follow.
+    #[error("the recording goes on after the middle of a step: {0}")]
     Unpaired(HistoryError),
     /// There is no request in the recording.
     #[error("the recording has no request")]
     Empty,
+}
+
+/// The end of a recording that a crash cut, and that a session goes on without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordingLoss {
+    /// The number of bytes of the last line, which is not whole.
+    pub bytes: usize,
+    /// The number of lines of the last step, which is not whole.
+    pub lines: usize,
+}
+
+impl RecordingLoss {
+    /// Returns true if something was lost.
+    pub fn is_some(self) -> bool {
+        self.bytes > 0 || self.lines > 0
+    }
+}
+
+/// A conversation restored from its recording, with the state of its session.
+#[derive(Debug)]
+pub struct RestoredSession {
+    /// The conversation. After it was cleared, it has no turns.
+    pub history: History,
+    /// The number of its newest turn.
+    pub last_turn: TurnId,
+    /// A number that no output of the conversation exceeds.
+    pub last_output: OutputNumber,
+    /// The bytes of its requests in a thousand tokens.
+    pub measured: Option<MeasuredTokens>,
+    /// What the session used.
+    pub used: SessionUsage,
+    /// True if the last request has no answer.
+    pub is_unanswered: bool,
+    /// The number of files that were attached to its messages, and whose contents are not recorded.
+    pub absent_files: usize,
+    /// The end of the recording that is not part of the conversation.
+    pub loss: RecordingLoss,
 }
 
 /// Returns the name of the recording in a data directory that was written last; `None` if there is none. Files with
@@ -59,8 +99,40 @@ pub fn newest(directory: &Path) -> Result<Option<String>, SessionError> {
     Ok(newest.map(|(_, name)| name))
 }
 
+/// Restores the conversation of a recording, whose last line had so many bytes that a crash cut.
+pub fn restore(records: &[SessionRecord], cut_bytes: usize) -> Result<RestoredSession, ResumeError> {
+    let is_cleared = |record: &SessionRecord| matches!(record.event, RecordedEvent::Cleared {});
+    let mut since_clear = records.iter().rev().take_while(|record| !is_cleared(record));
+    let state = since_clear.find_map(|record| state_of(&record.event));
+    let state = state.cloned().unwrap_or_default();
+    let mut restored = RestoredHistory::new(&state);
+    for (line, record) in (1..).zip(records) {
+        restored.add(line, record.turn, &record.event)?;
+    }
+    let lines = restored.finish_last_step(u64::try_from(records.len()).unwrap_or(u64::MAX))?;
+    let is_unanswered = restored.history.is_open();
+    restored.history.close(UNFINISHED);
+    if restored.history.turns().is_empty() && !records.iter().any(is_cleared) {
+        return Err(ResumeError::Empty);
+    }
+    Ok(RestoredSession {
+        history: restored.history,
+        last_turn: restored.last_turn,
+        last_output: OutputNumber(i64::try_from(restored.results).unwrap_or(i64::MAX))
+            .max(state.last_output()),
+        measured: state.measured().cloned(),
+        used: restored.used,
+        is_unanswered,
+        absent_files: absent_files(records),
+        loss: RecordingLoss {
+            bytes: cut_bytes,
+            lines,
+        },
+    })
+}
+
 /// Returns the number of files that were attached to the messages of the conversation, and whose contents are not recorded.
-pub fn absent_files(records: &[SessionRecord]) -> usize {
+fn absent_files(records: &[SessionRecord]) -> usize {
     records.iter().fold(0, |count, record| match &record.event {
         RecordedEvent::Began { attachments, .. } => count + attachments.len(),
         RecordedEvent::Cleared {} => 0,
@@ -68,62 +140,125 @@ pub fn absent_files(records: &[SessionRecord]) -> usize {
     })
 }
 
-/// Returns the conversation of a recording. After the conversation was cleared, it has no turns.
-pub fn history_of(records: &[SessionRecord]) -> Result<History, ResumeError> {
-    let mut restored = RestoredHistory::default();
-    for (line, record) in (1..).zip(records) {
-        restored.add(line, &record.event)?;
-    }
-    restored.finish_step()?;
-    restored.history.close(UNFINISHED);
-    let was_cleared = |record: &SessionRecord| matches!(record.event, RecordedEvent::Cleared {});
-    match restored.history.turns().is_empty() && !records.iter().any(was_cleared) {
-        true => Err(ResumeError::Empty),
-        false => Ok(restored.history),
+/// Returns the state of the session that is recorded with an answer.
+fn state_of(event: &RecordedEvent) -> Option<&SessionState> {
+    match event {
+        RecordedEvent::Assistant { session, .. } => session.as_deref(),
+        _ => None,
     }
 }
 
-#[derive(Default)]
-struct RestoredHistory {
+struct RestoredHistory<'r> {
     history: History,
     step: Option<RestoredStep>,
+    boundary: TrimBoundary,
+    summary: Option<&'r str>,
+    last_turn: TurnId,
+    /// True while the steps of the last turn are left out.
+    is_left_out: bool,
+    results: usize,
+    used: SessionUsage,
 }
 
-/// The last answer, with the results of its calls and the person's messages so far.
+/// The last answer, with the results of its calls, the remark and the person's messages so far.
 struct RestoredStep {
     assistant: Assistant,
+    /// The number of lines that follow the one of the answer. Old recordings do not have it.
+    lines_recorded: Option<usize>,
     results: Vec<ToolResult>,
+    remark: Option<String>,
     messages: Vec<String>,
 }
 
 impl RestoredStep {
+    /// Returns the number of lines after the one of the answer.
+    fn lines(&self) -> usize {
+        self.results.len() + usize::from(self.remark.is_some()) + self.messages.len()
+    }
+
+    /// Returns true if lines are missing at its end.
+    fn is_cut(&self) -> bool {
+        match self.lines_recorded {
+            Some(lines) => self.lines() < lines,
+            None => self.results.len() < self.assistant.calls().count(),
+        }
+    }
+
     fn finish(mut self) -> Result<Step, HistoryError> {
         // The answer to a question is recorded later than the results of the other calls of its step.
         let ids: Vec<&str> = self.assistant.calls().map(|call| call.id.as_str()).collect();
         self.results
             .sort_by_key(|result| ids.iter().position(|id| *id == result.call));
         let step = Step::new(self.assistant, self.results)?;
+        let step = match self.remark {
+            Some(remark) => step.with_remark(remark)?,
+            None => step,
+        };
         Ok(step.with_messages(self.messages))
     }
 }
 
-impl RestoredHistory {
-    fn add(&mut self, line: u64, event: &RecordedEvent) -> Result<(), ResumeError> {
+impl<'r> RestoredHistory<'r> {
+    fn new(state: &'r SessionState) -> Self {
+        let mut restored = Self {
+            history: History::default(),
+            step: None,
+            boundary: state.boundary(),
+            summary: state.summary(),
+            last_turn: TurnId(0),
+            is_left_out: false,
+            results: 0,
+            used: SessionUsage::default(),
+        };
+        restored.begin_history();
+        restored
+    }
+
+    fn begin_history(&mut self) {
+        self.history = History::with_boundary(self.boundary);
+        self.is_left_out = false;
+        if let Some(summary) = self.summary {
+            self.history.begin_summary(summary.into());
+        }
+    }
+
+    fn add(&mut self, line: u64, turn: Option<TurnId>, event: &RecordedEvent) -> Result<(), ResumeError> {
         let misplaced = |_| ResumeError::Misplaced(line);
         match event {
             RecordedEvent::Began { user, attachments } => {
-                self.finish_step()?;
+                self.finish_step(line)?;
                 self.history.close(UNFINISHED);
+                // Old recordings have no numbers.
+                let turn = turn.unwrap_or(TurnId(self.last_turn.0.saturating_add(1)));
+                self.last_turn = self.last_turn.max(turn);
+                self.is_left_out = self.boundary.dropped >= Some(turn);
+                if self.is_left_out {
+                    return Ok(());
+                }
                 let user = with_absent_files(user, NO_LONGER_THERE, attachments);
-                self.history.begin(user).map_err(misplaced)
+                self.history.begin_stored(turn, user).map_err(misplaced)
             }
             RecordedEvent::Assistant {
-                text, calls, usage, ..
+                text,
+                calls,
+                usage,
+                session,
+                ..
             } => {
-                self.finish_step()?;
+                self.finish_step(line)?;
+                match session {
+                    Some(state) => self.used = state.used(),
+                    None => self.used.add(*usage, None),
+                }
+                let raw = session.as_ref().and_then(|state| state.own_blocks());
                 self.step = Some(RestoredStep {
-                    assistant: assistant(text, calls, *usage),
+                    assistant: Assistant {
+                        raw,
+                        ..assistant(text, calls, *usage)
+                    },
+                    lines_recorded: session.as_ref().map(|state| state.lines()),
                     results: Vec::new(),
+                    remark: None,
                     messages: Vec::new(),
                 });
                 match text.is_empty() && calls.is_empty() {
@@ -136,20 +271,23 @@ impl RestoredHistory {
                 content,
                 is_error,
             } => {
-                let step = self.step.as_mut().filter(|step| step.messages.is_empty());
+                let step = self.step.as_mut();
+                let step = step.filter(|step| step.messages.is_empty() && step.remark.is_none());
                 let step = step.ok_or(ResumeError::Misplaced(line))?;
                 step.results.push(ToolResult {
                     call: call.clone(),
                     content: content.clone(),
                     is_error: *is_error,
                 });
+                self.results += 1;
                 Ok(())
             }
             RecordedEvent::SentBack { remark } => {
-                let step = self.step.take().ok_or(ResumeError::Misplaced(line))?;
-                let step = step.finish().map_err(ResumeError::Unpaired)?;
-                let step = step.with_remark(remark.clone()).map_err(misplaced)?;
-                self.history.push(step).map_err(misplaced)
+                let step = self.step.as_mut();
+                let step = step.filter(|step| step.lines() == 0 && step.assistant.calls().next().is_none());
+                let step = step.ok_or(ResumeError::Misplaced(line))?;
+                step.remark = Some(remark.clone());
+                Ok(())
             }
             RecordedEvent::Message { text } => {
                 let step = self.step.as_mut().ok_or(ResumeError::Misplaced(line))?;
@@ -157,22 +295,48 @@ impl RestoredHistory {
                 Ok(())
             }
             RecordedEvent::Cleared {} => {
-                self.finish_step()?;
-                self.history = History::default();
+                self.finish_step(line)?;
+                self.begin_history();
+                Ok(())
+            }
+            RecordedEvent::Used { used } => {
+                self.used = *used;
                 Ok(())
             }
             RecordedEvent::Change { .. } | RecordedEvent::Verdict { .. } => Ok(()),
-            RecordedEvent::Recovered { .. } => Err(ResumeError::Misplaced(line)),
+            RecordedEvent::Recovered { .. } | RecordedEvent::LeftOut { .. } => {
+                self.finish_last_step(line).map(|_| ())
+            }
             RecordedEvent::Unreadable { line } => Err(ResumeError::Unreadable(*line)),
         }
     }
 
-    fn finish_step(&mut self) -> Result<(), ResumeError> {
+    /// Adds the last step, before the line of another one.
+    fn finish_step(&mut self, line: u64) -> Result<(), ResumeError> {
         let Some(step) = self.step.take() else {
             return Ok(());
         };
+        if step.lines_recorded.is_some_and(|lines| step.lines() != lines) {
+            return Err(ResumeError::Misplaced(line));
+        }
         let step = step.finish().map_err(ResumeError::Unpaired)?;
+        if self.is_left_out {
+            return Ok(());
+        }
+        let step = match self.boundary.is_trimmed(self.last_turn) {
+            true => step.trimmed(),
+            false => step,
+        };
         self.history.push(step).map_err(ResumeError::Unpaired)
+    }
+
+    /// Adds the last step before the place where a crash may have cut the recording. Returns the number of lines of a
+    /// step that is left out, because it is not whole.
+    fn finish_last_step(&mut self, line: u64) -> Result<usize, ResumeError> {
+        match self.step.take_if(|step| step.is_cut()) {
+            Some(step) => Ok(step.lines() + 1),
+            None => self.finish_step(line).map(|()| 0),
+        }
     }
 }
 
@@ -194,96 +358,4 @@ fn assistant(text: &str, calls: &[ToolCall], usage: Usage) -> Assistant {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
-mod tests {
-    use super::{ResumeError, absent_files, history_of};
-    use crate::state::recording::SessionRecord;
-
-    fn records(lines: &[&str]) -> Vec<SessionRecord> {
-        let lines = lines.iter().map(|line| {
-            let line = format!("{{\"at\":\"2026-01-01T00:00:00Z\",\"turn\":null,{line}}}");
-            serde_json::from_str(&line).unwrap()
-        });
-        lines.collect()
-    }
-
-    const BEGAN: &str = r#""event":"began","user":"one""#;
-    const CALL: &str = r#""event":"assistant","model":"m","text":"","calls":[{"id":"c1","name":"file_read","arguments":"{}"}],"usage":{"input":1,"output":1,"cache_read":0,"cache_write":0}"#;
-    const RESULT: &str = r#""event":"result","call":"c1","content":"text","is_error":false"#;
-    const ANSWER: &str = r#""event":"assistant","model":"m","text":"Done.","calls":[],"usage":{"input":1,"output":1,"cache_read":0,"cache_write":0}"#;
-    const MESSAGE: &str = r#""event":"message","text":"and two""#;
-    const SENT_BACK: &str = r#""event":"sent_back","remark":"it is not""#;
-    const CLEARED: &str = r#""event":"cleared""#;
-
-    #[test]
-    fn a_recording_gives_the_conversation_with_calls_and_results() {
-        let lines = [
-            BEGAN, CALL, RESULT, ANSWER, SENT_BACK, ANSWER, BEGAN, CALL, RESULT,
-        ];
-        let history = history_of(&records(&lines)).unwrap();
-        let steps: Vec<usize> = history.turns().iter().map(|turn| turn.steps().len()).collect();
-        assert_eq!(steps, [3, 2]);
-        let last = history.turns()[1].steps().last().unwrap();
-        assert_eq!(last.assistant().text(), super::UNFINISHED);
-        let cleared = [BEGAN, ANSWER, CLEARED, BEGAN, ANSWER];
-        assert_eq!(history_of(&records(&cleared)).unwrap().turns().len(), 1);
-        let emptied = [BEGAN, ANSWER, CLEARED];
-        assert_eq!(history_of(&records(&emptied)).unwrap().turns().len(), 0);
-    }
-
-    #[test]
-    fn messages_of_a_recording_follow_the_steps_that_took_them() {
-        let lines = [BEGAN, CALL, RESULT, MESSAGE, ANSWER, MESSAGE, MESSAGE, ANSWER];
-        let history = history_of(&records(&lines)).unwrap();
-        let steps = history.turns()[0].steps();
-        let taken: Vec<usize> = steps.iter().map(|step| step.messages().len()).collect();
-        assert_eq!(taken, [1, 2, 0]);
-        assert!(steps[2].is_final());
-        assert_eq!(history.turns().len(), 1);
-        // A turn that was stopped after it took a message.
-        let history = history_of(&records(&[BEGAN, ANSWER, MESSAGE])).unwrap();
-        assert_eq!(history.turns()[0].steps()[0].messages(), ["and two"]);
-        assert_eq!(
-            history.turns()[0].steps()[1].assistant().text(),
-            super::UNFINISHED
-        );
-        let misplaced = history_of(&records(&[BEGAN, CALL, MESSAGE, RESULT])).unwrap_err();
-        assert!(matches!(misplaced, ResumeError::Misplaced(4)));
-    }
-
-    #[test]
-    fn the_answer_to_a_question_belongs_to_its_call() {
-        let asks = CALL.replace(
-            r#"[{"id":"c1""#,
-            r#"[{"id":"q","name":"ask_user","arguments":"{}"},{"id":"c1""#,
-        );
-        let told = RESULT.replace("c1", "q");
-        let lines = [BEGAN, asks.as_str(), RESULT, told.as_str(), ANSWER];
-        let history = history_of(&records(&lines)).unwrap();
-        let results = history.turns()[0].steps()[0].results();
-        let calls: Vec<&str> = results.iter().map(|result| result.call.as_str()).collect();
-        assert_eq!(calls, ["q", "c1"]);
-        let without = history_of(&records(&[BEGAN, asks.as_str(), RESULT, ANSWER])).unwrap_err();
-        assert!(matches!(without, ResumeError::Unpaired(_)));
-    }
-
-    #[test]
-    fn files_of_a_recording_are_named_where_they_were() {
-        let attached = r#""event":"began","user":"one","attachments":[{"name":"a.png","media_type":"image/png","bytes":3,"sha256":"00"}]"#;
-        let recorded = records(&[attached, ANSWER]);
-        let history = history_of(&recorded).unwrap();
-        let user = "one\n\n[no longer there] a.png (image/png, 3 bytes)";
-        assert_eq!((history.turns()[0].user(), absent_files(&recorded)), (user, 1));
-        assert_eq!(absent_files(&records(&[attached, ANSWER, CLEARED, BEGAN])), 0);
-    }
-
-    #[test]
-    fn a_recording_with_a_missing_part_is_refused() {
-        let error = |lines: &[&str]| history_of(&records(lines)).unwrap_err();
-        assert!(matches!(error(&[]), ResumeError::Empty));
-        assert!(matches!(error(&[BEGAN, CALL]), ResumeError::Unpaired(_)));
-        assert!(matches!(error(&[BEGAN, CALL, ANSWER]), ResumeError::Unpaired(_)));
-        assert!(matches!(error(&[BEGAN, RESULT]), ResumeError::Misplaced(2)));
-        assert!(matches!(error(&[BEGAN, SENT_BACK]), ResumeError::Misplaced(2)));
-        assert!(matches!(error(&[ANSWER]), ResumeError::Unpaired(_)));
-    }
-}
+mod tests;

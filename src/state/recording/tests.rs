@@ -58,6 +58,7 @@ fn sample_records() -> Vec<SessionRecord> {
                 text: "Reading.".into(),
                 calls: vec![call],
                 usage,
+                session: None,
             },
         ),
         record(

@@ -1,0 +1,351 @@
+//! `drydock chat --resume`: a session goes on where it ended, also after a crash, with its context and its usage.
+
+use crate::support::shell::{BlockingModel, Shell};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
+
+fn shell(files: &[(&str, &str)]) -> Shell {
+    Shell::with_repository(files).set(KEY.0, KEY.1)
+}
+
+/// Returns the arguments of a session that is recorded below the home.
+fn recorded(shell: &Shell, model: &BlockingModel, settings: &[&str]) -> Vec<String> {
+    let url = format!("providers.anthropic.base_url={}", model.url());
+    let kept = shell.home().join("kept").display().to_string();
+    let mut arguments = ["chat", "--set", &url, "--record", &kept]
+        .map(str::to_owned)
+        .to_vec();
+    for setting in settings {
+        arguments.extend(["--set".to_owned(), (*setting).to_owned()]);
+    }
+    arguments
+}
+
+fn run(shell: &Shell, arguments: &[String], input: &str) -> crate::support::shell::ProgramOutput {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    shell.run_with_input(&arguments, input)
+}
+
+fn resumed(shell: &Shell, arguments: &[String], input: &str) -> crate::support::shell::ProgramOutput {
+    let arguments = [arguments, &["--resume".to_owned()]].concat();
+    run(shell, &arguments, input)
+}
+
+/// Returns the only recording of a home.
+fn recording(shell: &Shell) -> PathBuf {
+    let entries = std::fs::read_dir(shell.home().join("kept/sessions")).unwrap();
+    let files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    files[0].clone()
+}
+
+/// STK-57: a recording whose end a crash cut goes on from its last whole step, and says what is lost.
+#[test]
+fn a_recording_that_a_crash_cut_goes_on_from_its_last_whole_step() {
+    let lost_line = "A crash cut the last line of the recording: ";
+    let lost_step = "A crash cut the last step of the recording, so the model does not know it.";
+    // The messages of the request after each cut: the request alone, or with the call and its result.
+    let cuts: [(fn(&[&str]) -> String, &str, usize); 4] = [
+        (
+            |lines| lines.concat()[..lines.concat().len() - 20].to_owned(),
+            lost_line,
+            3,
+        ),
+        (|lines| lines[..2].concat(), lost_step, 1),
+        (
+            |lines| format!("{}{}", lines[..2].concat(), &lines[2][..30]),
+            lost_step,
+            1,
+        ),
+        (|lines| format!("{}{}", lines[0], &lines[1][..30]), lost_line, 1),
+    ];
+    for (cut, lost, messages) in cuts {
+        let model = BlockingModel::start(queue([
+            calls("file_read", json!({ "path": "a" })),
+            says("It says one."),
+            says("One, I say."),
+            says("Two."),
+            says("Three."),
+        ]));
+        let shell = shell(&[("a", "one\n")]);
+        let chat = recorded(&shell, &model, &[]);
+        assert_eq!(run(&shell, &chat, "read a\n").code, Some(0));
+        let file = recording(&shell);
+        let whole = std::fs::read_to_string(&file).unwrap();
+        let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+        assert_eq!(lines.len(), 4, "{whole}");
+        std::fs::write(&file, cut(&lines)).unwrap();
+        let continued = resumed(&shell, &chat, "/retry\n");
+        assert_eq!(
+            (continued.code, continued.out.as_str()),
+            (Some(0), "One, I say.\n"),
+            "{continued:?}"
+        );
+        assert!(continued.err.contains(lost), "{continued:?}");
+        assert!(
+            continued
+                .err
+                .contains("The last request has no answer; /retry continues it."),
+            "{continued:?}"
+        );
+        assert_eq!(model.asked()[2].messages.len(), messages);
+        // The recording is whole again.
+        let again = resumed(&shell, &chat, "and two?\n");
+        assert_eq!((again.code, again.out.as_str()), (Some(0), "Two.\n"), "{again:?}");
+        assert!(
+            !again.err.contains("crash") && !again.err.contains("/retry"),
+            "{again:?}"
+        );
+        assert_eq!(model.asked()[3].messages.len(), messages + 2);
+        // A next request is told, so that the model reads files again.
+        std::fs::write(&file, cut(&lines)).unwrap();
+        let told = resumed(&shell, &chat, "and three?\n");
+        assert_eq!(told.out, "Three.\n", "{told:?}");
+        let said = model.asked()[4].last_user_text().to_owned();
+        assert!(
+            said.starts_with("(A crash cut the record of this conversation") && said.ends_with("and three?"),
+            "{said}"
+        );
+    }
+}
+
+/// A recording that is damaged elsewhere is refused with its line, and stays as it is.
+#[test]
+fn a_damaged_recording_is_refused_and_not_changed() {
+    let model = BlockingModel::start(queue([
+        calls("file_read", json!({ "path": "a" })),
+        says("It says one."),
+    ]));
+    let shell = shell(&[("a", "one\n")]);
+    let chat = recorded(&shell, &model, &[]);
+    let none = resumed(&shell, &chat, "hi\n");
+    assert_eq!(none.code, Some(1), "{none:?}");
+    assert!(none.err.contains("has no recorded session"), "{none:?}");
+    assert_eq!(run(&shell, &chat, "read a\n").code, Some(0));
+    let file = recording(&shell);
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    for (text, why) in [
+        (
+            [lines[0], lines[2], lines[3]].concat(),
+            "line 2 of the recording does not fit",
+        ),
+        (
+            [lines[0], lines[1], lines[3]].concat(),
+            "line 3 of the recording does not fit",
+        ),
+        (
+            [lines[0], &lines[1][20..], lines[2], lines[3]].concat(),
+            "line 2 of the recording cannot be read",
+        ),
+        (String::new(), "has no recorded session"),
+    ] {
+        std::fs::write(&file, &text).unwrap();
+        let ended = resumed(&shell, &chat, "hi\n");
+        assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+        assert!(ended.err.contains(why), "{why}: {ended:?}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    }
+    let id = file.file_stem().unwrap().to_string_lossy().into_owned();
+    let empty = run(
+        &shell,
+        &[&chat[..], &["--resume".to_owned(), id]].concat(),
+        "hi\n",
+    );
+    assert_eq!(empty.code, Some(1), "{empty:?}");
+    assert!(empty.err.contains("the recording has no request"), "{empty:?}");
+    let unrecorded = shell.run_with_input(&["chat", "--resume"], "hi\n");
+    assert_eq!(unrecorded.code, Some(2), "{unrecorded:?}");
+    assert!(unrecorded.err.contains("--record"), "{unrecorded:?}");
+}
+
+/// STK-57: after a kill, `/retry` continues the request of the session after its finished steps, which are not paid again.
+#[test]
+fn a_request_that_a_kill_ended_is_continued_after_its_finished_steps() {
+    let model = BlockingModel::start(queue([
+        calls("file_edit", json!({ "path": "a", "old": "one", "new": "two" })),
+        says("never").with_fault(AnswerFault::Stall),
+        says("It is two."),
+    ]));
+    let shell = shell(&[("a", "one\n")]);
+    let chat = recorded(&shell, &model, &[]);
+    let mut running = shell.start(&chat.iter().map(String::as_str).collect::<Vec<_>>());
+    running.type_line("make it two");
+    model.wait_for_requests(2);
+    // The program is killed.
+    drop(running);
+    assert_eq!(shell.get("a"), "two\n");
+    let continued = resumed(&shell, &chat, "/retry\n/retry\n/usage\n");
+    assert_eq!(continued.code, Some(0), "{continued:?}");
+    assert!(
+        continued
+            .err
+            .contains("The last request has no answer; /retry continues it."),
+        "{continued:?}"
+    );
+    let refused = "There is no stopped or failed request to continue.";
+    assert_eq!(continued.err.matches(refused).count(), 1, "{continued:?}");
+    // The step before the kill is counted, with its cost.
+    let out = "It is two.\n2100 tokens: 2000 in, 100 out, 0 read from and 0 written to the cache; $0.0125\n";
+    assert_eq!(continued.out, out, "{continued:?}");
+    let asked = model.asked();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(asked[2].messages.len(), 3, "{:?}", asked[2].messages);
+    assert_eq!(asked[2].last_results(), asked[1].last_results());
+    // The answered request is not continued again, after another kill either.
+    let answered = resumed(&shell, &chat, "/retry\n");
+    assert!(answered.err.contains(refused), "{answered:?}");
+    assert!(!answered.err.contains("has no answer"), "{answered:?}");
+}
+
+/// Returns the model's answer: a summary if one is asked for; else it reads the file, and then says so.
+fn reads(asked: &ModelRequest) -> ScriptedAnswer {
+    if asked
+        .raw
+        .contains("You summarise the earlier part of a conversation")
+    {
+        return says("The file was read. Code word: heron.");
+    }
+    match asked.last_results().is_empty() {
+        true => calls("file_read", json!({ "path": "a" })),
+        false => says("Done."),
+    }
+}
+
+/// Returns the part of the first request, in percent, that the second one begins with.
+fn shared_percent(first: &ModelRequest, second: &ModelRequest) -> usize {
+    let pairs = first.raw.bytes().zip(second.raw.bytes());
+    100 * pairs.take_while(|(a, b)| a == b).count() / first.raw.len()
+}
+
+/// STK-56, STK-57: a session that goes on is trimmed and summarised as it was, so its requests begin with the same bytes.
+#[test]
+fn a_session_that_goes_on_is_trimmed_and_summarised_as_it_was() {
+    let text = "a line of the file\n".repeat(210);
+    for (strategy, mark) in [("trim", "\"[trimmed]\""), ("compact", "heron")] {
+        let model = BlockingModel::start(reads);
+        let shell = shell(&[("a", &text)]);
+        let strategy = format!("limits.context_strategy={strategy}");
+        let settings = ["limits.history_bytes_max=100000", &strategy];
+        let chat = recorded(&shell, &model, &settings);
+        let input: String = (0..30).map(|turn| format!("read it, number {turn}\n")).collect();
+        assert_eq!(run(&shell, &chat, &input).code, Some(0));
+        let before = model.asked().len();
+        let ended = resumed(&shell, &chat, "read it once more\n");
+        assert_eq!(
+            (ended.code, ended.out.as_str()),
+            (Some(0), "Done.\n"),
+            "{ended:?}"
+        );
+        let asked = model.asked();
+        let (last, first) = (&asked[before - 1], &asked[before]);
+        assert!(
+            last.raw.contains(mark) && first.raw.contains(mark),
+            "{}",
+            first.raw
+        );
+        assert!(!first.raw.contains("You summarise"), "{}", first.raw);
+        let percent = shared_percent(last, first);
+        assert!(percent >= 98, "{percent} % of {mark}");
+    }
+}
+
+/// Signed thinking of the model is sent back as the provider wrote it, after the session went on.
+#[test]
+fn signed_thinking_is_sent_back_after_the_session_went_on() {
+    let model = BlockingModel::start(queue([
+        calls("file_read", json!({ "path": "a" })).with_thinking("First I \"look\"."),
+        says("It says one.").with_thinking(format!("The key is {}.", KEY.1)),
+        says("Again."),
+    ]));
+    let shell = shell(&[("a", "one\n")]);
+    let chat = recorded(&shell, &model, &[]);
+    assert_eq!(run(&shell, &chat, "read a\n").code, Some(0));
+    let text = std::fs::read_to_string(recording(&shell)).unwrap();
+    assert!(!text.contains(KEY.1), "{text}");
+    assert_eq!(resumed(&shell, &chat, "again\n").out, "Again.\n");
+    let asked = model.asked();
+    let blocks = |index: usize, message: usize| -> Value {
+        let raw: Value = serde_json::from_str(&asked[index].raw).unwrap();
+        raw["messages"][message]["content"].clone()
+    };
+    assert_eq!(blocks(1, 1)[0]["thinking"], "First I \"look\".");
+    assert!(!blocks(1, 1)[0]["signature"].as_str().unwrap().is_empty());
+    assert_eq!(blocks(2, 1), blocks(1, 1));
+    let block = regex::Regex::new(r#"\{[^{}]*"thinking":"First[^{}]*\}"#).unwrap();
+    let block = block.find(&asked[1].raw).unwrap().as_str();
+    assert!(asked[2].raw.contains(block), "{block}: {}", asked[2].raw);
+    // Blocks with a secret are not kept; the words of the answer are sent instead.
+    assert_eq!(blocks(2, 3)[0]["text"], "It says one.");
+}
+
+/// CI-5: an output of an earlier session is not kept, and the model is told so. New outputs have other names.
+#[test]
+fn an_output_of_an_earlier_session_is_named_as_such() {
+    let read = || calls("file_read", json!({ "path": "a" }));
+    let model = BlockingModel::start(queue([
+        read(),
+        says("Long."),
+        calls("read_output", json!({ "ref": "out-1" })),
+        read(),
+        calls("read_output", json!({ "ref": "out-3", "tail": 1 })),
+        says("Done."),
+    ]));
+    let text: String = (1..=400).map(|line| format!("line {line}\n")).collect();
+    let shell = shell(&[("a", &text)]);
+    let chat = recorded(&shell, &model, &["limits.tool_output_bytes_max=1600"]);
+    assert_eq!(run(&shell, &chat, "read a\n").code, Some(0));
+    assert_eq!(resumed(&shell, &chat, "show me the rest\n").out, "Done.\n");
+    let asked = model.asked();
+    let result = |index: usize| asked[index].last_results()[0].content.clone();
+    assert!(
+        result(1).contains("`read_output` with ref=out-1 reads all of it"),
+        "{}",
+        result(1)
+    );
+    assert_eq!(
+        result(3),
+        "the output out-1 is from an earlier session and is no longer kept; make the call again that had it"
+    );
+    assert!(result(4).contains("ref=out-2 reads all of it"), "{}", result(4));
+    assert!(result(5).contains("there is no output out-3"), "{}", result(5));
+}
+
+/// A recording of an earlier version has neither the state nor the prices of its steps.
+#[test]
+fn a_recording_of_an_earlier_version_goes_on() {
+    let model = BlockingModel::start(queue([
+        calls("file_read", json!({ "path": "a" })),
+        says("It says one."),
+        says("Two."),
+    ]));
+    let shell = shell(&[("a", "one\n")]);
+    let chat = recorded(&shell, &model, &[]);
+    assert_eq!(run(&shell, &chat, "read a\n").code, Some(0));
+    let file = recording(&shell);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let old = text.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        let had_state = line.as_object_mut().unwrap().remove("session").is_some();
+        assert_eq!(had_state, line["event"] == "assistant", "{line}");
+        line["turn"] = Value::Null;
+        format!("{line}\n")
+    });
+    std::fs::write(&file, old.collect::<String>()).unwrap();
+    let ended = resumed(&shell, &chat, "/usage\nand two?\n/usage\n");
+    let out = "\
+2100 tokens: 2000 in, 100 out, 0 read from and 0 written to the cache; 2 calls of unknown price
+Two.
+3150 tokens: 3000 in, 150 out, 0 read from and 0 written to the cache; $0.0063 and 2 calls of unknown price
+";
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), out), "{ended:?}");
+    assert_eq!(model.asked()[2].messages.len(), 5);
+    let again = resumed(&shell, &chat, "/usage\n");
+    assert_eq!(
+        Some(again.out.as_str()),
+        out.lines().last().map(|line| format!("{line}\n")).as_deref()
+    );
+}
