@@ -381,6 +381,35 @@ async fn a_message_is_sent_and_read_once_when_the_process_ends_in_between() {
 
 /// T28
 #[tokio::test]
+async fn a_message_that_waits_for_its_delivery_is_not_shown_after_a_block() {
+    const BOB: i64 = 4_201;
+    let app = TestApp::with_settings(sends, &ON).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(BOB).await;
+    direct(&app, ALICE, "hello", "Nothing to do.").await;
+    direct(&app, ALICE, &format!("!accept t{BOB}"), "Accepted: ").await;
+    app.wait_until_idle().await;
+    app.demo.slack.refuse_token("token_revoked");
+    app.ask_telegram(BOB, "send u0alice: the freeze ends").await;
+    assert_eq!(app.count("SELECT COUNT(*) FROM person_message"), 1);
+    app.demo.slack.dm(ALICE, &format!("!block t{BOB}")).await.unwrap();
+    app.wait_for_audit_line("message.blocked").await;
+    app.demo.slack.restore_token();
+    let channel = format!("D{ALICE}");
+    app.wait_for_slack_message(&channel, "Blocked: ").await;
+    app.wait_until_idle().await;
+    let shown = app.demo.slack.with_state(|state| {
+        let messages = state.messages.iter().filter(|message| message.channel == channel);
+        messages.map(visible_text).collect::<Vec<_>>()
+    });
+    assert!(
+        !shown.iter().any(|text| text.contains("the freeze ends")),
+        "{shown:?}"
+    );
+}
+
+/// T28
+#[tokio::test]
 async fn a_retried_request_has_its_message_once_and_as_data() {
     const BOB: i64 = 4_201;
     let overloaded = Arc::new(AtomicBool::new(false));
@@ -481,7 +510,11 @@ async fn a_person_who_may_only_read_by_now_sends_nothing() {
     for demotion in [Demotion::Known, Demotion::StoredOnly] {
         const BOB: i64 = 4_201;
         let script = |asked: &ModelRequest| {
-            let answer = sends(asked);
+            // The model says so whatever the result is.
+            let answer = match asked.last_results().is_empty() {
+                true => sends(asked),
+                false => says("Sent."),
+            };
             match own_words(asked).starts_with("send ") && asked.last_results().is_empty() {
                 true => answer.with_fault(AnswerFault::Held),
                 false => answer,

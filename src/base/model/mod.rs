@@ -58,8 +58,8 @@ pub use numbers::{by_number, group_thousands, is_hex, pluralize, totals};
 pub use outbound::{Action, Op, Receipt};
 pub use path::{PathError, RepoPath};
 pub use person_message::{
-    MESSAGES_PER_HOUR_MAX, MESSAGES_WAITING_MAX, MessageConsent, MessageOutcome, PersonMessage,
-    SEND_USER_MESSAGE,
+    MESSAGES_PER_HOUR_MAX, MESSAGES_WAITING_MAX, MessageConsent, MessageOutcome, NOT_PERMITTED,
+    PersonMessage, SEND_USER_MESSAGE,
 };
 pub use plain_output::plain_output;
 pub use platform::{ChatProperties, Platform};

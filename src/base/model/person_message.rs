@@ -4,6 +4,9 @@
 use super::{UserId, group_thousands, is_invisible, quoted};
 use serde::{Deserialize, Serialize};
 
+/// The result of a message whose sender may only read by now.
+pub const NOT_PERMITTED: &str = "not sent: this person may not write to other people any more";
+
 /// The name of the tool that sends.
 pub const SEND_USER_MESSAGE: &str = "send_user_message";
 /// Messages and requests for consent of one person in an hour.
@@ -132,7 +135,7 @@ impl MessageOutcome {
             ),
             Self::Gone => format!("not sent: {person} has no access here any more"),
             Self::Stopped => "not sent: the work was stopped".to_owned(),
-            Self::NotPermitted => "not sent: this person may not write to other people any more".to_owned(),
+            Self::NotPermitted => NOT_PERMITTED.to_owned(),
         }
     }
 }

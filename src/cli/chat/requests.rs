@@ -60,7 +60,7 @@ impl RequestSource {
                     InputLine::Text(line)
                 }
                 None => {
-                    editor.insert(terminal.take_typed());
+                    editor.insert_typed(&terminal.take_typed());
                     edited_line(editor, terminal.ended()).await?
                 }
             },

@@ -7,7 +7,8 @@ use reedline::{
 };
 
 /// The mark after a backslash that ends a line and continues none. The editor knows only texts, so the mark is a part of
-/// the text: a variation selector, which has no width and moves with the backslash. It is removed from the request.
+/// the text: a variation selector, which has no width and moves with the backslash. It is removed from the request, also
+/// where a person has pasted one after a backslash.
 const MARK: char = '\u{e01ef}';
 
 /// Continues a line that ends with a backslash.
@@ -54,6 +55,14 @@ pub(super) fn as_it_is(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns a text for the prompt whose last line is not entered yet.
+pub(super) fn typed_so_far(text: &str) -> String {
+    match text.rsplit_once('\n') {
+        Some((before, last)) => format!("{}\n{last}", as_it_is(before)),
+        None => text.to_owned(),
+    }
+}
+
 /// Returns the request of an entered text: without the backslashes that continue lines, and without the marks.
 pub(super) fn request_of(entered: &str) -> String {
     let joined = entered.replace("\\\n", "\n");
@@ -62,7 +71,7 @@ pub(super) fn request_of(entered: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{BackslashContinues, as_it_is, request_of};
+    use super::{BackslashContinues, MARK, as_it_is, request_of, typed_so_far};
     use reedline::{ValidationResult, Validator};
 
     #[test]
@@ -74,6 +83,8 @@ mod tests {
             let ended = BackslashContinues.validate(&text);
             assert!(matches!(ended, ValidationResult::Complete), "{pasted:?}");
         }
+        // What was typed without Enter goes on at the next prompt.
+        assert_eq!(typed_so_far("a\\\nb\\"), format!("a\\{MARK}\nb\\"));
         // A person goes on typing after a pasted text.
         let text = format!("run {} \\\nnow", as_it_is("a \\\nb\\"));
         assert_eq!(request_of(&text), "run a \\\nb\\ \nnow");

@@ -2,7 +2,7 @@
 //! is read line by line instead.
 
 use super::completion::ChatCompleter;
-use super::continued_lines::{BackslashContinues, KeysAndPastes, as_it_is, request_of};
+use super::continued_lines::{BackslashContinues, KeysAndPastes, as_it_is, request_of, typed_so_far};
 use super::request_history;
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
@@ -102,10 +102,19 @@ impl LineEditor {
         self.stopper.clone()
     }
 
-    /// Puts a text at the next prompt, as if it had been typed there.
+    /// Puts a text at the next prompt. None of its backslashes continues a line.
     pub(in crate::cli) fn insert(&mut self, text: String) {
+        self.insert_marked(as_it_is(&text));
+    }
+
+    /// Puts a text at the next prompt that was typed without Enter at its end. A backslash at its end continues the line.
+    pub(in crate::cli) fn insert_typed(&mut self, text: &str) {
+        self.insert_marked(typed_so_far(text));
+    }
+
+    fn insert_marked(&mut self, text: String) {
         if let Some(editor) = self.editor.as_mut().filter(|_| !text.is_empty()) {
-            editor.run_edit_commands(&[EditCommand::InsertString(as_it_is(&text))]);
+            editor.run_edit_commands(&[EditCommand::InsertString(text)]);
         }
     }
 

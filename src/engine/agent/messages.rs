@@ -6,7 +6,8 @@ use super::calls::{CallOutcome, CallResult};
 use super::questions::QuestionLimit;
 use super::{Journal, StepRecord, TurnEvent, TurnLoop};
 use crate::base::model::{
-    Assistant, History, PersonMessage, SEND_USER_MESSAGE, Step, StoredOutput, ToolCall, ToolResult,
+    Assistant, History, NOT_PERMITTED, PersonMessage, SEND_USER_MESSAGE, Step, StoredOutput, ToolCall,
+    ToolResult,
 };
 use crate::interfaces::tool::{ToolError, message_of_call};
 
@@ -86,7 +87,7 @@ impl TurnLoop<'_> {
 
     /// Records a step together with its messages. It takes no message of the person; those that wait reach the next step.
     pub(super) async fn record_sending(
-        &self,
+        &mut self,
         (kept, mut results): (Assistant, Vec<ToolResult>),
         messages: StepMessages,
         (outputs, model): (&[StoredOutput], &str),
@@ -105,6 +106,10 @@ impl TurnLoop<'_> {
         let sent = journal.record_step_sending(record, &messages.messages).await?;
         let decided = sent.assistant().calls().zip(sent.results());
         for (call, result) in decided.filter(|(call, _)| messages.is_of(call)) {
+            // A person whose role has changed reads this from Drydock, whatever the model says.
+            if result.content.starts_with(NOT_PERMITTED) {
+                self.writes.refuse(NOT_PERMITTED);
+            }
             events(TurnEvent::ToolFinished {
                 call: call.id.clone(),
                 name: call.name.clone(),

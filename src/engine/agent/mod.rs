@@ -381,8 +381,10 @@ impl TurnLoop<'_> {
             Err(error) => {
                 // No step records the answer, but its call was made.
                 let answer = self.discarded(assistant.usage, &model);
-                journal.answer_discarded(answer).await?;
-                return Err(error);
+                return Err(match journal.answer_discarded(answer).await {
+                    Ok(()) => error,
+                    Err(unrecorded) => error.context(format!("its cost was not recorded: {unrecorded:#}")),
+                });
             }
         };
         self.last_output = outputs.last().map_or(self.last_output, |output| output.number);

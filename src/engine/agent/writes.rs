@@ -42,6 +42,11 @@ impl WriteCounts {
         }
     }
 
+    /// Counts a call that was refused when its step was recorded.
+    pub(super) fn refuse(&mut self, why: &str) {
+        self.refused.add(why);
+    }
+
     /// Returns the line about refused writes, if there were any.
     pub fn refusals(&self) -> Option<String> {
         self.refused.summary("refused")

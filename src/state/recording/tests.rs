@@ -181,6 +181,7 @@ fn secrets_are_taken_out_of_every_text() {
                 text: "hunter2".into(),
                 calls: vec![call],
                 usage: Usage::default(),
+                session: None,
             },
         ))
         .unwrap();

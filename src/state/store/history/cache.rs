@@ -7,6 +7,7 @@ use clru::{CLruCache, CLruCacheConfig, WeightScale};
 use rusqlite::Transaction;
 use std::hash::RandomState;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The minimum size of a history that is kept. A shorter one is read faster than it is worth.
@@ -37,6 +38,8 @@ type KeptHistories = CLruCache<ConversationId, KeptHistory, RandomState, Request
 #[derive(Debug)]
 pub(in crate::state::store) struct HistoryCache {
     kept: Mutex<KeptHistories>,
+    /// The number of times that all histories were removed.
+    cleared: AtomicU64,
 }
 
 impl Default for HistoryCache {
@@ -44,6 +47,7 @@ impl Default for HistoryCache {
         let config = CLruCacheConfig::new(KEPT_BYTES_MAX).with_scale(RequestSize);
         Self {
             kept: Mutex::new(CLruCache::with_config(config)),
+            cleared: AtomicU64::new(0),
         }
     }
 }
@@ -56,6 +60,7 @@ impl HistoryCache {
         id: ConversationId,
         limits: HistoryLimits,
     ) -> Result<History, StoreError> {
+        let cleared = self.cleared.load(Ordering::Acquire);
         let basis = HistoryBasis::read(tx, id)?;
         let newer = match self.of(id, &basis) {
             Some(kept) => kept.with_newer(tx, id, limits)?,
@@ -66,13 +71,15 @@ impl HistoryCache {
             None => newest_of(tx, id, &basis, limits)?,
         };
         let history = read.history.clone();
-        self.keep(id, KeptHistory { basis, read });
+        self.keep(id, KeptHistory { basis, read }, cleared);
         Ok(history)
     }
 
     /// Removes all histories. Their conversations are read again.
     pub(in crate::state::store) fn clear(&self) {
-        self.locked().clear();
+        let mut kept = self.locked();
+        self.cleared.fetch_add(1, Ordering::AcqRel);
+        kept.clear();
     }
 
     fn of(&self, id: ConversationId, basis: &HistoryBasis) -> Option<ReadHistory> {
@@ -81,9 +88,14 @@ impl HistoryCache {
         Some(kept.read.clone())
     }
 
-    fn keep(&self, id: ConversationId, history: KeptHistory) {
+    /// Keeps a history that was read since `cleared` removals of all.
+    fn keep(&self, id: ConversationId, history: KeptHistory, cleared: u64) {
         let mut kept = self.locked();
         kept.pop(&id);
+        // It may have been read before something was removed.
+        if self.cleared.load(Ordering::Acquire) != cleared {
+            return;
+        }
         // What exceeded the limits gets another boundary with the next step.
         let is_whole = history.read.history.boundary() == history.basis.boundary;
         if is_whole && history.read.is_finished && history.read.history.bytes() >= KEPT_BYTES_MIN {

@@ -107,6 +107,7 @@ impl ReadHistory {
         let after = self.newest;
         let mut steps = tx.prepare_cached(STEPS)?;
         let mut rows = steps.query(params![id.0, after.0])?;
+        let mut read = 0;
         while let Some(row) = rows.next()? {
             let turn = TurnId(row.get(0)?);
             if turn != self.newest {
@@ -118,8 +119,9 @@ impl ReadHistory {
                 })?;
             }
             let step: Option<String> = row.get(4)?;
-            let unread = step.as_ref().map_or(0, String::len);
-            if self.turns > limits.turns || self.bytes + unread > limits.bytes {
+            // What is stored of a trimmed step can be much longer than it is in a request.
+            read += step.as_ref().map_or(0, String::len);
+            if self.turns > limits.turns || self.bytes.max(read) > limits.bytes {
                 return Ok(None);
             }
             if let Some(step) = step {

@@ -1,9 +1,9 @@
 //! Tests of the copies of histories in memory.
 
-use super::KEPT_BYTES_MIN;
+use super::{KEPT_BYTES_MIN, KeptHistory};
 use crate::base::model::ConversationId;
 use crate::state::store::fixture::{answer, at, begin, cost, fresh, reads};
-use crate::state::store::history::{HistoryLimits, newest};
+use crate::state::store::history::{HistoryBasis, HistoryLimits, newest, newest_of, within};
 use crate::state::store::{DataKind, Prune, PrunePosition, Store, StoreError};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
@@ -245,4 +245,51 @@ async fn a_short_history_is_not_kept() {
     store.dismiss(&claim, inbox, Vec::new(), at(0)).await.unwrap();
     assert_eq!(turns(&store, claim.conversation).await, Ok(1));
     assert_eq!(store.inner.histories.locked().len(), 0);
+}
+
+/// What is stored of trimmed turns is much longer than they are in a request. The bound is for what is read.
+#[tokio::test]
+async fn the_stored_length_of_trimmed_steps_is_bounded_as_well() {
+    let (_directory, store) = fresh();
+    let id = long_conversation(&store, 1).await;
+    let trim = move |tx: &Transaction<'_>| {
+        for _ in 0..3 {
+            let turn = StoredEvent::Turn {
+                steps: vec![20_000],
+                is_finished: true,
+                continues: false,
+            };
+            store_event(tx, id.0, &turn)?;
+        }
+        Ok(store_event(tx, id.0, &StoredEvent::Trim(0))?)
+    };
+    store.write(trim).await.unwrap();
+    for (bytes, is_read) in [(60_000, false), (100_000, true)] {
+        let limits = HistoryLimits { turns: 40, bytes };
+        let read = store.read(move |tx| within(tx, id, limits)).await.unwrap();
+        assert!(read.as_ref().is_none_or(|history| history.bytes() < 25_000));
+        assert_eq!(read.is_some(), is_read, "{bytes}");
+    }
+}
+
+/// A history that was read before something was removed is not kept afterwards.
+#[tokio::test]
+async fn a_history_that_was_read_before_a_removal_is_not_kept() {
+    let (_directory, store) = fresh();
+    let id = long_conversation(&store, 2).await;
+    let histories = Arc::clone(&store.inner.histories);
+    let limits = HistoryLimits {
+        turns: 40,
+        bytes: usize::MAX,
+    };
+    let read = store.read(move |tx| {
+        let basis = HistoryBasis::read(tx, id)?;
+        let read = newest_of(tx, id, &basis, limits)?;
+        histories.clear();
+        histories.keep(id, KeptHistory { basis, read }, 0);
+        Ok(histories.locked().len())
+    });
+    assert_eq!(read.await, Ok(0));
+    assert_eq!(turns(&store, id).await, Ok(2));
+    assert_eq!(store.inner.histories.locked().len(), 1);
 }

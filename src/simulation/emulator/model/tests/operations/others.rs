@@ -20,7 +20,7 @@ const NAMES: [&str; 4] = [
 ];
 
 /// The outcomes of messages.
-const OUTCOMES: [MessageOutcome; 8] = [
+const OUTCOMES: [MessageOutcome; 11] = [
     MessageOutcome::Sent,
     MessageOutcome::Asked,
     MessageOutcome::Repeated,
@@ -29,6 +29,9 @@ const OUTCOMES: [MessageOutcome; 8] = [
     MessageOutcome::TooMany,
     MessageOutcome::Full,
     MessageOutcome::Stopped,
+    MessageOutcome::Undecided,
+    MessageOutcome::Gone,
+    MessageOutcome::NotPermitted,
 ];
 
 /// The other people, with the texts that are expected in the next request.
@@ -57,7 +60,7 @@ impl Default for OtherPeople {
 impl OtherPeople {
     /// The person agrees to texts of others.
     pub(super) fn agree(&mut self) {
-        self.injector.agree(&self.place);
+        assert_eq!(self.injector.agree(&self.place), Ok(()));
         self.has_agreed = true;
     }
 

@@ -235,7 +235,7 @@ impl PlannedTurn {
             injects: [0, 0, 0, 0b1, 0b10, 0b101, 0b1100, 0b10_0000][digits.next(8)],
             is_declined: rare.once_in(8),
             may_send: digits.once_in(2),
-            outcome: rare.next(8),
+            outcome: rare.next(11),
             answers: answers.into_iter().map(PlannedAnswer::new).collect(),
         }
     }
