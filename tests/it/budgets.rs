@@ -3,8 +3,9 @@
 use crate::support::app::{TestApp, visible_text};
 use drydock::base::model::Usage;
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
-use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
 use drydock::state::access::Role;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
@@ -250,4 +251,55 @@ async fn a_stopped_call_counts_only_if_its_request_was_sent() {
     assert_eq!(app.count("SELECT COUNT(*) FROM reservation"), 1);
     let used = app.run_slash_command(ALICE, "usage").await;
     assert!(used.contains(expected), "{used}");
+}
+
+/// The model of a request reads once, while calls are still covered, that its budget is nearly used.
+///
+/// T92
+#[tokio::test]
+async fn the_model_is_told_once_that_the_budget_of_a_request_is_nearly_used() {
+    let told = "Of the budget of one request, $";
+    let answers = move |asked: &ModelRequest| {
+        let usage = Usage {
+            input: 30_000,
+            ..Usage::default()
+        };
+        let steps = asked
+            .messages
+            .iter()
+            .filter(|message| !message.results.is_empty())
+            .count();
+        let was_told_before = asked.raw.contains(told)
+            && !asked
+                .last_results()
+                .iter()
+                .any(|result| result.content.contains(told));
+        match was_told_before {
+            true => says("I came to an end in time."),
+            false => calls("file_read", json!({ "path": format!("nothing-{steps}") })),
+        }
+        .with_usage(usage)
+    };
+    let settings = [
+        ("budgets.turn_cents_max", "100"),
+        ("models.anthropic/demo.price_input", "3"),
+        ("models.anthropic/demo.price_output", "15"),
+    ];
+    let app = TestApp::with_settings(answers, &settings).await;
+    app.admit_slack_editor(ALICE).await;
+    let answered = app.ask(ALICE, "how many replicas has web?").await;
+    assert!(
+        answered.text.contains("I came to an end in time."),
+        "{}",
+        answered.text
+    );
+    let asked = app.model_requests();
+    assert!(asked.len() > 3, "{}", asked.len());
+    assert!(!asked[1].raw.contains(told));
+    let last = &asked.last().unwrap().raw;
+    assert_eq!(last.matches(told).count(), 1, "{last}");
+    assert!(
+        last.contains(" of $1.00 are used. The work ends without an answer"),
+        "{last}"
+    );
 }

@@ -523,3 +523,32 @@ fn hooks_and_filters_of_ones_own_repository_do_not_run() {
     let diff = &asked[3].last_results()[0].content;
     assert!(diff.contains("-{ replicas: 2 }\n+{ replicas: 4 }\n"), "{diff}");
 }
+
+/// T92
+#[test]
+fn the_model_is_told_in_time_that_the_budget_of_the_request_is_nearly_used() {
+    let model = BlockingModel::start(queue([
+        calls("file_read", json!({ "path": MAIN })),
+        calls("file_read", json!({ "path": "README.md" })),
+        says("Two replicas."),
+    ]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let set = [
+        "ask",
+        "--set",
+        &anthropic(&model),
+        "--set",
+        "budgets.turn_cents_max=60",
+    ];
+    let ended = shell.run(&[set.as_slice(), &["how many?"]].concat());
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "Two replicas.\n"),
+        "{ended:?}"
+    );
+    let asked = model.asked();
+    let told = "[Drydock: Of the budget of one request, $0 of $0.6000 are used.";
+    let said = &asked[1].last_results()[0].content;
+    assert!(said.contains(told), "{said}");
+    assert_eq!(asked[2].raw.matches("Of the budget of one request").count(), 1);
+}

@@ -147,6 +147,39 @@ async fn an_event_of_a_hook_ends_at_its_own_budget() {
 
 /// T92
 #[tokio::test]
+async fn the_model_is_told_that_the_budget_of_an_event_is_nearly_used() {
+    let told = "Of the budget of one request, $";
+    let answers = move |asked: &ModelRequest| {
+        let usage = Usage {
+            input: 30_000,
+            ..Usage::default()
+        };
+        match asked.raw.contains(told) {
+            true => says("Nothing to do."),
+            false => calls(
+                "file_read",
+                json!({ "path": format!("nothing-{}", asked.messages.len()) }),
+            ),
+        }
+        .with_usage(usage)
+    };
+    let settings = [
+        ("budgets.unattended_turn_cents_max", "100"),
+        ("models.anthropic/demo.price_input", "3"),
+        ("models.anthropic/demo.price_output", "15"),
+    ];
+    let app = TestApp::with_settings(answers, &settings).await;
+    assert_eq!(deliver(&app, "release", ONE, &release("Faster.")).await.0, 200);
+    until_answered(&app, 1).await;
+    let asked = app.model_requests();
+    let last = &asked.last().unwrap().raw;
+    assert!(asked.len() > 2 && !asked[1].raw.contains(told), "{}", asked.len());
+    assert!(last.contains(" of $1.00 and "), "{last}");
+    assert!(last.contains(" of 500,000 tokens are used."), "{last}");
+}
+
+/// T92
+#[tokio::test]
 async fn more_for_the_events_of_a_hook_is_confirmed_where_it_was_allowed_only() {
     let app = TestApp::with_settings(queue([]), &[("budgets.day_tokens_max", "100")]).await;
     app.admit_slack_user("U0CAROL", Role::Admin, &["**"]).await;

@@ -235,6 +235,53 @@ impl BudgetRefusal {
     }
 }
 
+/// A budget that is nearly used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetWarning {
+    scope: BudgetScope,
+    spent: Spending,
+    bound: BudgetBound,
+}
+
+/// The part of the budget of one request, in percent, from which on it is nearly used.
+const NEARLY_USED_PERCENT: u64 = 80;
+
+impl BudgetWarning {
+    /// Returns a warning before a call if the bound does not cover the next two calls of the same size after it. The
+    /// budget of one request is nearly used from 80 % on as well; the others are shared by much work.
+    pub fn check(scope: BudgetScope, bound: BudgetBound, spent: Spending, call: Spending) -> Option<Self> {
+        let part = |max: u64| max / 100 * NEARLY_USED_PERCENT;
+        let is_part_used = scope == BudgetScope::Turn
+            && (bound.tokens_max.is_some_and(|max| spent.tokens >= part(max))
+                || bound
+                    .money_max
+                    .is_some_and(|max| spent.money.nano_dollars() >= part(max.nano_dollars())));
+        let is_short = !bound.allows(spent + call + call + call);
+        (is_part_used || is_short).then_some(Self { scope, spent, bound })
+    }
+}
+
+/// Says to the model which budget is nearly used.
+impl fmt::Display for BudgetWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.scope.words();
+        let money = self
+            .bound
+            .money_max
+            .map(|max| format!("{} of {max}", self.spent.money));
+        let tokens = self.bound.tokens_max.map(|max| {
+            let spent = group_thousands(self.spent.tokens);
+            format!("{spent} of {} tokens", group_thousands(max))
+        });
+        let used: Vec<String> = money.into_iter().chain(tokens).collect();
+        write!(
+            f,
+            "Of {words}, {} are used. The work ends without an answer when the rest does not cover a call. Come to an end.",
+            used.join(" and ")
+        )
+    }
+}
+
 /// Says which budget ends the work, how much of it is used, and what the next call may cost.
 impl fmt::Display for BudgetRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -263,7 +310,7 @@ impl fmt::Display for BudgetRefusal {
 
 #[cfg(test)]
 mod tests {
-    use super::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, Budgets, Spending};
+    use super::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, Budgets, Spending};
     use crate::base::model::Money;
 
     fn spending(tokens: u64, cents: u64) -> Spending {
@@ -278,6 +325,31 @@ mod tests {
             tokens_max: tokens,
             money_max: cents.map(Money::from_cents),
         }
+    }
+
+    #[test]
+    fn a_budget_is_nearly_used_if_two_more_calls_do_not_fit_and_that_of_a_request_from_80_percent_on() {
+        let warning = |scope, bound, spent, call| {
+            BudgetWarning::check(scope, bound, spent, call).map(|warning| warning.to_string())
+        };
+        let (dollar, call) = (bound(None, Some(100)), spending(10, 10));
+        let used = "Of the budget of one request, $0.7100 of $1.00 are used. The work ends without an answer when the \
+                    rest does not cover a call. Come to an end.";
+        assert_eq!(warning(BudgetScope::Turn, dollar, spending(0, 70), call), None);
+        assert_eq!(
+            warning(BudgetScope::Turn, dollar, spending(0, 71), call),
+            Some(used.to_owned())
+        );
+        let tiny = spending(1, 1);
+        assert_eq!(warning(BudgetScope::Turn, dollar, spending(0, 79), tiny), None);
+        assert!(warning(BudgetScope::Turn, dollar, spending(0, 80), tiny).is_some());
+        assert_eq!(warning(BudgetScope::Day, dollar, spending(0, 80), tiny), None);
+        let tokens = "Of the budget of this server for one day, 971 of 1,000 tokens are used.";
+        let warned = warning(BudgetScope::Day, bound(Some(1_000), None), spending(971, 0), call);
+        assert!(
+            warned.as_deref().unwrap_or_default().starts_with(tokens),
+            "{warned:?}"
+        );
     }
 
     #[test]

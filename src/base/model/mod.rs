@@ -35,7 +35,7 @@ pub use attachment::{
     ATTACHED_BYTES_MAX, ATTACHMENT_BYTES_MAX, ATTACHMENTS_MAX, AttachedFile, Attachment, MediaType,
     MediaTypes,
 };
-pub use budget::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, Budgets, Spending};
+pub use budget::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, Budgets, Spending};
 pub use call_arguments::CallArguments;
 pub use change::{Change, Check, CheckState, FileChange, FileMode, FileVersion, RequiredGrant, Stats};
 pub use cut::{cut_after, cut_to};

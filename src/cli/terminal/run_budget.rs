@@ -1,7 +1,7 @@
 //! The budget of one request in a terminal, `budgets.turn_cents_max`, around the journal that records its steps.
 
 use crate::base::config::{Config, ModelFacts};
-use crate::base::model::{BudgetBound, BudgetRefusal, BudgetScope, Money, Spending, Usage};
+use crate::base::model::{BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, Money, Spending, Usage};
 use crate::engine::agent::{
     AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord, TurnModel,
     call_cost_max,
@@ -59,12 +59,16 @@ impl<J: Journal> Journal for BudgetedJournal<'_, J> {
     async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission> {
         let most = call_cost_max(&self.models, call);
         self.reserved = most;
-        Ok(
-            match BudgetRefusal::check(BudgetScope::Turn, self.bound, self.spent, most) {
-                Some(refusal) => CallPermission::Refused(refusal.to_string()),
-                None => self.journal.reserve_call(call).await?,
-            },
-        )
+        let (scope, bound, spent) = (BudgetScope::Turn, self.bound, self.spent);
+        if let Some(refusal) = BudgetRefusal::check(scope, bound, spent, most) {
+            return Ok(CallPermission::Refused(refusal.to_string()));
+        }
+        let permission = self.journal.reserve_call(call).await?;
+        let warning = BudgetWarning::check(scope, bound, spent, most);
+        Ok(match (permission, warning) {
+            (CallPermission::Granted, Some(warning)) => CallPermission::GrantedNearEnd(warning.to_string()),
+            (permission, _) => permission,
+        })
     }
 
     async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {

@@ -20,6 +20,8 @@ pub struct CallSize {
 pub enum CallPermission {
     /// The call may be made.
     Granted,
+    /// The call may be made, and a budget is nearly used. The text says to the model which.
+    GrantedNearEnd(String),
     /// A budget does not cover the call. The text says which, in words for users.
     Refused(String),
 }

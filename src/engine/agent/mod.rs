@@ -284,8 +284,12 @@ impl TurnLoop<'_> {
                 Err(too_long) => return Ok(self.too_long(too_long, history)),
             };
             let call = self.call_size(&turns);
-            if let CallPermission::Refused(why) = journal.reserve_call(call).await? {
-                return Ok(LoopEnd::notice(Verdict::Limit, format!("I stopped: {why}.")));
+            match journal.reserve_call(call).await? {
+                CallPermission::Granted => {}
+                CallPermission::GrantedNearEnd(note) => self.notes.remind_of_budget(note),
+                CallPermission::Refused(why) => {
+                    return Ok(LoopEnd::notice(Verdict::Limit, format!("I stopped: {why}.")));
+                }
             }
             self.steps += 1;
             events(TurnEvent::StepStarted { step: self.steps });

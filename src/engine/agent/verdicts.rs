@@ -20,10 +20,32 @@ pub enum VerdictRule {
 }
 
 /// The notes that the model has got.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
     tokens: bool,
     time: bool,
+    budget: BudgetNote,
+}
+
+/// The note about a budget that is nearly used.
+#[derive(Clone, Debug, Default)]
+enum BudgetNote {
+    /// No budget is nearly used.
+    #[default]
+    None,
+    /// The model gets it with the results of the running step.
+    Due(String),
+    /// The model has got it.
+    Given,
+}
+
+impl Notes {
+    /// Keeps a note about a budget for the end of the step, if the model has got none.
+    pub(super) fn remind_of_budget(&mut self, note: String) {
+        if !matches!(self.budget, BudgetNote::Given) {
+            self.budget = BudgetNote::Due(note);
+        }
+    }
 }
 
 impl TurnLoop<'_> {
@@ -108,6 +130,10 @@ impl TurnLoop<'_> {
             notes.push(format!(
                 "{spent} of the {tokens_max} tokens of this work are used. Come to an end."
             ));
+        }
+        if let BudgetNote::Due(note) = &self.notes.budget {
+            notes.push(note.clone());
+            self.notes.budget = BudgetNote::Given;
         }
         let left = self.deadline.saturating_duration_since(Instant::now());
         let is_late = left <= limits.turn_time_max.mul_f64(0.2) && limits.turn_time_max > Duration::ZERO;

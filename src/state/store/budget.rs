@@ -15,7 +15,7 @@ use super::claim::{Claim, check_fence};
 use super::column::{count, count_column, millis};
 use super::{Store, StoreError};
 use crate::base::model::{
-    BudgetBound, BudgetRefusal, BudgetScope, ConversationId, InboxId, Money, Spending, UserId,
+    BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, ConversationId, InboxId, Money, Spending, UserId,
 };
 use crate::crash_point;
 use jiff::{Timestamp, tz::TimeZone};
@@ -24,6 +24,15 @@ use rusqlite::{Row, Transaction, params};
 /// A reserved model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservationId(pub(super) i64);
+
+/// The reservation of a model call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallReservation {
+    /// The reservation.
+    pub id: ReservationId,
+    /// The narrowest budget that is nearly used, if there is one.
+    pub warning: Option<BudgetWarning>,
+}
 
 /// Whose budgets a call uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,19 +66,22 @@ impl Store {
         bounds: Vec<(BudgetScope, BudgetBound)>,
         call: Spending,
         at: Timestamp,
-    ) -> Result<Result<ReservationId, BudgetRefusal>, StoreError> {
+    ) -> Result<Result<CallReservation, BudgetRefusal>, StoreError> {
         let claim = *claim;
         crash_point::before("reserve");
         let reserved = self
             .write_unsynced(move |tx| {
                 check_fence(tx, claim)?;
+                let mut warning = None;
                 for (scope, bound) in bounds {
                     let state = state(tx, subject, (scope, bound), at)?;
                     if let Some(refusal) = BudgetRefusal::check(scope, state.bound, state.spent, call) {
                         return Ok(Err(refusal));
                     }
+                    warning = warning.or_else(|| BudgetWarning::check(scope, state.bound, state.spent, call));
                 }
-                reserve(tx, subject, call, at).map(Ok)
+                let id = reserve(tx, subject, call, at)?;
+                Ok(Ok(CallReservation { id, warning }))
             })
             .await;
         crash_point::after("reserve");

@@ -51,7 +51,7 @@ mod writer;
 pub use action::{ActionOwner, NewAction, PressOutcome};
 pub(crate) use audit::audit_in;
 pub use audit::{AUDIT_KINDS, AuditLine, AuditPage, AuditPerson, AuditSearch, AuditState};
-pub use budget::{AllowOutcome, BudgetRequest, BudgetState, BudgetSubject, ReservationId};
+pub use budget::{AllowOutcome, BudgetRequest, BudgetState, BudgetSubject, CallReservation, ReservationId};
 pub use card::CardOutcome;
 pub use change::{NewChange, NumberedChange};
 pub use claim::{Claim, Claimable, ClaimedConversation, ClaimedWork, DirectClaim, TurnWorker};

@@ -3,7 +3,7 @@
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::config::{Config, ModelFacts};
 use crate::base::model::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, Money, Usage};
-use crate::engine::agent::{AnsweringModel, CallSize, TurnModel, call_cost_max};
+use crate::engine::agent::{AnsweringModel, CallPermission, CallSize, TurnModel, call_cost_max};
 use crate::engine::gateway::parts::Parts;
 use crate::state::store::{BudgetSubject, Claim, ReservationId, Store, StoreError};
 use jiff::Timestamp;
@@ -53,27 +53,35 @@ impl CallBudget {
         price.map(|price| price.cost(usage))
     }
 
-    /// Reserves a call, or returns the budget that does not cover it. Without budgets nothing is stored.
+    /// Reserves a call, unless a budget does not cover it. Without budgets nothing is stored.
     pub(super) async fn reserve(
         &mut self,
         store: &Store,
         claim: &Claim,
         call: CallSize,
         at: Timestamp,
-    ) -> Result<Option<BudgetRefusal>, StoreError> {
+    ) -> Result<CallPermission, StoreError> {
         self.refusal = None;
         if self.bounds.is_empty() {
-            return Ok(None);
+            return Ok(CallPermission::Granted);
         }
         let most = call_cost_max(&self.models, call);
         let reserved = store
             .reserve_call(claim, self.subject, self.bounds.clone(), most, at)
             .await?;
-        match reserved {
-            Ok(reservation) => self.reservation = Some(reservation),
-            Err(refusal) => self.refusal = Some(refusal),
-        }
-        Ok(self.refusal)
+        Ok(match reserved {
+            Ok(reserved) => {
+                self.reservation = Some(reserved.id);
+                match reserved.warning {
+                    None => CallPermission::Granted,
+                    Some(warning) => CallPermission::GrantedNearEnd(warning.to_string()),
+                }
+            }
+            Err(refusal) => {
+                self.refusal = Some(refusal);
+                CallPermission::Refused(refusal.to_string())
+            }
+        })
     }
 
     /// Returns the subject of the budgets.

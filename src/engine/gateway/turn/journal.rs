@@ -157,12 +157,7 @@ impl TurnJournal {
 impl Journal for TurnJournal {
     async fn reserve_call(&mut self, call: CallSize) -> anyhow::Result<CallPermission> {
         let at = (self.now)();
-        Ok(
-            match self.budget.reserve(&self.store, &self.claim, call, at).await? {
-                None => CallPermission::Granted,
-                Some(refusal) => CallPermission::Refused(refusal.to_string()),
-            },
-        )
+        Ok(self.budget.reserve(&self.store, &self.claim, call, at).await?)
     }
 
     async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {

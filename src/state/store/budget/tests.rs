@@ -56,7 +56,7 @@ async fn reserve(
 ) -> Result<ReservationId, BudgetRefusal> {
     let bounds = vec![(scope, bound)];
     let reserved = store.reserve_call(&running.claim, running.subject, bounds, call, at(5));
-    reserved.await.unwrap()
+    reserved.await.unwrap().map(|reserved| reserved.id)
 }
 
 fn paid(cents: u64, reservation: Option<ReservationId>) -> Cost {
