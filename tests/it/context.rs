@@ -187,3 +187,25 @@ async fn the_context_of_a_chat_counts_the_tool_for_messages_to_people() {
     let more = more_sent - sent;
     assert!((more..more + 250).contains(&(more_counted - counted)), "{more}");
 }
+
+/// The same refusal for a server, and as a finding of the check of its configuration.
+#[test]
+fn a_server_whose_model_has_no_room_for_the_instructions_does_not_start() {
+    let shell = Shell::new().set("OLLAMA_HOST", "http://127.0.0.1:9");
+    shell.put(
+        "drydock.toml",
+        "[server]\nlisten = \"127.0.0.1:0\"\n[data]\ndirectory = \"data\"\n[model]\ndefault = \"ollama/tiny\"\n\
+         [models.\"ollama/tiny\"]\ncontext_tokens = 8_000\n",
+    );
+    for command in ["serve", "check"] {
+        let ended = shell.run(&[command, "--config", "drydock.toml"]);
+        assert_eq!(ended.code, Some(78), "{command}: {ended:?}");
+        let reported = format!("{}{}", ended.out, ended.err);
+        for said in [
+            "the context window of `ollama/tiny` has 8000",
+            "`context_tokens` of `[models.",
+        ] {
+            assert!(reported.contains(said), "{command}: {said}: {reported}");
+        }
+    }
+}
