@@ -1,5 +1,6 @@
 //! `drydock ask`: one request about the files in the working directory.
 
+use super::chat::{ChatQuestioner, RequestSource};
 use super::output::{Output, OutputStyle};
 use super::terminal::{EVENTS, SessionStart, Terminal, TerminalOptions, succeeded};
 use super::{CliError, Global};
@@ -28,6 +29,9 @@ working directory is not read.
 --attach sends an image (PNG, JPEG, GIF, WebP), a PDF or a text file along: at most 5 files,
 3.75 MiB for an image, 5 MiB for a PDF and 128 KiB for a text. Secrets in a text are replaced; what
 an image or a PDF shows is sent as it is.
+
+At a terminal, a question of the model is a menu, and a line that you enter while it works reaches
+its next step.
 
 --review and --shorthand end with a verdict of the model. A verdict that was only inferred from its
 words is labelled so; with --json the fields are verdict and source. Exit codes: 0 for pass or a
@@ -105,7 +109,19 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
             parts.join("\n\n")
         }
     };
-    let outcome = terminal.turn(&request, Questions::Nobody).await?;
+    let mut source = output
+        .is_interactive()
+        .then(|| RequestSource::open(&mut terminal, output));
+    let questioner = source
+        .as_mut()
+        .map(|source| ChatQuestioner::new(source, output, &arguments.options));
+    let questions = questioner
+        .as_ref()
+        .map_or(Questions::Nobody, ChatQuestioner::questions);
+    let outcome = terminal.turn(&request, questions).await?;
+    for line in terminal.take_entered_lines() {
+        output.message(&format!("Not sent, because the request has ended: {line}"));
+    }
     let patch = terminal.patch()?;
     if output.prints_events() {
         terminal.print_turn_ended(&outcome).await?;

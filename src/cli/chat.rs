@@ -13,8 +13,9 @@ use crate::engine::command;
 use crate::state::recording::SessionUsage;
 use clap::Args;
 use commands::{COMMAND_PREFIX, ChatInput, ChatVerb, VERBS, parse_line, question};
-use questions::ChatQuestioner;
-use requests::{PromptResult, RequestSource};
+pub(super) use questions::ChatQuestioner;
+use requests::PromptResult;
+pub(super) use requests::RequestSource;
 use std::io::IsTerminal;
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -1,10 +1,10 @@
-//! Questions of the model in `drydock chat`: a menu at a terminal, an event and a line for scripts, and nobody to ask in a
+//! Questions of the model in `drydock chat` and `ask`: a menu at a terminal, an event and a line for scripts, and nobody to ask in a
 //! pipe.
 
 use crate::support::screen::{ScreenProgram, key};
 use crate::support::shell::{BlockingModel, Shell};
 use crate::support::source::root;
-use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
 use serde_json::{Value, json};
 
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
@@ -17,13 +17,17 @@ fn shell() -> Shell {
 
 /// Asks, and repeats the answer.
 fn asks(asked: &ModelRequest) -> ScriptedAnswer {
+    match asked.last_results() {
+        [] => asks_now(),
+        [.., last] => says(format!("Told: {}", last.content)),
+    }
+}
+
+fn asks_now() -> ScriptedAnswer {
     let question = json!({
         "question": "How many replicas?", "choices": ["Three", "Five"], "default": "Three", "minutes": 5,
     });
-    match asked.last_results() {
-        [] => calls("ask_user", question),
-        [.., last] => says(format!("Told: {}", last.content)),
-    }
+    calls("ask_user", question)
 }
 
 fn url(model: &BlockingModel) -> String {
@@ -144,4 +148,58 @@ fn in_a_pipe_and_in_ask_there_is_nobody_to_ask() {
         shell().run_with_input(&[&["ask", "--set", &url], arguments].concat(), "");
         assert!(!offered(&model), "{arguments:?}");
     }
+}
+
+/// A question of one request, and a line that steers it.
+#[test]
+fn one_request_at_a_terminal_asks_and_is_steered_as_well() {
+    let shell = shell();
+    let model = BlockingModel::start(|asked: &ModelRequest| match asked.last_results() {
+        [] => calls("file_read", json!({ "path": "a" })).with_fault(AnswerFault::Held),
+        [read] if read.content.contains("one") => asks_now(),
+        [.., last] => says(format!("Told: {}", last.content)),
+    });
+    let arguments = ["ask", "--set", &url(&model), "more replicas"];
+    let program = ScreenProgram::start(&shell, &arguments, 100, "xterm-256color");
+    program.wait_for("step 1 ·");
+    program.enter("and say who set them");
+    program.wait_for("[message] and say who set them");
+    model.release();
+    program.wait_for(MENU);
+    program.wait_for_prompt();
+    program.enter("2");
+    program.wait_for("Told: The person chose: Five");
+    let ended = program.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.written);
+    let asked = model.asked();
+    assert_eq!(asked.len(), 3);
+    let steered = "[Message while you worked:]\nand say who set them";
+    assert_eq!(asked[1].messages.last().unwrap().text, steered);
+}
+
+/// Among uncommitted changes, one request is sent only after a confirmation.
+#[test]
+fn one_request_that_is_not_confirmed_among_uncommitted_changes_is_not_sent() {
+    let shell = shell();
+    shell.put("a", "mine\n");
+    let model = BlockingModel::start(queue([says("Fine.")]));
+    let url = url(&model);
+    let start = |arguments: &[&str]| {
+        let ask = [&["ask", "--set", &url], arguments].concat();
+        ScreenProgram::start(&shell, &ask, 100, "xterm-256color")
+    };
+    let question = "1 file has uncommitted changes; edits are added to them. Continue? [y/N]";
+    let program = start(&["more replicas"]);
+    program.wait_for(question);
+    program.enter("n");
+    let ended = program.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.written);
+    assert!(ended.written.contains("nothing was done"), "{}", ended.written);
+    assert!(model.asked().is_empty());
+    let program = start(&["more replicas"]);
+    program.wait_for(question);
+    program.enter("y");
+    program.wait_for("Fine.");
+    assert_eq!(program.end().code, Some(0));
+    assert_eq!((model.asked().len(), shell.get("a").as_str()), (1, "mine\n"));
 }

@@ -1,4 +1,5 @@
-//! Questions of the model during `drydock chat`: the person at the terminal, or the next line of a script, answers.
+//! Questions of the model during `drydock chat`, and during `drydock ask` at a terminal: the person at the terminal, or
+//! the next line of a script, answers.
 
 use super::RequestSource;
 use crate::base::model::{AskedQuestion, QuestionAnswer};
@@ -14,7 +15,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Reads answers from the source of requests.
-pub(super) struct ChatQuestioner<'a> {
+pub(in crate::cli) struct ChatQuestioner<'a> {
     // The lock is held while a question is open; nothing else reads then.
     source: Mutex<&'a mut RequestSource>,
     output: Output,
@@ -35,7 +36,11 @@ enum ReadAnswer {
 }
 
 impl<'a> ChatQuestioner<'a> {
-    pub(super) fn new(source: &'a mut RequestSource, output: &Output, options: &TerminalOptions) -> Self {
+    pub(in crate::cli) fn new(
+        source: &'a mut RequestSource,
+        output: &Output,
+        options: &TerminalOptions,
+    ) -> Self {
         Self {
             source: Mutex::new(source),
             output: *output,
@@ -44,7 +49,7 @@ impl<'a> ChatQuestioner<'a> {
     }
 
     /// Returns who can be asked: nobody if the requests come from a pipe that does not read events.
-    pub(super) fn questions(&self) -> Questions<'_> {
+    pub(in crate::cli) fn questions(&self) -> Questions<'_> {
         match self.output.prints_events() || std::io::stdin().is_terminal() {
             true => Questions::Inline(self),
             false => Questions::Nobody,

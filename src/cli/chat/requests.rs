@@ -18,7 +18,7 @@ pub(super) enum PromptResult {
 }
 
 /// The source of requests.
-pub(super) enum RequestSource {
+pub(in crate::cli) enum RequestSource {
     /// A terminal with an editor.
     Editor(LineEditor),
     /// A pipe, or a terminal that can only print.
@@ -27,7 +27,7 @@ pub(super) enum RequestSource {
 
 impl RequestSource {
     /// Opens the source. At a terminal, lines that are entered while a turn runs are read as well.
-    pub(super) fn open(terminal: &mut Terminal, output: &Output) -> Self {
+    pub(in crate::cli) fn open(terminal: &mut Terminal, output: &Output) -> Self {
         match output.is_interactive() {
             true => {
                 terminal.listen(|line| !matches!(parse_line(line), ChatInput::Request(_)));

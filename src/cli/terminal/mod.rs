@@ -263,6 +263,14 @@ impl Terminal {
         self.entered.as_ref().filter(|_| !self.may_retry)?.take_next()
     }
 
+    /// Removes and returns the lines that were entered while a turn ran and that it did not take, oldest first.
+    pub(super) fn take_entered_lines(&self) -> Vec<String> {
+        let entered = self.entered.iter();
+        entered
+            .flat_map(|entered| std::iter::from_fn(|| entered.take_next()))
+            .collect()
+    }
+
     /// Removes and returns what was typed while a turn ran, for the next prompt.
     pub(super) fn take_typed(&self) -> String {
         self.entered
