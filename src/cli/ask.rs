@@ -34,7 +34,8 @@ At a terminal, a question of the model is a menu, and a line that you enter whil
 its next step.
 
 --review and --shorthand end with a verdict of the model. A verdict that was only inferred from its
-words is labelled so; with --json the fields are verdict and source. Exit codes: 0 for pass or a
+words is labelled so; with --json the fields are verdict and source. The reviewed change is checked,
+except for a patch file, and a failing check makes the verdict fail. Exit codes: 0 for pass or a
 finished request, 1 for fail or an unfinished one, 2 for wrong arguments, 78 for a wrong
 configuration.";
 
@@ -96,7 +97,7 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
             terminal.ask_for_verdicts()?;
             let change = match (shorthand, &arguments.review) {
                 (Shorthand::Review, what) => {
-                    Some(terminal.change_block(what.as_deref().unwrap_or_default())?)
+                    Some(terminal.begin_review(what.as_deref().unwrap_or_default())?)
                 }
                 (Shorthand::Debug | Shorthand::Analyze, _) => None,
             };
@@ -129,8 +130,9 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
         output.value(&terminal.result_value(&outcome).await?);
     } else {
         terminal.print(&outcome).await?;
-        if let Some(verdict) = verdict_line(&outcome) {
+        if let Some(verdict) = verdict_line(&outcome).filter(|_| shorthand.is_some()) {
             output.line(&verdict);
+            terminal.print_checks().await?;
         }
         let tokens = outcome.usage.total();
         let steps = pluralize(outcome.steps as usize, "step", "steps");
@@ -146,14 +148,17 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
             output.line(&output.diff(&String::from_utf8_lossy(&patch.text)));
         }
     }
-    match (succeeded(&outcome), verdict_line(&outcome)) {
+    match (
+        succeeded(&outcome),
+        verdict_line(&outcome).filter(|_| shorthand.is_some()),
+    ) {
         (true, _) => Ok(()),
         (false, Some(_)) => Err(CliError::failed("the verdict is fail")),
         (false, None) => Err(CliError::failed("the request was not finished")),
     }
 }
 
-/// Returns the line with the verdict of the model, and how it was given; `None` if Drydock computed it.
+/// Returns the line with the verdict that was asked for, and its source; `None` if the work was not finished.
 fn verdict_line(outcome: &TurnOutcome) -> Option<String> {
     let verdict = if outcome.verdict == Verdict::Pass {
         "pass"
@@ -165,6 +170,9 @@ fn verdict_line(outcome: &TurnOutcome) -> Option<String> {
         VerdictSource::Inferred => Some(format!(
             "Verdict: {verdict}, inferred from the words of the model, which did not conclude"
         )),
+        VerdictSource::Verified if outcome.verdict == Verdict::Fail => {
+            Some("Verdict: fail, because a check of Drydock fails".to_owned())
+        }
         VerdictSource::Verified | VerdictSource::Harness => None,
     }
 }

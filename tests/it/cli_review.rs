@@ -1,6 +1,8 @@
 //! `drydock ask --review` and `--shorthand`: standard requests that read only and end with a verdict.
 
+use crate::support::screen::ScreenProgram;
 use crate::support::shell::{BlockingModel, ProgramOutput, Shell, commit_again};
+use crate::support::source::root;
 use drydock::simulation::emulator::model::{ScriptedAnswer, calls, queue, says};
 use serde_json::json;
 
@@ -121,6 +123,9 @@ fn a_review_is_of_a_range_or_of_a_patch_file() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let ended = ask(&shell, &model, &["--review", "../change.patch"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    let unchecked =
+        "Not checked: files and environments: a patch file is not applied, so only the model has read it";
+    assert!(ended.err.contains(unchecked), "{ended:?}");
     let asked = model.asked();
     let range = asked[0].last_user_text();
     assert!(
@@ -152,6 +157,129 @@ fn a_review_is_of_a_range_or_of_a_patch_file() {
         assert!(ended.err.contains(why), "{why}: {ended:?}");
     }
     assert_eq!(model.asked().len(), 2);
+}
+
+/// A broken file decides over the verdict of the model, which reads why and may change it.
+///
+/// CI-6, REP-2
+#[test]
+fn the_checks_of_a_reviewed_change_go_back_to_the_model_and_decide_over_its_verdict() {
+    let shell = shell();
+    shell.put("config/limits.json", "{ nope\n");
+    let failing = "JSON parses: no, `config/limits.json`:1:3: key must be a string";
+    let model = BlockingModel::start(queue([
+        concludes("pass", "It holds."),
+        concludes("fail", "limits.json does not parse."),
+        concludes("pass", "It holds."),
+        concludes("pass", "It still holds."),
+        concludes("pass", "It holds whatever you say."),
+    ]));
+    let ended = ask(&shell, &model, &["--review"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let said = "limits.json does not parse.\nVerdict: fail, concluded by the model\n";
+    assert_eq!(ended.out, said, "{ended:?}");
+    let check = "Check failed: JSON parses: `config/limits.json`:1:3: key must be a string";
+    assert!(ended.err.contains(check), "{ended:?}");
+    let asked = model.asked();
+    assert_eq!(asked.len(), 2);
+    for part in [failing, "The verdict cannot be `pass` while a check fails."] {
+        assert!(asked[1].raw.contains(part), "{part}: {}", asked[1].raw);
+    }
+    // A model that never changes its mind is asked so many times only.
+    let ended = ask(&shell, &model, &["--json", "--review"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let shown = ended.json();
+    assert_eq!(
+        (&shown["verdict"], &shown["source"], &shown["answer"]),
+        (
+            &json!("fail"),
+            &json!("verified"),
+            &json!("It holds whatever you say.")
+        )
+    );
+    let check = json!({
+        "name": "JSON parses", "state": "fail", "detail": "`config/limits.json`:1:3: key must be a string",
+    });
+    assert!(shown["checks"].as_array().unwrap().contains(&check), "{shown}");
+    assert_eq!(model.asked().len(), 5);
+}
+
+/// The document shows a review as people see it.
+#[test]
+fn a_review_at_a_terminal_is_the_one_of_the_document() {
+    let shell = shell();
+    shell.put("config/limits.json", "{ nope\n");
+    let model = BlockingModel::start(queue([concludes("fail", "limits.json does not parse.")]));
+    let url = format!("providers.anthropic.base_url={}", model.url());
+    let arguments = ["ask", "--set", &url, "--review"];
+    let program = ScreenProgram::start(&shell, &arguments, 100, "xterm-256color");
+    let screen = program.wait_for("1 step, ");
+    assert_eq!(program.end().code, Some(1));
+    let document = std::fs::read_to_string(root().join("docs/terminal.md")).unwrap();
+    let (_, shown) = document.split_once("```text\nlimits.json").unwrap();
+    let (shown, _) = shown.split_once("\n```").unwrap();
+    assert!(screen.contains(&format!("limits.json{shown}\n")), "{screen}");
+}
+
+#[test]
+fn a_review_lists_the_checks_of_a_healthy_change() {
+    let shell = shell();
+    shell.put("config/limits.json", "{ \"cpu\": 2 }\n");
+    let model = BlockingModel::start(queue([
+        concludes("pass", "It holds."),
+        concludes("pass", "It holds."),
+    ]));
+    let ended = ask(&shell, &model, &["--review"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let shown = "Checks passed: JSON parses, no conflict markers, no secrets in added lines";
+    assert!(ended.err.contains(shown), "{ended:?}");
+    let shown = ask(&shell, &model, &["--json", "--review"]).json();
+    let check = json!({ "name": "JSON parses", "state": "pass", "detail": "" });
+    assert!(shown["checks"].as_array().unwrap().contains(&check), "{shown}");
+    assert_eq!((&shown["verdict"], &shown["files"]), (&json!("pass"), &json!([])));
+}
+
+/// The tools and the checks of a review of a branch read the files of the branch, while another one is checked out.
+#[test]
+fn a_review_of_another_branch_reads_and_checks_its_files() {
+    let shell = shell();
+    let branch = |name: &str| shell.work().join(".git/refs/heads").join(name);
+    let parted = std::fs::read_to_string(branch("main")).unwrap();
+    commit_again(
+        &shell.work(),
+        &[(MAIN, "{ replicas: 3 }\n"), ("limits.json", "{ nope\n")],
+    );
+    let feature = std::fs::read_to_string(branch("main")).unwrap();
+    std::fs::write(branch("feature"), &feature).unwrap();
+    std::fs::write(branch("main"), parted).unwrap();
+    shell.put(MAIN, "{ replicas: 2 }\n");
+    std::fs::remove_file(shell.work().join("limits.json")).unwrap();
+    let model = BlockingModel::start(queue([
+        calls("file_read", json!({ "path": MAIN })),
+        concludes("fail", "limits.json does not parse."),
+        concludes("pass", "Back again."),
+    ]));
+    let ended = ask(&shell, &model, &["--review", "main..feature"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(
+        ended.err.contains("Check failed: JSON parses: `limits.json`:1:"),
+        "{ended:?}"
+    );
+    let asked = model.asked();
+    let told = format!("; the tools read the files of {}", feature.trim());
+    assert!(
+        asked[0].last_user_text().contains(&told),
+        "{}",
+        asked[0].last_user_text()
+    );
+    let read = &asked[1].last_results()[0].content;
+    assert!(
+        read.contains("replicas: 3") && !read.contains("replicas: 2"),
+        "{read}"
+    );
+    let ended = ask(&shell, &model, &["--review", "feature..main"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(shell.get(MAIN), "{ replicas: 2 }\n");
 }
 
 /// Three dots mean the changes since the two sides parted, as in git.

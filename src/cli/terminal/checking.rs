@@ -1,6 +1,7 @@
-//! Drydock's own checks of a session's changes, made before a turn ends as done and on request.
+//! Drydock's own checks of a session's changes, or of the change that it reviews, made before a turn ends as done and on
+//! request.
 
-use crate::base::model::{Check, FileChange};
+use crate::base::model::{Check, CheckState, FileChange};
 use crate::base::redact::Redactor;
 use crate::engine::agent::Postconditions;
 use crate::rendering::change_checks::{self, BranchState, CheckOutcome};
@@ -27,10 +28,22 @@ pub(in crate::cli) struct ChangeCheck {
     finding: CheckOutcome,
 }
 
+/// The change that is checked.
+#[derive(Clone)]
+pub(super) enum CheckedChange {
+    /// The edits of this session.
+    Session,
+    /// A change that the session reviews and does not edit.
+    Reviewed(Box<Sides>),
+    /// A patch file that the session reviews. It is not applied, so nothing is checked.
+    PatchFile,
+}
+
 /// A checker of the changes, used on demand. The last result is reused until the files change or
 /// [`ChangeChecker::forget`] is called.
 pub(super) struct ChangeChecker {
     pub(super) workspace: Workspace,
+    pub(super) subject: CheckedChange,
     pub(super) comparer: Arc<Comparer>,
     pub(super) redactor: Arc<Redactor>,
     // The lock is held only to read or replace the value.
@@ -49,7 +62,11 @@ impl ChangeChecker {
         progress: &mut (dyn FnMut(CompareProgress) + Send),
         cancel: &CancellationToken,
     ) -> Result<ChangeCheck, CompareError> {
-        let sides = Sides::from_workspace(&self.workspace)?;
+        let sides = match &self.subject {
+            CheckedChange::Session => Sides::from_workspace(&self.workspace)?,
+            CheckedChange::Reviewed(sides) => sides.as_ref().clone(),
+            CheckedChange::PatchFile => return Ok(not_applied()),
+        };
         let changes = sides.changes.clone();
         if changes.is_empty() {
             return Ok(ChangeCheck {
@@ -63,14 +80,7 @@ impl ChangeChecker {
         if let Some((_, checked)) = known.filter(|(seen, _)| *seen == changes) {
             return Ok(checked);
         }
-        // In a work tree the base is always the newest commit.
-        let base = self.workspace.base.as_deref().unwrap_or_default();
-        let branch_state = BranchState {
-            base,
-            head: base,
-            branch: "HEAD",
-        };
-        let mut checks = change_checks::check_files(&changes, branch_state, &self.redactor);
+        let mut checks = self.check_files(&changes);
         let compared = self
             .comparer
             .compare_with_progress(CompareRequest::all(sides.clone(), ""), progress, cancel)
@@ -80,7 +90,18 @@ impl ChangeChecker {
             Err(error) => Err(self.comparer.report_uncompared(sides, error).await),
         };
         let report = ChangeReport::new(compared, EFFECTS_CHARS_MAX, &self.redactor);
-        let finding = change_checks::combined_outcome(&checks, &report);
+        let mut finding = change_checks::combined_outcome(&checks, &report);
+        let failing = checks.iter().filter(|check| check.state == CheckState::Fail);
+        let failing: Vec<String> = failing
+            .map(|check| format!("{}: no, {}", check.name, check.detail))
+            .collect();
+        // Of a review, every failed check of the files decides, also one that no edit to the files mends.
+        if !failing.is_empty()
+            && matches!(self.subject, CheckedChange::Reviewed(_))
+            && !matches!(finding, CheckOutcome::Failed(_))
+        {
+            finding = CheckOutcome::Failed(failing);
+        }
         checks.extend(report.checks);
         let checked = ChangeCheck {
             checks,
@@ -93,6 +114,37 @@ impl ChangeChecker {
             *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest;
         }
         Ok(checked)
+    }
+
+    /// Runs the checks that need no environments.
+    fn check_files(&self, changes: &[FileChange]) -> Vec<Check> {
+        // In a work tree the base is always the newest commit. A reviewed change may be based on any commit.
+        let base = self.workspace.base.as_deref().unwrap_or_default();
+        let state = BranchState {
+            base,
+            head: base,
+            branch: "HEAD",
+        };
+        match self.subject {
+            CheckedChange::Session => change_checks::check_files(changes, state, &self.redactor),
+            CheckedChange::Reviewed(_) | CheckedChange::PatchFile => {
+                change_checks::check_contents(changes, &self.redactor)
+            }
+        }
+    }
+}
+
+/// Returns the result for a patch file.
+fn not_applied() -> ChangeCheck {
+    ChangeCheck {
+        checks: vec![Check {
+            name: "files and environments".to_owned(),
+            state: CheckState::NotRun,
+            detail: "a patch file is not applied, so only the model has read it".to_owned(),
+        }],
+        effects: String::new(),
+        broken: Vec::new(),
+        finding: CheckOutcome::Unchanged,
     }
 }
 

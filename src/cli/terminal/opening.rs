@@ -1,7 +1,7 @@
 //! The opening of a session: the repository of the working directory, the configuration and the services of its turns.
 
 use super::attachments::PendingFiles;
-use super::checking::ChangeChecker;
+use super::checking::{ChangeChecker, CheckedChange};
 use super::display::{CallFormat, Detail};
 use super::recording::{SessionStart, TerminalRecording};
 use super::undo::UndoStack;
@@ -101,6 +101,7 @@ impl Terminal {
             identity: Access::terminal_identity("you"),
             checking: ChangeChecker {
                 workspace: workspace.clone(),
+                subject: CheckedChange::Session,
                 comparer,
                 redactor: Arc::clone(&redactor),
                 latest: Mutex::default(),

@@ -49,6 +49,22 @@ impl Terminal {
         }
     }
 
+    /// Prints the checks that passed, and those that were not run.
+    pub(in crate::cli) async fn print_checks(&self) -> Result<(), CliError> {
+        let checks = self.check_changes().await?.checks;
+        let passed = checks.iter().filter(|check| check.state == CheckState::Pass);
+        let passed: Vec<&str> = passed.map(|check| check.name.as_str()).collect();
+        if !passed.is_empty() {
+            self.output
+                .message(&format!("Checks passed: {}", passed.join(", ")));
+        }
+        for check in checks.iter().filter(|check| check.state == CheckState::NotRun) {
+            self.output
+                .message(&format!("Not checked: {}: {}", check.name, check.detail));
+        }
+        Ok(())
+    }
+
     /// Prints the result of a turn: its answer, or the reason why there is none, and failed checks.
     pub(in crate::cli) async fn print(&mut self, outcome: &TurnOutcome) -> Result<(), CliError> {
         if !outcome.answer.is_empty() && !self.is_printed {

@@ -1,10 +1,11 @@
 //! The change that a review is about: what is not committed, a range of commits, or a patch file.
 
 use super::Terminal;
-use crate::base::model::FileChange;
+use super::checking::CheckedChange;
 use crate::cli::CliError;
 use crate::engine::agent::prompt;
 use crate::interfaces::tool;
+use crate::rendering::compare::Sides;
 use crate::state::workspace::{Overlay, Tree, WorkspaceEdits};
 use std::sync::Arc;
 
@@ -21,15 +22,14 @@ enum RangeStart {
 }
 
 impl Terminal {
-    /// Returns the block of data with the change to review. `what` is a range such as `main..HEAD`, or `main...HEAD`
-    /// for the changes since the two parted, the path of a patch file, or empty for what is not committed.
-    pub(in crate::cli) fn change_block(&self, what: &str) -> Result<String, CliError> {
-        let head = self.workspace.base.as_deref();
+    /// Makes a change the subject of the checks and of the tools, and returns the block of data with it. `what` is a range
+    /// such as `main..HEAD`, or `main...HEAD` for the changes since the two parted, the path of a patch file, or empty for
+    /// what is not committed.
+    pub(in crate::cli) fn begin_review(&mut self, what: &str) -> Result<String, CliError> {
         if what.is_empty() {
-            let repository = &self.workspace.repository;
-            let changes = repository.changes_to(head, self.directory.as_ref());
             let source = "the working directory against its commit";
-            return self.diff_block(source, changes.map_err(CliError::failed)?);
+            let base = self.workspace.base.clone();
+            return self.diff_block(source, source, base.as_deref());
         }
         match what.split_once("..") {
             // A path such as `../change.patch` is no range.
@@ -37,11 +37,15 @@ impl Terminal {
                 Some(to) => self.range_block(from, to, RangeStart::MergeBase),
                 None => self.range_block(from, to, RangeStart::Named),
             },
-            Some(_) | None => patch_file(what).map(|text| self.block(what, &text)),
+            Some(_) | None => {
+                let text = patch_file(what)?;
+                self.checking.subject = CheckedChange::PatchFile;
+                Ok(self.block(what, &text))
+            }
         }
     }
 
-    fn range_block(&self, from: &str, to: &str, start: RangeStart) -> Result<String, CliError> {
+    fn range_block(&mut self, from: &str, to: &str, start: RangeStart) -> Result<String, CliError> {
         let repository = &self.workspace.repository;
         let head = self.workspace.base.as_deref();
         let head = head.ok_or_else(|| CliError::failed("the repository has no commits yet"))?;
@@ -56,17 +60,29 @@ impl Terminal {
         };
         let base = repository.base(&to, &|_| ()).map_err(CliError::failed)?;
         let tree: Arc<dyn Tree> = Arc::new(Overlay::new(base, WorkspaceEdits::new()));
-        let changes = repository.changes_to(Some(&from), tree.as_ref());
-        self.diff_block(&format!("{from}..{to}"), changes.map_err(CliError::failed)?)
+        let range = format!("{from}..{to}");
+        // The tools read the files as they are after the change, whatever is checked out.
+        let source = format!("{range}; the tools read the files of {to}");
+        (self.workspace.tree, self.workspace.base) = (tree, Some(to));
+        self.diff_block(&range, &source, Some(&from))
     }
 
-    fn diff_block(&self, source: &str, changes: Vec<FileChange>) -> Result<String, CliError> {
+    /// Returns the block with the differences between a commit and the tree that the tools read.
+    fn diff_block(&mut self, what: &str, source: &str, from: Option<&str>) -> Result<String, CliError> {
+        let tree = Arc::clone(&self.workspace.tree);
+        let changes = self.workspace.repository.changes_to(from, tree.as_ref());
+        let changes = changes.map_err(CliError::failed)?;
         if changes.is_empty() {
             return Err(CliError::usage(format!(
-                "there is nothing to review: {source} has no changes; name a range such as main..HEAD, or a patch file"
+                "there is nothing to review: {what} has no changes; name a range such as main..HEAD, or a patch file"
             )));
         }
-        let diff = tool::diff_for_model(changes, self.directory.as_ref(), &self.workspace.guard);
+        let sides = Sides {
+            guard: Some(self.workspace.guard.clone()),
+            ..Sides::from_changes(Arc::clone(&tree), changes.clone()).map_err(CliError::failed)?
+        };
+        self.checking.subject = CheckedChange::Reviewed(Box::new(sides));
+        let diff = tool::diff_for_model(changes, tree.as_ref(), &self.workspace.guard);
         Ok(self.block(source, &diff))
     }
 

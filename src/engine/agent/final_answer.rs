@@ -2,7 +2,8 @@
 
 use super::answer_record::RecordedAnswer;
 use super::inference::inferred_verdict;
-use super::{Journal, LoopEnd, TurnEvent, TurnLoop, VerdictRule, postconditions};
+use super::postconditions::{self, SentBackFor};
+use super::{Journal, LoopEnd, TurnEvent, TurnLoop, VerdictRule};
 use crate::base::model::{Assistant, History, Step, StopReason, Verdict, VerdictSource};
 use crate::interfaces::provider::Completion;
 use crate::rendering::change_checks::CheckOutcome;
@@ -68,22 +69,35 @@ impl TurnLoop<'_> {
         }
         let (verdict, source, notice) = match stop {
             StopReason::EndTurn | StopReason::ToolUse => match self.check_postconditions(events).await? {
-                CheckOutcome::Failed(failing) if concluded != Some(Verdict::Fail) && self.may_repair() => {
+                CheckOutcome::Failed(failing)
+                    if !self.has_failed(concluded, &answer) && self.may_repair() =>
+                {
+                    let sent_back_for = match self.has_written {
+                        true => SentBackFor::Repair,
+                        false => SentBackFor::Verdict,
+                    };
                     self.repairs += 1;
                     self.has_written = false;
-                    let step = step.with_remark(postconditions::remark(&failing))?;
+                    let step = step.with_remark(postconditions::remark(&failing, sent_back_for))?;
                     events(TurnEvent::SentBack { failing });
                     self.record(step, &[], &model, history, journal).await?;
                     return Ok(None);
                 }
                 CheckOutcome::Passed => self.model_verdict(Verdict::Pass, concluded, &answer),
                 CheckOutcome::Unchanged => self.model_verdict(Verdict::NoChange, concluded, &answer),
+                CheckOutcome::Failed(_) if self.was_asked_and_fails(concluded) => {
+                    (Verdict::Fail, VerdictSource::Concluded, Some(self.unmended()))
+                }
                 CheckOutcome::Failed(_) => (Verdict::Fail, VerdictSource::Verified, Some(self.unmended())),
-                CheckOutcome::Incomplete(why) => (
-                    Verdict::Incomplete,
-                    VerdictSource::Harness,
-                    Some(format!("I could not check all of this change: {why}.")),
-                ),
+                CheckOutcome::Incomplete(why) => {
+                    let (verdict, source) = match self.was_asked_and_fails(concluded) {
+                        // What could not be checked does not make it better.
+                        true => (Verdict::Fail, VerdictSource::Concluded),
+                        false => (Verdict::Incomplete, VerdictSource::Harness),
+                    };
+                    let notice = format!("I could not check all of this change: {why}.");
+                    (verdict, source, Some(notice))
+                }
             },
             StopReason::MaxTokens => (
                 Verdict::Incomplete,
@@ -126,13 +140,31 @@ impl TurnLoop<'_> {
     }
 
     /// Returns true if an answer may go back to the model. The number of repairs is limited. A model that has edited
-    /// no files since the last report, or only answered a question, has nothing to fix.
+    /// no files since the last report, or only answered a question, has nothing to fix; but it may change a verdict that
+    /// it was asked for.
     fn may_repair(&self) -> bool {
-        self.has_written && self.repairs < self.cx.limits.repairs_max && self.limit_reached().is_none()
+        let has_work = self.has_written || self.cx.verdict == VerdictRule::Asked;
+        has_work && self.repairs < self.cx.limits.repairs_max && self.limit_reached().is_none()
+    }
+
+    /// Returns true if the model itself says that the work has failed.
+    fn has_failed(&self, concluded: Option<Verdict>, answer: &str) -> bool {
+        let (verdict, ..) = self.model_verdict(Verdict::NoChange, concluded, answer);
+        concluded == Some(Verdict::Fail) || verdict == Verdict::Fail
+    }
+
+    /// Returns true if the model was asked for its verdict, and concludes that the work has failed.
+    fn was_asked_and_fails(&self, concluded: Option<Verdict>) -> bool {
+        self.cx.verdict == VerdictRule::Asked && concluded == Some(Verdict::Fail)
     }
 
     fn unmended(&self) -> String {
-        match self.repairs {
+        // A model that only gives a verdict fixes nothing.
+        let repairs = match self.cx.verdict == VerdictRule::Asked && self.writes.done == 0 {
+            true => 0,
+            false => self.repairs,
+        };
+        match repairs {
             0 => "A check of mine fails; see below.".to_owned(),
             1 => "A check of mine still fails after one attempt to fix it; see below.".to_owned(),
             repairs => format!("A check of mine still fails after {repairs} attempts to fix it; see below."),

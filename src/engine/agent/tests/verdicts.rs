@@ -110,6 +110,38 @@ async fn checks_run_after_a_conclusion_and_their_failures_go_back() {
     assert_eq!((ran.outcome().verdict, model.unused_steps()), (Verdict::Fail, 1));
 }
 
+/// CI-6
+#[tokio::test]
+async fn a_model_that_edited_nothing_reads_failing_checks_and_changes_its_verdict() {
+    let fails = || CheckOutcome::Failed(vec!["`a.txt` is broken".to_owned()]);
+    let mut fixture = asked();
+    fixture.limits.repairs_max = 2;
+    fixture.postconditions = ScriptedPostconditions::finding([fails(), fails()]);
+    let model = ScriptedProvider::new([concludes(PASS), concludes(FAIL), says("never")]);
+    let ran = fixture.run(&model).await;
+    assert_eq!(end(&ran), (Verdict::Fail, VerdictSource::Concluded, "It breaks."));
+    let remark = ran.steps[0].remark().unwrap();
+    assert!(
+        remark.contains("`a.txt` is broken") && remark.contains("cannot be `pass`"),
+        "{remark}"
+    );
+    // A model that insists is asked so many times only.
+    fixture.reset();
+    fixture.postconditions = ScriptedPostconditions::finding([fails(), fails(), fails()]);
+    let model = ScriptedProvider::new([
+        concludes(PASS),
+        says("All is well."),
+        concludes(PASS),
+        says("never"),
+    ]);
+    let ran = fixture.run(&model).await;
+    assert_eq!(end(&ran), (Verdict::Fail, VerdictSource::Verified, "It holds."));
+    assert_eq!(
+        (model.unused_steps(), notice(&ran)),
+        (1, "A check of mine fails; see below.")
+    );
+}
+
 /// CI-7
 #[tokio::test]
 async fn a_verdict_that_is_not_concluded_is_inferred_and_says_so() {
