@@ -285,9 +285,6 @@ fn context(terminal: &Terminal, questions: Questions<'_>, output: &Output) -> Re
     }
     for turn in terminal.history().turns() {
         output.line(&format!("you: {}", turn.user()));
-        for attachment in turn.attachments() {
-            output.line(&format!("  attached: {}", attachment.file()));
-        }
         for step in turn.steps() {
             let assistant = step.assistant();
             let tokens = assistant.usage.total();

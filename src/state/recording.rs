@@ -128,7 +128,7 @@ pub enum RecordedEvent {
     },
     /// A session in a terminal paid for answers that are not part of the conversation.
     Used {
-        /// What the session used so far.
+        /// The usage of the session so far.
         used: SessionUsage,
     },
     /// A person cleared the history of the conversation.

@@ -138,7 +138,8 @@ fn the_context_shows_attachments_and_what_was_sent_back() {
     let remark = model.asked()[2].last_user_text().to_owned();
     assert!(!remark.is_empty());
     for shown in [
-        "you: see\n  attached: b.png (image/png, 12 bytes)\nmodel (1050 tokens): \n  file_write {".to_owned(),
+        "you: see\n\n[Attached: b.png (image/png, 12 bytes)]\nmodel (1050 tokens): \n  file_write {"
+            .to_owned(),
         format!(
             "model (1050 tokens): All is well.\n  sent back: {remark}\nmodel (1050 tokens): It stays broken.\nInstructions "
         ),

@@ -247,9 +247,12 @@ async fn a_stop_ends_the_opening_of_an_earlier_attempt_at_once() {
     mirrored.app.demo.stop().await;
     mirrored.server.hang();
     let mut config = mirrored.config.clone();
+    config.limits.mirror_age_max = Duration::ZERO;
     config.limits.fetch_wait_max = BOUND;
     config.limits.turn.turn_time_max = 2 * BOUND;
-    mirrored.app.start_with(config).await;
+    // It is not ready before the fetch has ended, or was waited for.
+    let app = App::start(config, world::<0>()).await.unwrap();
+    mirrored.app.demo.app = Some(app);
     connect(&mirrored.app);
     let started = Instant::now();
     while mirrored.server.held() == 0 {

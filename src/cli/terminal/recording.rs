@@ -133,7 +133,7 @@ pub(super) struct TerminalJournal<'a> {
     pub(super) last_output: OutputNumber,
     /// The default model, whose tokens are counted.
     pub(super) model: &'a str,
-    /// What the session used so far.
+    /// The usage of the session so far.
     pub(super) used: &'a Mutex<SessionUsage>,
 }
 

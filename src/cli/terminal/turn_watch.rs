@@ -174,7 +174,7 @@ pub(super) struct CountingJournal<'a, J> {
     pub(super) counter: Option<Arc<Mutex<LiveTurn>>>,
     /// The configuration, which has the prices.
     pub(super) config: &'a Config,
-    /// What the session used so far.
+    /// The usage of the session so far.
     pub(super) used: &'a Mutex<SessionUsage>,
 }
 

@@ -62,7 +62,7 @@ pub struct RestoredSession {
     pub last_output: OutputNumber,
     /// The bytes of its requests in a thousand tokens.
     pub measured: Option<MeasuredTokens>,
-    /// What the session used.
+    /// The usage of the session.
     pub used: SessionUsage,
     /// True if the last request has no answer.
     pub is_unanswered: bool,

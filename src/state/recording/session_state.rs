@@ -62,7 +62,7 @@ pub struct SessionState {
     own: Option<RecordedBlocks>,
     /// The number of the newest output.
     last_output: Option<OutputNumber>,
-    /// What the session used so far, with this step.
+    /// The usage of the session so far, with this step.
     used: SessionUsage,
 }
 
