@@ -39,12 +39,20 @@ async fn an_unmet_expectation_of_a_row_is_a_violation() {
     let class = AttackClass::read_file(&file);
     let options = class.fixture_options().expect("it needs nothing");
     let (cases, violations) = run_class(&class, &options).await;
-    assert_eq!(cases, class.attack.len() + class.benign.len());
-    for row in class.attack.iter().chain(&class.benign) {
-        let title = format!(" {}: ", row.name);
-        let found = violations.iter().filter(|violation| violation.contains(&title));
-        let found: Vec<_> = found.collect();
-        assert!(!found.is_empty(), "nothing was found wrong with `{}`", row.name);
+    let extent = class.extent(TableExtent::chosen());
+    let rows = class.attack.iter().chain(&class.benign);
+    let titles = rows.flat_map(|row| match row.wires(extent) {
+        [_] => vec![format!(" {}: ", row.name)],
+        wires => wires
+            .iter()
+            .map(|wire| format!(" {} over {wire:?}: ", row.name))
+            .collect(),
+    });
+    let titles: Vec<String> = titles.collect();
+    assert_eq!(cases, titles.len());
+    for title in titles {
+        let found = violations.iter().any(|violation| violation.contains(&title));
+        assert!(found, "nothing was found wrong with `{title}`");
     }
 }
 
