@@ -247,7 +247,7 @@ async fn a_short_history_is_not_kept() {
     assert_eq!(store.inner.histories.locked().len(), 0);
 }
 
-/// What is stored of trimmed turns is much longer than they are in a request. The bound is for what is read.
+/// The stored form of a trimmed turn is much longer than it is in a request. The bound is for what is read.
 #[tokio::test]
 async fn the_stored_length_of_trimmed_steps_is_bounded_as_well() {
     let (_directory, store) = fresh();
