@@ -82,6 +82,11 @@ pub(super) async fn run(arguments: ChatArguments, global: &Global, output: &Outp
         match parse_line(&line) {
             ChatInput::Nothing => {}
             ChatInput::Command(ChatVerb::Exit, _) => return Ok(()),
+            ChatInput::Command(ChatVerb::Retry, _)
+                if terminal.may_retry() && !terminal.may_begin().await? =>
+            {
+                output.reply("Not continued. Commit or stash your changes, or start with --yes.");
+            }
             ChatInput::Command(ChatVerb::Retry, _) => {
                 let questioner = ChatQuestioner::new(&mut input, output, &arguments.options);
                 match terminal.retry(questioner.questions()).await? {

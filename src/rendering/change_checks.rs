@@ -1,7 +1,7 @@
 //! The checks of the changed files themselves (they parse, hold no secret, and start from the newest commit), and the
 //! outcome of all checks of a change. A check that could not run is reported as such; it never counts as passed.
 
-use crate::base::model::{Check, CheckState, FileChange};
+use crate::base::model::{Check, CheckState, FileChange, FileMode};
 use crate::base::redact::Redactor;
 use crate::rendering::compare::ChangeReport;
 use std::collections::{BTreeSet, HashMap};
@@ -89,8 +89,8 @@ fn base_is_current(state: BranchState<'_>) -> Check {
 
 fn json_parses(changes: &[FileChange]) -> Check {
     let files = written(changes, &["json"]);
-    let mut broken = files.iter().filter_map(|(path, text)| {
-        let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
+    let mut broken = files.iter().filter_map(|(path, content)| {
+        let error = serde_json::from_slice::<serde::de::IgnoredAny>(content).err()?;
         Some(format!(
             "`{path}`:{}:{}: {}",
             error.line(),
@@ -103,10 +103,10 @@ fn json_parses(changes: &[FileChange]) -> Check {
 
 fn no_conflict_markers(changes: &[FileChange]) -> Check {
     let files = written(changes, &[]);
-    let mut broken = files.iter().filter_map(|(path, text)| {
-        let line = text
-            .lines()
-            .position(|line| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> "))?;
+    let mut broken = files.iter().filter_map(|(path, content)| {
+        let line = content
+            .split(|byte| *byte == b'\n')
+            .position(|line| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> "))?;
         Some(format!("`{path}`:{}", line + 1))
     });
     summarise(NO_CONFLICT_MARKERS, files.len(), broken.next())
@@ -172,9 +172,9 @@ fn summarise(name: &str, files: usize, broken: Option<String>) -> Check {
     }
 }
 
-/// Returns the text files a change writes, filtered by extension if `extensions` is not empty.
-fn written<'a>(changes: &'a [FileChange], extensions: &[&str]) -> Vec<(&'a str, &'a str)> {
-    let text = |change: &'a FileChange| {
+/// Returns the files that a change writes, without links, filtered by extension if `extensions` is not empty.
+fn written<'a>(changes: &'a [FileChange], extensions: &[&str]) -> Vec<(&'a str, &'a [u8])> {
+    let file = |change: &'a FileChange| {
         let path = change.path.as_str();
         let extension = change
             .path
@@ -182,10 +182,13 @@ fn written<'a>(changes: &'a [FileChange], extensions: &[&str]) -> Vec<(&'a str, 
             .rsplit_once('.')
             .map_or("", |(_, extension)| extension);
         let wanted = extensions.is_empty() || extensions.contains(&extension);
-        let content = std::str::from_utf8(&change.after.as_ref()?.content).ok()?;
-        wanted.then_some((path, content))
+        let after = change
+            .after
+            .as_ref()
+            .filter(|after| after.mode != FileMode::Symlink)?;
+        wanted.then_some((path, after.content.as_ref()))
     };
-    changes.iter().filter_map(text).collect()
+    changes.iter().filter_map(file).collect()
 }
 
 /// Returns the kind of a JSON error without its position, which serde_json would repeat.

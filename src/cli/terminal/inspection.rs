@@ -66,7 +66,7 @@ impl Terminal {
 
     fn sources(&self) -> FailureFormatter<'_> {
         FailureFormatter {
-            tree: self.directory.as_ref(),
+            tree: self.workspace.tree.as_ref(),
             redactor: &self.redactor,
         }
     }

@@ -121,8 +121,8 @@ const PROVIDER_KEY: &str = "model.provider";
 const PROVIDER_VARIABLE: &str = "DRYDOCK_MODEL__PROVIDER";
 
 /// The note for the model after a crash cut the recording of the session.
-const LOSS_NOTICE: &str = "(A crash cut the record of this conversation: its last step may be missing. Its edits may be \
-                           in the files; read a file again before you edit it.)\n\n";
+const LOSS_NOTICE: &str = "(This conversation was interrupted: its last step may be missing, and the files may have \
+                           changed since. Read a file again before you edit it.)\n\n";
 
 /// The note for the model after `/undo`.
 const UNDO_NOTICE: &str =

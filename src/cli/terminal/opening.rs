@@ -80,7 +80,10 @@ impl Terminal {
             output.message(&resumed.report);
         }
         let resumed = resumed.map(|resumed| resumed.restored);
-        let has_loss = resumed.as_ref().is_some_and(|resumed| resumed.loss.is_some());
+        // The tools of a step may have edited files before the step was recorded.
+        let is_interrupted = resumed
+            .as_ref()
+            .is_some_and(|resumed| resumed.loss.is_some() || resumed.is_unanswered);
         let last_output = resumed
             .as_ref()
             .map_or(OutputNumber(0), |resumed| resumed.last_output);
@@ -123,7 +126,7 @@ impl Terminal {
             redactor,
             undo: UndoStack::default(),
             effects_shown: String::new(),
-            note: has_loss.then_some(LOSS_NOTICE),
+            note: is_interrupted.then_some(LOSS_NOTICE),
             pending: PendingFiles::default(),
             calls,
             global,

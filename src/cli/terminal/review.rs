@@ -62,7 +62,9 @@ impl Terminal {
         let tree: Arc<dyn Tree> = Arc::new(Overlay::new(base, WorkspaceEdits::new()));
         let range = format!("{from}..{to}");
         // The tools read the files as they are after the change, whatever is checked out.
-        let source = format!("{range}; the tools read the files of {to}");
+        let source = format!(
+            "{range}; the tools read the files of {to}, and those that compare show nothing of this change"
+        );
         (self.workspace.tree, self.workspace.base) = (tree, Some(to));
         self.diff_block(&range, &source, Some(&from))
     }

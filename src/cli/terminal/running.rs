@@ -5,6 +5,7 @@ use super::recording::TerminalJournal;
 use super::run_budget::BudgetedJournal;
 use super::turn_watch::{CountingJournal, TurnWatch};
 use super::{Terminal, attachments};
+use crate::base::model::{Assistant, Step};
 use crate::cli::CliError;
 use crate::engine::agent::{self, Questions, Recipients, TurnContext, TurnOutcome};
 use crate::interfaces::tool::Outputs;
@@ -12,6 +13,9 @@ use crate::state::recording::MeasuredTokens;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
+
+/// The answer in front of a note for the model in a turn that goes on.
+const INTERRUPTED: &str = "(interrupted)";
 
 impl Terminal {
     /// Runs one turn, which may ask questions; Ctrl-C stops it and keeps its edits. On a terminal, the answer is printed as it arrives.
@@ -40,6 +44,11 @@ impl Terminal {
         self.run_turn(questions).await
     }
 
+    /// Returns true if the last turn can be continued.
+    pub(in crate::cli) fn may_retry(&self) -> bool {
+        self.may_retry
+    }
+
     /// Continues the last turn, if it was stopped or failed. Its finished steps are part of the conversation and are
     /// not paid again. `None` if there is no such turn.
     pub(in crate::cli) async fn retry(
@@ -48,6 +57,12 @@ impl Terminal {
     ) -> Result<Option<TurnOutcome>, CliError> {
         if !self.may_retry || !self.history.reopen() {
             return Ok(None);
+        }
+        if let Some(note) = self.note.take() {
+            let interrupted = Step::new(Assistant::synthetic(INTERRUPTED), Vec::new());
+            let step = interrupted.and_then(|step| step.with_remark(note.trim_end()));
+            let noted = step.and_then(|step| self.history.push(step));
+            noted.map_err(CliError::failed)?;
         }
         if self.output.prints_events() {
             let request = self.history.turns().last().map(|turn| turn.user());
@@ -120,7 +135,7 @@ impl Terminal {
         self.is_printed = watch.finish(outcome.as_ref().ok());
         self.undo.record_turn(&before, &self.changes()?);
         self.used = used.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let outcome = outcome.map_err(CliError::failed)?;
+        let outcome = outcome.map_err(|error| CliError::failed(format!("{error:#}")))?;
         self.answered_by = Some(outcome.model.clone());
         self.last_output = outcome.last_output;
         let bytes_counted = outcome.context.bytes_per_1000_tokens;

@@ -276,12 +276,14 @@ impl Store {
             turns: turns_max,
             bytes: bytes_max,
         };
+        // Counted before the snapshot of the read begins.
+        let cleared = histories.cleared();
         self.read(move |tx| {
             check_fence(tx, claim)?;
             match inbox::next(tx, claim.conversation)? {
                 Some((inbox, inbound)) => {
                     let inbound = inbound?;
-                    let history = histories.newest(tx, claim.conversation, limits)?;
+                    let history = histories.newest(tx, claim.conversation, limits, cleared)?;
                     work(tx, claim, (inbox, inbound), history).map(Some)
                 }
                 None => Ok(None),

@@ -512,12 +512,11 @@ pub(super) fn is_known(tx: &Transaction<'_>, op: &str) -> Result<bool, StoreErro
     Ok(known)
 }
 
-/// Withdraws the operations whose names begin so and that are not delivered. One that is being sent may still arrive, but is
-/// not sent again; one that was given up cannot be sent again either.
+/// Withdraws the operations whose names begin so, except those that are delivered, are being sent or were given up.
 pub(super) fn withdraw(tx: &Transaction<'_>, name: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
     tx.prepare_cached(
-        "UPDATE outbox SET state = 'dropped', why = ?2, done_at = COALESCE(done_at, ?3)
-         WHERE state NOT IN ('delivered', 'dropped') AND instr(op, '/' || ?1) > 0",
+        "UPDATE outbox SET state = 'dropped', why = ?2, done_at = ?3
+         WHERE done_at IS NULL AND state NOT IN ('sending', 'looking', 'repeating') AND instr(op, '/' || ?1) > 0",
     )?
     .execute(params![name, why, millis(at)])?;
     Ok(())

@@ -53,14 +53,19 @@ impl Default for HistoryCache {
 }
 
 impl HistoryCache {
-    /// Returns the same history as [`super::newest`].
+    /// Returns the number of times that all histories were removed.
+    pub(in crate::state::store) fn cleared(&self) -> u64 {
+        self.cleared.load(Ordering::Acquire)
+    }
+
+    /// Returns the same history as [`super::newest`]. `cleared` is [`HistoryCache::cleared`] from before the transaction.
     pub(in crate::state::store) fn newest(
         &self,
         tx: &Transaction<'_>,
         id: ConversationId,
         limits: HistoryLimits,
+        cleared: u64,
     ) -> Result<History, StoreError> {
-        let cleared = self.cleared.load(Ordering::Acquire);
         let basis = HistoryBasis::read(tx, id)?;
         let newer = match self.of(id, &basis) {
             Some(kept) => kept.with_newer(tx, id, limits)?,
@@ -93,7 +98,7 @@ impl HistoryCache {
         let mut kept = self.locked();
         kept.pop(&id);
         // It may have been read before something was removed.
-        if self.cleared.load(Ordering::Acquire) != cleared {
+        if self.cleared() != cleared {
             return;
         }
         // What exceeded the limits gets another boundary with the next step.

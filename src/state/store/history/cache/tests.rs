@@ -169,7 +169,10 @@ async fn turns(store: &Store, id: ConversationId) -> Result<usize, StoreError> {
         turns: 40,
         bytes: usize::MAX,
     };
-    let history = store.read(move |tx| histories.newest(tx, id, limits)).await?;
+    let cleared = histories.cleared();
+    let history = store
+        .read(move |tx| histories.newest(tx, id, limits, cleared))
+        .await?;
     Ok(history.turns().len())
 }
 
@@ -188,7 +191,7 @@ proptest! {
                     .await
                     .unwrap();
                 let histories = Arc::clone(&store.inner.histories);
-                let read = store.read(move |tx| Ok((histories.newest(tx, id, LIMITS)?, newest(tx, id, LIMITS)?)));
+                let read = store.read(move |tx| Ok((histories.newest(tx, id, LIMITS, 0)?, newest(tx, id, LIMITS)?)));
                 let (kept, stored) = read.await.unwrap();
                 let (kept, stored) = (format!("{kept:#?}"), format!("{stored:#?}"));
                 let differs = kept.lines().zip(stored.lines()).find(|(kept, stored)| kept != stored);
