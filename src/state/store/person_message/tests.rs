@@ -10,10 +10,7 @@ use crate::state::store::fixture::{
     accept, answer, at, begin, claim, command, cost, fresh, person, post, says,
 };
 use crate::state::store::people::{GrantRow, add_person, revoke, set_grant};
-use crate::state::store::{
-    ActionOwner, AttemptWeight, Claim, DeadLetterFilter, NewAction, Postponement, RetryMode, StepEffects,
-    Store, StoreError, TurnStart,
-};
+use crate::state::store::{ActionOwner, Claim, NewAction, StepEffects, Store, StoreError, TurnStart};
 
 const ALICE: UserId = UserId(1);
 const BOB: UserId = UserId(2);
