@@ -120,7 +120,7 @@ enum DirtyTree {
 const PROVIDER_KEY: &str = "model.provider";
 const PROVIDER_VARIABLE: &str = "DRYDOCK_MODEL__PROVIDER";
 
-/// The note for the model after a crash cut the recording of the session.
+/// The note for the model in a session that goes on after an interruption.
 const LOSS_NOTICE: &str = "(This conversation was interrupted: its last step may be missing, and the files may have \
                            changed since. Read a file again before you edit it.)\n\n";
 

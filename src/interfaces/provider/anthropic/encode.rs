@@ -172,8 +172,9 @@ fn messages<'a>(label: &str, request: &TurnRequest<'a>) -> Vec<Message<'a>> {
     messages
 }
 
-/// Marks the end of the last messages that the service caches: the end of this request, and that of the previous one. From a
-/// marker, the service looks only 20 blocks back for what it has cached, and a step with many calls has more.
+/// Marks the ends of this request and of the previous one for the cache. From a marker, the service looks only 20 blocks
+/// back for what it has cached, and a step with many calls has more.
+///
 /// Source: <https://platform.claude.com/docs/en/build-with-claude/prompt-caching>.
 fn mark(messages: &mut [Message<'_>]) {
     let users = messages
