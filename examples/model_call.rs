@@ -35,6 +35,9 @@ struct ModelCall {
     answer_tokens_max: u32,
     tools: Vec<OfferedTool>,
     turns: Vec<CallTurn>,
+    /// The results of the calls of the answer. With them, the answer is sent back, and that of the second call is printed.
+    #[serde(default)]
+    then: Vec<StepResult>,
 }
 
 #[derive(Deserialize)]
@@ -122,22 +125,38 @@ async fn answer(call: &ModelCall) -> anyhow::Result<Result<Completion, String>> 
     let (provider, model) = providers
         .resolve(&config.model.default)
         .map_err(anyhow::Error::msg)?;
-    let history = history(call)?;
+    let mut history = history(call)?;
     let tools: Vec<ToolSpec> = call.tools.iter().map(tool).collect();
-    let request = TurnRequest {
-        identity: &Access::terminal_identity("you"),
-        model: &model,
-        system: &call.system,
-        tools: &tools,
-        tool_choice: ToolChoice::Free,
-        turns: history.turns(),
-        answer_tokens_max: call.answer_tokens_max,
-        patience: Patience::Full,
+    let identity = Access::terminal_identity("you");
+    let ask = async |history: &History| {
+        let request = TurnRequest {
+            identity: &identity,
+            model: &model,
+            system: &call.system,
+            tools: &tools,
+            tool_choice: ToolChoice::Free,
+            turns: history.turns(),
+            answer_tokens_max: call.answer_tokens_max,
+            patience: Patience::Full,
+        };
+        let cancel = CancellationToken::new();
+        let answer = provider.turn(request, &mut |_| (), &cancel).await;
+        answer.map_err(|error| error.to_string())
     };
-    let answer = provider
-        .turn(request, &mut |_| (), &CancellationToken::new())
-        .await;
-    Ok(answer.map_err(|error| error.to_string()))
+    let answer = ask(&history).await;
+    match answer {
+        Ok(answer) if !call.then.is_empty() => {
+            let ids: Vec<String> = answer.assistant.calls().map(|call| call.id.clone()).collect();
+            let results = ids.into_iter().zip(&call.then).map(|(call, result)| ToolResult {
+                call,
+                content: result.content.clone(),
+                is_error: result.is_error,
+            });
+            history.push(Step::new(answer.assistant, results.collect())?)?;
+            Ok(ask(&history).await)
+        }
+        answer => Ok(answer),
+    }
 }
 
 fn tool(tool: &OfferedTool) -> ToolSpec {

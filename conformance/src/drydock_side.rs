@@ -1,9 +1,10 @@
 //! Drydock's side: the example `model_call` of the repository, which makes one call.
 
 use crate::transcript::{
-    ABOUT, ABOUT_FILE, ANSWER, ANSWER_TOKENS, CALLS, Conversation, FIRST, LOOKS, SECOND, SYSTEM, TOOL, schema,
+    ABOUT, ABOUT_FILE, ANSWER, ANSWER_TOKENS, CALLS, Conversation, FIRST, LOOKS, RESULTS, SECOND, SYSTEM,
+    TOOL, schema,
 };
-use crate::{Understood, Wire};
+use crate::{Reading, Stop, Understood, Wire};
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -22,29 +23,39 @@ fn program() -> PathBuf {
     program
 }
 
-/// Makes a call of the service at this address, and returns what Drydock understood of the answer.
-pub async fn call(wire: Wire, address: &str, is_streamed: bool, conversation: Conversation) -> Understood {
-    let turns = match conversation.file() {
-        None => turns(),
-        Some(file) => json!([{
+/// Makes a call of the service at this address, and returns what Drydock made of the answer.
+pub async fn call(wire: Wire, address: &str, is_streamed: bool, conversation: Conversation) -> Reading {
+    let turns = match (conversation, conversation.file()) {
+        (Conversation::Continued, _) => json!([{"user": FIRST, "steps": []}]),
+        (_, None) => turns(),
+        (_, Some(file)) => json!([{
             "user": ABOUT_FILE, "steps": [],
             "files": [{"name": file.name, "media_type": file.media_type, "base64": file.base64}],
         }]),
+    };
+    let then: Vec<Value> = match conversation {
+        Conversation::Continued => RESULTS
+            .map(|content| json!({"content": content, "is_error": false}))
+            .into(),
+        _ => Vec::new(),
     };
     let input = json!({
         "provider": if wire == Wire::Messages { "anthropic" } else { "openai" },
         "wire": wire.word(), "base_url": format!("{address}{}", wire.base_path()), "model": wire.model(),
         "stream": is_streamed, "system": SYSTEM, "answer_tokens_max": ANSWER_TOKENS,
         "tools": [{"name": TOOL, "description": ABOUT, "schema": schema()}],
-        "turns": turns,
+        "turns": turns, "then": then,
     });
     let output = tokio::task::spawn_blocking(move || run(&input))
         .await
         .expect("a thread");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if !output["error"].is_null() {
+        return Reading::Failed(text(&output["error"]));
+    }
     let calls = output["calls"].as_array().expect("calls").iter();
     let number = |field: &str| output["usage"][field].as_u64().expect("a number");
-    Understood {
+    Reading::Answer(Understood {
         text: text(&output["text"]),
         calls: calls
             .map(|call| {
@@ -52,10 +63,17 @@ pub async fn call(wire: Wire, address: &str, is_streamed: bool, conversation: Co
                 (text(&call["id"]), text(&call["name"]), arguments)
             })
             .collect(),
+        stop: match output["stop"].as_str().expect("a word") {
+            "EndTurn" => Stop::Finished,
+            "ToolUse" => Stop::Calls,
+            "MaxTokens" => Stop::Cut,
+            "Refusal" => Stop::Refused,
+            other => panic!("{other}"),
+        },
         input: number("input") + number("cache_read") + number("cache_write"),
         cache_read: number("cache_read"),
         output: number("output"),
-    }
+    })
 }
 
 /// Returns the turns with calls.
@@ -89,7 +107,5 @@ fn run(input: &Value) -> Value {
         .expect("the program reads");
     drop(stdin);
     let output = child.wait_with_output().expect("the program ends");
-    let output: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert!(output["error"].is_null(), "{output}");
-    output
+    serde_json::from_slice(&output.stdout).expect("JSON")
 }

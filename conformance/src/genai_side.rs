@@ -1,21 +1,21 @@
 //! genai's side.
 
 use crate::transcript::{
-    ABOUT, ABOUT_FILE, ANSWER, ANSWER_TOKENS, CALLS, Conversation, FIRST, LOOKS, RequestFile, SECOND, SYSTEM,
-    TOOL, schema,
+    ABOUT, ABOUT_FILE, ANSWER, ANSWER_TOKENS, CALLS, Conversation, FIRST, LOOKS, RESULTS, RequestFile,
+    SECOND, SYSTEM, TOOL, schema,
 };
-use crate::{Understood, Wire};
+use crate::{Reading, Stop, Understood, Wire};
 use futures::StreamExt as _;
 use genai::adapter::AdapterKind;
 use genai::chat::{
-    ChatMessage, ChatOptions, ChatRequest, ChatStreamEvent, ContentPart, MessageContent, Tool, ToolCall,
-    ToolResponse, Usage,
+    ChatMessage, ChatOptions, ChatRequest, ChatStreamEvent, ContentPart, MessageContent, StopReason, Tool,
+    ToolCall, ToolResponse, Usage,
 };
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
 
-/// Makes a call of the service at this address, and returns what genai understood of the answer.
-pub async fn call(wire: Wire, address: &str, is_streamed: bool, conversation: Conversation) -> Understood {
+/// Makes a call of the service at this address, and returns what genai made of the answer.
+pub async fn call(wire: Wire, address: &str, is_streamed: bool, conversation: Conversation) -> Reading {
     let kind = match wire {
         Wire::Messages => AdapterKind::Anthropic,
         Wire::Chat => AdapterKind::OpenAI,
@@ -38,36 +38,65 @@ pub async fn call(wire: Wire, address: &str, is_streamed: bool, conversation: Co
         .with_service_target_resolver_fn(move |_: ServiceTarget| Ok(target.clone()))
         .build()
         .expect("a client");
-    let request = match conversation.file() {
-        None => request(),
-        Some(file) => request_with(file),
+    let request = match (conversation, conversation.file()) {
+        (Conversation::Continued, _) => first_request(),
+        (_, None) => request(),
+        (_, Some(file)) => request_with(file),
     };
     let options = ChatOptions::default()
         .with_max_tokens(ANSWER_TOKENS)
         .with_capture_content(true)
         .with_capture_tool_calls(true)
         .with_capture_usage(true);
-    let failed = |error: genai::Error| -> ! { panic!("{wire:?}: {error}") };
-    if !is_streamed {
-        let answer = client.exec_chat(wire.model(), request, Some(&options)).await;
-        let answer = answer.unwrap_or_else(|error| failed(error));
-        return understood(&answer.content, &answer.usage);
+    let read = if is_streamed {
+        streamed(&client, wire, request, &options).await
+    } else {
+        whole(&client, wire, request, &options, conversation).await
+    };
+    read.map_or_else(|error| Reading::Failed(error.to_string()), Reading::Answer)
+}
+
+async fn whole(
+    client: &Client,
+    wire: Wire,
+    request: ChatRequest,
+    options: &ChatOptions,
+    conversation: Conversation,
+) -> genai::Result<Understood> {
+    let mut answer = client.exec_chat(wire.model(), request, Some(options)).await?;
+    if conversation == Conversation::Continued {
+        let next = with_results(answer.content);
+        answer = client.exec_chat(wire.model(), next, Some(options)).await?;
     }
-    let stream = client
-        .exec_chat_stream(wire.model(), request, Some(&options))
-        .await;
-    let mut stream = stream.unwrap_or_else(|error| failed(error)).stream;
+    Ok(understood(
+        &answer.content,
+        answer.stop_reason.as_ref(),
+        &answer.usage,
+    ))
+}
+
+async fn streamed(
+    client: &Client,
+    wire: Wire,
+    request: ChatRequest,
+    options: &ChatOptions,
+) -> genai::Result<Understood> {
+    let answer = client
+        .exec_chat_stream(wire.model(), request, Some(options))
+        .await?;
+    let mut stream = answer.stream;
     let mut end = None;
     while let Some(event) = stream.next().await {
-        if let ChatStreamEvent::End(last) = event.unwrap_or_else(|error| failed(error)) {
+        if let ChatStreamEvent::End(last) = event? {
             end = Some(last);
         }
     }
     let end = end.expect("the end of the stream");
-    understood(
+    Ok(understood(
         &end.captured_content.unwrap_or_default(),
+        end.captured_stop_reason.as_ref(),
         &end.captured_usage.unwrap_or_default(),
-    )
+    ))
 }
 
 fn request() -> ChatRequest {
@@ -95,6 +124,26 @@ fn request() -> ChatRequest {
         .with_tools([Tool::new(TOOL).with_description(ABOUT).with_schema(schema())])
 }
 
+fn first_request() -> ChatRequest {
+    ChatRequest::from_system(SYSTEM)
+        .append_message(ChatMessage::user(FIRST))
+        .with_tools([Tool::new(TOOL).with_description(ABOUT).with_schema(schema())])
+}
+
+/// Returns the request after the first one, with its answer and the results of the calls.
+fn with_results(answer: MessageContent) -> ChatRequest {
+    let calls = answer.tool_calls().into_iter().zip(RESULTS);
+    let results = calls.map(|(call, content)| ToolResponse {
+        call_id: call.call_id.clone(),
+        fn_name: Some(call.fn_name.clone()),
+        content: content.to_owned(),
+    });
+    let results = MessageContent::from_tool_responses(results.collect());
+    first_request()
+        .append_message(ChatMessage::assistant(answer))
+        .append_message(ChatMessage::tool(results))
+}
+
 /// Returns the request with a file, which comes before the words as in Drydock's.
 fn request_with(file: RequestFile) -> ChatRequest {
     let name = Some(file.name.to_owned());
@@ -105,7 +154,7 @@ fn request_with(file: RequestFile) -> ChatRequest {
     ChatRequest::from_system(SYSTEM).append_message(ChatMessage::user(MessageContent::from_parts(parts)))
 }
 
-fn understood(content: &MessageContent, usage: &Usage) -> Understood {
+fn understood(content: &MessageContent, stop: Option<&StopReason>, usage: &Usage) -> Understood {
     let number = |number: Option<i32>| u64::try_from(number.unwrap_or_default()).expect("a number");
     let cached = usage
         .prompt_tokens_details
@@ -124,6 +173,13 @@ fn understood(content: &MessageContent, usage: &Usage) -> Understood {
                 )
             })
             .collect(),
+        stop: match stop {
+            Some(StopReason::Completed(_) | StopReason::StopSequence(_)) => Stop::Finished,
+            Some(StopReason::ToolCall(_)) => Stop::Calls,
+            Some(StopReason::MaxTokens(_)) => Stop::Cut,
+            Some(StopReason::ContentFilter(_)) => Stop::Refused,
+            Some(StopReason::Other(_)) | None => Stop::Unknown,
+        },
         input: number(usage.prompt_tokens),
         cache_read: number(cached),
         output: number(usage.completion_tokens),

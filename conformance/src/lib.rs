@@ -59,13 +59,49 @@ impl Wire {
     }
 }
 
-/// What a side understood of an answer: text, calls and tokens, in one form for all sides.
+/// The end of an answer, as a side understood it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The model has finished.
+    Finished,
+    /// The model waits for the results of its calls.
+    Calls,
+    /// The answer reached its limit.
+    Cut,
+    /// The service or the model refused.
+    Refused,
+    /// The side has no word for it.
+    Unknown,
+}
+
+/// What a side made of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// An answer.
+    Answer(Understood),
+    /// An error.
+    Failed(String),
+}
+
+impl Reading {
+    /// Returns the reading as JSON, to compare it. The words of an error are not compared.
+    pub fn as_json(&self) -> Value {
+        match self {
+            Self::Answer(understood) => understood.as_json(),
+            Self::Failed(_) => json!({"failed": true}),
+        }
+    }
+}
+
+/// What a side understood of an answer: text, calls, end and tokens, in one form for all sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Understood {
     /// The text.
     pub text: String,
     /// The ids, names and arguments of the calls. An id that the service did not give is empty.
     pub calls: Vec<(String, String, Value)>,
+    /// The end.
+    pub stop: Stop,
     /// All input tokens, those read from the cache among them, and the output tokens.
     pub input: u64,
     /// The input tokens that were read from the cache.
@@ -81,7 +117,7 @@ impl Understood {
         let calls =
             calls.map(|(id, name, arguments)| json!({"id": id, "name": name, "arguments": arguments}));
         json!({
-            "text": self.text, "calls": calls.collect::<Vec<_>>(), "input": self.input,
+            "text": self.text, "calls": calls.collect::<Vec<_>>(), "stop": format!("{:?}", self.stop), "input": self.input,
             "cache_read": self.cache_read, "output": self.output,
         })
     }

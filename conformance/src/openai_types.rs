@@ -1,6 +1,6 @@
 //! The types of OpenAI's specification, as async-openai has them.
 
-use crate::{Understood, Wire};
+use crate::{Stop, Understood, Wire};
 use async_openai::types::chat::{CreateChatCompletionRequest, CreateChatCompletionResponse};
 use async_openai::types::responses::{CreateResponse, Response};
 use serde_json::Value;
@@ -48,6 +48,14 @@ pub fn answer(wire: Wire, body: &str) -> Option<Understood> {
                         )
                     })
                     .collect(),
+                stop: match read["choices"][0]["finish_reason"].as_str() {
+                    Some("stop") if message["refusal"].is_string() => Stop::Refused,
+                    Some("stop") => Stop::Finished,
+                    Some("tool_calls") => Stop::Calls,
+                    Some("length") => Stop::Cut,
+                    Some("content_filter") => Stop::Refused,
+                    _ => Stop::Unknown,
+                },
                 input: number(&read["usage"]["prompt_tokens"]),
                 cache_read: number(&read["usage"]["prompt_tokens_details"]["cached_tokens"]),
                 output: number(&read["usage"]["completion_tokens"]),
@@ -62,6 +70,13 @@ pub fn answer(wire: Wire, body: &str) -> Option<Understood> {
                 text: of("message")
                     .map(|item| text(&item["content"][0]["text"]))
                     .collect(),
+                stop: match read["incomplete_details"]["reason"].as_str() {
+                    Some("max_output_tokens") => Stop::Cut,
+                    Some("content_filter") => Stop::Refused,
+                    _ if of("message").any(|item| item["content"][0]["type"] == "refusal") => Stop::Refused,
+                    _ if of("function_call").next().is_some() => Stop::Calls,
+                    _ => Stop::Finished,
+                },
                 calls: of("function_call")
                     .map(|call| {
                         (

@@ -28,11 +28,9 @@ impl Service {
         Self { address, requests }
     }
 
-    /// Returns the body of the only request.
-    pub fn request(&self) -> Value {
-        let requests = self.requests.lock().expect("a lock");
-        assert_eq!(requests.len(), 1, "one request");
-        requests[0].clone()
+    /// Returns the bodies of the requests.
+    pub fn requests(&self) -> Vec<Value> {
+        self.requests.lock().expect("a lock").clone()
     }
 }
 

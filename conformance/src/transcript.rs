@@ -1,5 +1,6 @@
 //! The conversations that each side writes. One has a request, an answer with two calls and their results, one of them a
-//! failure, and the next request. The others have a request with a file.
+//! failure, and the next request. Two have a request with a file. The last one has a request, the answer that was read
+//! from the service, and results.
 
 use serde_json::{Value, json};
 
@@ -12,6 +13,8 @@ pub enum Conversation {
     Image,
     /// A request with a PDF.
     Document,
+    /// A request whose answer is sent back with results.
+    Continued,
 }
 
 /// A file: its name, its type, and its content in base64.
@@ -26,7 +29,7 @@ impl Conversation {
     /// Returns the file of the request, if it has one.
     pub fn file(self) -> Option<RequestFile> {
         match self {
-            Self::Calls => None,
+            Self::Calls | Self::Continued => None,
             Self::Image => Some(RequestFile {
                 name: "alert.png",
                 media_type: "image/png",
@@ -68,6 +71,8 @@ pub const CALLS: [(&str, &str, &str, bool); 2] = [
         true,
     ),
 ];
+/// The results of the calls of an answer that is sent back.
+pub const RESULTS: [&str; 2] = ["Fog.", "Sun."];
 /// The last words of the model in the first turn.
 pub const ANSWER: &str = "Three.";
 /// The second request of the user.
