@@ -124,6 +124,7 @@ impl BotBehaviour for Logged {
         self.log(match appended {
             BotAppended::User(text) => format!("user {text}"),
             BotAppended::Step(step) => format!("step {} {}", step.assistant().text(), step.results().len()),
+            BotAppended::Unused(usage) => format!("unused {}", usage.total()),
         });
         Ok(())
     }
@@ -187,6 +188,24 @@ async fn run(
     let asked = emulator.requests();
     assert_eq!(emulator.problems(), Vec::<String>::new());
     RanBot { sent, log, asked }
+}
+
+/// An answer that says nothing is asked for once more, and both are paid.
+///
+/// SDK-8
+#[tokio::test]
+async fn a_bot_learns_of_every_answer_that_was_paid() {
+    let bot = run(
+        queue([says(""), says("Two.")]),
+        [vec![message("ann", "dm", "how many?")]],
+    )
+    .await;
+    assert_eq!(bot.asked.len(), 2);
+    let paid = bot
+        .log
+        .iter()
+        .filter(|line| line.starts_with("unused") || line.starts_with("step"));
+    assert_eq!(paid.collect::<Vec<_>>(), ["unused 1050", "step Two. 0"]);
 }
 
 /// SDK-2, SDK-3, SDK-4, SDK-5, SDK-6, SDK-7, SDK-13, SDK-14

@@ -2,7 +2,7 @@
 
 use super::injection::Injector;
 use super::messenger::{BotConversation, BotMessage, Messenger};
-use crate::base::model::{Step, Turn};
+use crate::base::model::{Step, Turn, Usage};
 use crate::interfaces::tool::{self, Tool};
 use crate::rendering::change_checks::CheckOutcome;
 use crate::state::access::Role;
@@ -38,6 +38,8 @@ pub enum BotAppended<'a> {
     User(&'a str),
     /// An answer of the model with its usage, its calls and their results.
     Step(&'a Step),
+    /// The tokens of an answer that was paid and is no part of the conversation: it was empty, broke off, or its turn failed.
+    Unused(Usage),
 }
 
 /// The decisions of a bot. For each message they are made in this order: `handle_start`, `authorise`, `build_extra`,

@@ -208,25 +208,35 @@ impl Journal for BotJournal<'_> {
         Ok(CallPermission::Granted)
     }
 
-    async fn call_failed(&mut self, _losses: &CallLosses<'_>) -> anyhow::Result<()> {
-        Ok(())
+    async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.append_unused(losses).await
     }
 
-    async fn answer_received(&mut self, _losses: &CallLosses<'_>) -> anyhow::Result<()> {
-        Ok(())
+    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        self.append_unused(losses).await
     }
 
-    async fn answer_discarded(&mut self, _answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
-        Ok(())
+    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+        self.append(BotAppended::Unused(answer.usage)).await
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
         self.outputs.keep(record.outputs);
         let step: &Step = record.step;
-        self.options
-            .behaviour
-            .on_append(self.context, BotAppended::Step(step))
-            .await
+        self.append(BotAppended::Step(step)).await
+    }
+}
+
+impl BotJournal<'_> {
+    async fn append(&self, appended: BotAppended<'_>) -> anyhow::Result<()> {
+        self.options.behaviour.on_append(self.context, appended).await
+    }
+
+    async fn append_unused(&self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+        for answer in &losses.discarded {
+            self.append(BotAppended::Unused(answer.usage)).await?;
+        }
+        Ok(())
     }
 }
 
