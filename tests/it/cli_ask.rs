@@ -552,3 +552,28 @@ fn the_model_is_told_in_time_that_the_budget_of_the_request_is_nearly_used() {
     assert!(said.contains(told), "{said}");
     assert_eq!(asked[2].raw.matches("Of the budget of one request").count(), 1);
 }
+
+/// T92
+#[test]
+fn a_request_that_nobody_watches_ends_at_its_own_budget() {
+    let model = BlockingModel::start(queue([
+        calls("file_read", json!({ "path": MAIN })),
+        says("Two replicas."),
+    ]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let set = ["ask", "--set", &anthropic(&model), "how many?"];
+    let bounded = |tokens: &str| {
+        let bound = format!("budgets.unattended_turn_tokens_max={tokens}");
+        shell.run(&[set.as_slice(), &["--set", &bound]].concat())
+    };
+    let ended = bounded("1000");
+    assert_eq!((ended.code, model.asked().len()), (Some(1), 0), "{ended:?}");
+    let why = "The budget of one request is 1,000 tokens; 0 of them are used";
+    assert!(format!("{}{}", ended.out, ended.err).contains(why), "{ended:?}");
+    let ended = bounded("0");
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "Two replicas.\n"),
+        "{ended:?}"
+    );
+}

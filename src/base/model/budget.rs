@@ -158,7 +158,7 @@ impl BudgetBound {
 pub struct Budgets {
     /// The work on one message.
     pub turn: BudgetBound,
-    /// The work on one event of a hook, which nobody watches.
+    /// The work that nobody watches: on one event of a hook, or on one request of a script.
     pub unattended_turn: BudgetBound,
     /// All turns of a conversation.
     pub conversation: BudgetBound,
@@ -173,19 +173,23 @@ pub struct Budgets {
 pub enum Attendance {
     /// A person sent the message.
     Attended,
-    /// An event of a hook started the turn.
+    /// Nobody waits: an event of a hook or a script started the turn.
     Unattended,
 }
 
 impl Budgets {
-    /// Returns the bounds that a turn must keep, from the narrowest scope to the widest.
-    pub fn of_turn(&self, attendance: Attendance) -> Vec<(BudgetScope, BudgetBound)> {
-        let turn = match attendance {
+    /// Returns the bound of the work on one message, event or request.
+    pub fn turn_bound(&self, attendance: Attendance) -> BudgetBound {
+        match attendance {
             Attendance::Attended => self.turn,
             Attendance::Unattended => self.unattended_turn.tightened(self.turn),
-        };
+        }
+    }
+
+    /// Returns the bounds that a turn must keep, from the narrowest scope to the widest.
+    pub fn of_turn(&self, attendance: Attendance) -> Vec<(BudgetScope, BudgetBound)> {
         let bounds = [
-            (BudgetScope::Turn, turn),
+            (BudgetScope::Turn, self.turn_bound(attendance)),
             (BudgetScope::Conversation, self.conversation),
             (BudgetScope::PersonDay, self.person_day),
             (BudgetScope::Day, self.day),

@@ -80,7 +80,7 @@ impl Default for Limits {
             tool_output_bytes_max: 65_536,
             identical_calls_max: 3,
             malformed_calls_max: 3,
-            repairs_max: 2,
+            repairs_max: 3,
             files_changed_max: 50,
             environments_changed_max: 0,
             history_turns_max: 1_000,

@@ -1,7 +1,10 @@
-//! The budget of one request in a terminal, `budgets.turn_cents_max`, around the journal that records its steps.
+//! The budget of one request in a terminal, around the journal that records its steps: `budgets.turn_cents_max`, and those of
+//! unattended turns if nobody can be asked.
 
 use crate::base::config::{Config, ModelFacts};
-use crate::base::model::{BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, Money, Spending, Usage};
+use crate::base::model::{
+    Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, Money, Spending, Usage,
+};
 use crate::engine::agent::{
     AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord, TurnModel,
     call_cost_max,
@@ -23,11 +26,16 @@ pub(super) struct BudgetedJournal<'a, J> {
 
 impl<'a, J> BudgetedJournal<'a, J> {
     /// Creates the journal of a request to these models.
-    pub(super) fn new(journal: J, config: &'a Config, models: &[TurnModel<'_>]) -> Self {
+    pub(super) fn new(
+        journal: J,
+        config: &'a Config,
+        models: &[TurnModel<'_>],
+        attendance: Attendance,
+    ) -> Self {
         Self {
             journal,
             config,
-            bound: config.budgets.bounds.turn,
+            bound: config.budgets.bounds.turn_bound(attendance),
             models: models.iter().map(|model| model.facts).collect(),
             spent: Spending::default(),
             reserved: Spending::default(),

@@ -5,7 +5,7 @@ use super::recording::TerminalJournal;
 use super::run_budget::BudgetedJournal;
 use super::turn_watch::{CountingJournal, TurnWatch};
 use super::{Terminal, attachments};
-use crate::base::model::{Assistant, Step};
+use crate::base::model::{Assistant, Attendance, Step};
 use crate::cli::CliError;
 use crate::engine::agent::{self, Questions, Recipients, TurnContext, TurnOutcome};
 use crate::interfaces::tool::Outputs;
@@ -88,6 +88,10 @@ impl Terminal {
         let before = self.changes()?;
         self.checking.forget();
         let models = self.models.models();
+        let attendance = match questions {
+            Questions::Nobody => Attendance::Unattended,
+            Questions::Inline(_) | Questions::Stored => Attendance::Attended,
+        };
         let cx = TurnContext {
             identity: &self.identity,
             models: &models,
@@ -119,7 +123,7 @@ impl Terminal {
             used: &used,
         };
         let journal = CountingJournal {
-            journal: BudgetedJournal::new(journal, &self.config, &models),
+            journal: BudgetedJournal::new(journal, &self.config, &models, attendance),
             counter: watch.counter(),
             config: &self.config,
             used: &used,

@@ -59,13 +59,15 @@ async fn an_answer_goes_back_to_the_model_until_its_edits_hold() {
 #[tokio::test]
 async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
     let mut fixture = TurnFixture::new();
-    fixture.postconditions = ScriptedPostconditions::finding(["one", "one", "one", "one"].map(fails));
+    fixture.postconditions = ScriptedPostconditions::finding(["one", "one", "one", "one", "one"].map(fails));
     let model = ScriptedProvider::new([
         write("1", "a.txt", "1\n"),
         says("Done."),
         write("2", "a.txt", "2\n"),
         says("Done now."),
         write("3", "a.txt", "3\n"),
+        says("Done at last."),
+        write("4", "a.txt", "4\n"),
         says("I cannot mend it."),
     ]);
     let ran = fixture.run(&model).await;
@@ -77,9 +79,9 @@ async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
     assert_eq!(outcome.answer, "I cannot mend it.");
     assert_eq!(
         notice(&ran),
-        "A check of mine still fails after 2 attempts to fix it; see below."
+        "A check of mine still fails after 3 attempts to fix it; see below."
     );
-    assert_eq!(fixture.postconditions.checks.load(Ordering::Relaxed), 3);
+    assert_eq!(fixture.postconditions.checks.load(Ordering::Relaxed), 4);
 }
 
 #[tokio::test]
