@@ -2,7 +2,7 @@
 //!
 //! A server in this process sends the bytes of the emulated model frame by frame. First one answer after another in each
 //! wire format, as fast as the connection takes them: the time of a chunk is its share of the whole answer, which includes
-//! the server's part. Then 1,000 answers at the same time, a frame of each every 50 ms: the delay of a chunk counts from
+//! the server's part. A bare HTTP client reads the same bytes alternately; the difference is what Drydock adds. Then 1,000 answers at the same time, a frame of each every 50 ms: the delay of a chunk counts from
 //! the moment that the server passed it to the connection until the receiver has its text. Every answer is compared with
 //! the text that was sent.
 #![allow(
@@ -39,8 +39,8 @@ use tokio_util::sync::CancellationToken;
 const CHUNK_CHARS: usize = 40;
 /// The time between two frames of a paced answer.
 const PACE: Duration = Duration::from_millis(50);
-/// A word of every chunk of text.
-const MARK: &str = "chunk";
+/// A word of every chunk of text, which is nowhere else in a frame of any format.
+const MARK: &str = "stanza";
 
 /// The wire formats, each with a provider that has it.
 const FORMATS: [(WireFormat, &str); 4] = [
@@ -77,9 +77,10 @@ fn main() {
     header("stream");
     let (chunks, answers) = if quick { (200, 3) } else { (2_000, 30) };
     for (wire, provider) in FORMATS {
-        let per_chunk = runtime.block_on(one_after_another(wire, provider, chunks, answers));
+        let (ours, bare) = runtime.block_on(one_after_another(wire, provider, chunks, answers));
         let what = format!("a chunk of a streamed answer, {}", wire.word());
-        row(&what, &Times::new(per_chunk), "<= 0.020 ms");
+        row(&what, &Times::new(ours), "<= 0.020 ms");
+        row("... read by a bare HTTP client", &Times::new(bare), "");
     }
     let (streams, chunks) = if quick { (50, 20) } else { (1_000, 100) };
     for (wire, provider) in FORMATS {
@@ -91,23 +92,46 @@ fn main() {
     value("chunks lost or doubled", 0.0, "chunks", "0");
 }
 
-/// Returns the time of a chunk for each answer.
-async fn one_after_another(wire: WireFormat, provider: &str, chunks: usize, answers: usize) -> Vec<Duration> {
+/// Returns the time of a chunk for each answer: read by Drydock, and by a bare HTTP client.
+async fn one_after_another(
+    wire: WireFormat,
+    provider: &str,
+    chunks: usize,
+    answers: usize,
+) -> (Vec<Duration>, Vec<Duration>) {
     let text = text(chunks);
-    let (url, _emulator, _) = serve(wire, &text, Pace::AtOnce).await;
+    let (url, _emulator, replay) = serve(wire, &text, Pace::AtOnce).await;
     let caller = Caller::new(wire, provider, &url);
-    let mut times = Vec::new();
-    // The first answer opens the connection and is not counted.
+    let client = api_client().unwrap();
+    let per_chunk = |took: Duration| took / u32::try_from(chunks).unwrap();
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    // The first answers open the connections and are not counted.
     for number in 0..=answers {
         let started = Instant::now();
         let (answer, received) = caller.call().await;
-        let took = started.elapsed();
+        let our_time = started.elapsed();
         assert_eq!((answer.as_str(), received.len()), (text.as_str(), chunks));
+        let started = Instant::now();
+        let length = read_bare(&client, &url).await;
+        let bare_time = started.elapsed();
+        let frames = replay.frames.get().unwrap().iter();
+        assert_eq!(length, frames.map(|(frame, _)| frame.len()).sum::<usize>());
         if number > 0 {
-            times.push(took / u32::try_from(chunks).unwrap());
+            ours.push(per_chunk(our_time));
+            bare.push(per_chunk(bare_time));
         }
     }
-    times
+    (ours, bare)
+}
+
+/// Reads an answer with the HTTP client alone. Returns the number of its bytes.
+async fn read_bare(client: &reqwest::Client, url: &str) -> usize {
+    let mut answer = client.post(url).send().await.unwrap();
+    let mut length = 0;
+    while let Some(bytes) = answer.chunk().await.unwrap() {
+        length += bytes.len();
+    }
+    length
 }
 
 /// Returns the delay of every chunk of all streams.

@@ -3,7 +3,8 @@
 //! A person writes in the emulated Slack. (a) runs from the moment the event is sent until the emulated model has read
 //! the request. (b) runs from the moment it writes the last byte of its answer until the whole result is in the thread,
 //! which is two Slack calls later. The emulators record all four moments. Everything runs in this process, on loopback,
-//! with the real gateway and its durable store. The times include the work of the emulators.
+//! with the real gateway and its durable store. The times include the work of the emulators. `--set=KEY=VALUE` sets a key
+//! of the configuration, for example `--set=limits.history_turns_max=40`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -37,6 +38,10 @@ const TARGET: &str = "p50 <= 2 ms, p99 <= 10 ms";
 const AT_LENGTH: &str = "at length";
 /// The bytes of the long answer that arrive.
 const ARRIVING_BYTES: usize = 2_000;
+/// The word that makes the model begin its long answer when the card is already shown.
+const LATE: &str = "late";
+/// The time until then.
+const CARD_IS_SHOWN: Duration = Duration::from_millis(700);
 
 /// The time of the model in turns with a card.
 const THOUGHT: Duration = Duration::from_millis(500);
@@ -67,8 +72,15 @@ async fn run() {
             .push((asked.at, Arc::clone(&asked.answered_at)));
         let text = asked.last_user_text();
         if text.contains(AT_LENGTH) {
-            return says(format!("{ANSWER} ").repeat(100))
-                .with_fault(AnswerFault::StallAfter(ARRIVING_BYTES));
+            let bytes = ARRIVING_BYTES;
+            let stall = match text.contains(LATE) {
+                true => AnswerFault::StallLate {
+                    delay: CARD_IS_SHOWN,
+                    bytes,
+                },
+                false => AnswerFault::StallAfter(bytes),
+            };
+            return says(format!("{ANSWER} ").repeat(100)).with_fault(stall);
         }
         match text.contains(SLOWLY) {
             true => says(ANSWER).with_fault(AnswerFault::Delay(THOUGHT)),
@@ -83,7 +95,12 @@ async fn run() {
         program: worker_program,
         host_overrides: &[],
     };
-    let demo = DemoEnvironment::build(script, world, &[]).await.unwrap();
+    let settings: Vec<String> = std::env::args().collect();
+    let settings = settings
+        .iter()
+        .filter_map(|argument| argument.strip_prefix("--set=")?.split_once('='));
+    let settings: Vec<(&str, &str)> = settings.collect();
+    let demo = DemoEnvironment::build(script, world, &settings).await.unwrap();
     admit(&demo).await;
     header("turn");
     let bench = TurnBench {
@@ -113,12 +130,13 @@ async fn run() {
             &ConversationMode::NewThread,
         )
         .await;
-    let words = bench.first_words(slow).await;
-    row(
-        "words from the model to the card",
-        &Times::new(words),
-        "<= 300 ms",
-    );
+    for (what, when) in [
+        ("words from the model to a new card", ""),
+        ("words from the model to a card that is shown", LATE),
+    ] {
+        let words = bench.first_words(slow, when).await;
+        row(what, &Times::new(words), "<= 300 ms");
+    }
     row(
         "floor: 4 KiB append and fdatasync",
         &fsync_floor(bench.environment.directory()),
@@ -244,12 +262,12 @@ impl TurnBench {
     }
 
     /// Returns the times from the first words of the model until they are on a card in Slack.
-    async fn first_words(&self, count: usize) -> Vec<Duration> {
+    async fn first_words(&self, count: usize, when: &str) -> Vec<Duration> {
         let slack = &self.environment.slack;
         let mut times = Vec::new();
         for number in 0..count {
             let asked = self.moments.lock().unwrap().len();
-            let words = format!("@drydock tell me {AT_LENGTH} {number}");
+            let words = format!("@drydock tell me {AT_LENGTH} {when} {number}");
             let thread = slack.say(PERSON, CHANNEL, &words).await.unwrap().ts;
             let shown = |text: &'static str| {
                 let thread = thread.clone();

@@ -81,6 +81,13 @@ pub enum AnswerFault {
     Stall,
     /// The body stops after so many bytes, and the connection stays open.
     StallAfter(usize),
+    /// The answer is delayed. Its body stops after so many bytes, and the connection stays open.
+    StallLate {
+        /// The delay.
+        delay: Duration,
+        /// The bytes of the body.
+        bytes: usize,
+    },
     /// The connection breaks after so many bytes.
     ResetAfter(usize),
     /// The answer ends after so many bytes, as if it were complete.

@@ -1,7 +1,7 @@
 //! The HTTP side of the emulator: reads a request within limits, checks it, and answers it from the script.
 
 use super::body::{AnswerBody, BodyEnding};
-use super::conversation::{ModelRequest, RequestMessage, RequestTool};
+use super::conversation::{ModelRequest, RequestMessage, RequestTool, RequestedCalls};
 use super::script::{AnswerFault, AnswerScript, ScriptedAnswer};
 use super::wire_format::EmulatedFormat;
 use super::{WIRE_FORMATS, openai};
@@ -56,7 +56,7 @@ pub(super) struct ParsedRequest {
     pub(super) usage_event: UsageEvent,
     pub(super) system: String,
     pub(super) tools: Vec<RequestTool>,
-    pub(super) forced_tool: Option<String>,
+    pub(super) tool_choice: RequestedCalls,
     pub(super) messages: Vec<RequestMessage>,
     pub(super) api_key: Option<String>,
 }
@@ -195,7 +195,10 @@ async fn respond(shared: Arc<SharedModel>, api: Api, request: Request) -> Respon
         Ok((read, shared.answer(asked)?, answered_at))
     });
     match answered {
-        Ok((read, (answer, number), answered_at)) => {
+        Ok((read, (mut answer, number), answered_at)) => {
+            if read.tool_choice == RequestedCalls::Forbidden {
+                answer.calls.clear();
+            }
             if answer.fault == Some(AnswerFault::Held) {
                 shared.released.cancelled().await;
             }
@@ -247,7 +250,7 @@ async fn read(
         model: read.model.clone(),
         system: std::mem::take(&mut read.system),
         tools: std::mem::take(&mut read.tools).into(),
-        forced_tool: read.forced_tool.clone(),
+        tool_choice: read.tool_choice.clone(),
         messages: std::mem::take(&mut read.messages),
         api_key: read.api_key.take(),
         raw,
@@ -276,6 +279,10 @@ async fn write(
         Some(AnswerFault::Delay(delay)) => tokio::time::sleep(*delay).await,
         Some(AnswerFault::Malformed) => return json_answer(200, "{\"type\":\"message\",".to_owned()),
         Some(AnswerFault::StallAfter(bytes)) => (bytes_max, ending) = (*bytes, BodyEnding::Stall),
+        Some(AnswerFault::StallLate { delay, bytes }) => {
+            tokio::time::sleep(*delay).await;
+            (bytes_max, ending) = (*bytes, BodyEnding::Stall);
+        }
         Some(AnswerFault::ResetAfter(bytes)) => (bytes_max, ending) = (*bytes, BodyEnding::Reset),
         Some(AnswerFault::EndAfter(bytes)) => bytes_max = *bytes,
         Some(
