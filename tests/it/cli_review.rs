@@ -108,7 +108,10 @@ fn the_last_step_of_a_review_has_to_conclude() {
         let ended = shell.run(&[&["ask"][..], &set, &["how many replicas?"]].concat());
         assert_eq!(ended.code, Some(0), "{wire}: {ended:?}");
         let asked = model.asked();
-        let forced: Vec<Option<&str>> = asked.iter().map(|asked| asked.forced_tool.as_deref()).collect();
+        let forced: Vec<Option<&str>> = asked
+            .iter()
+            .map(|asked| asked.tool_choice.forced_tool())
+            .collect();
         assert_eq!(forced, [None, Some("conclude"), None, None], "{wire}");
     }
 }

@@ -51,7 +51,7 @@ use crate::base::model::{
 use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::interfaces::provider::{Completion, fixed_bytes};
-use crate::interfaces::tool::{self, Outputs, Toolbox};
+use crate::interfaces::tool::{Outputs, Toolbox};
 use crate::state::access::Identity;
 use crate::state::workspace::Workspace;
 use answer_record::RecordedAnswer;
@@ -171,7 +171,7 @@ pub async fn run_turn(
         default,
         cx,
         deadline: cx.began + cx.limits.turn_time_max,
-        last_step_tools: Toolbox::new(vec![tool::conclude()])?,
+        last_step_tools: verdicts::last_step_tools(cx.verdict)?,
         notes: Notes::default(),
         budget: default.budget(cx.limits, fixed_bytes(cx.system, offered.specs())),
         offered,
@@ -217,7 +217,7 @@ struct TurnLoop<'a> {
     cx: TurnContext<'a>,
     deadline: Instant,
     offered: Toolbox,
-    /// The only tool of the last step.
+    /// The tools that run in the last step.
     last_step_tools: Toolbox,
     notes: Notes,
     /// The bounds of requests to the default model, to which the conversation is trimmed.
@@ -377,7 +377,7 @@ impl TurnLoop<'_> {
             assistant,
             redacted: kept,
         } = RecordedAnswer::new(assistant, self.cx.redactor);
-        let calls = Calls::new(self.cx, self.tools(), self.deadline)
+        let calls = Calls::new(self.cx, self.callable_tools(), self.deadline)
             .with_questions(QuestionLimit::of(&assistant, history));
         let ran = calls.run(&assistant, self.last_output, events).await;
         let StepResults { done, outputs } = match ran {

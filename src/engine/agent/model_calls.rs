@@ -274,7 +274,7 @@ impl<'a> TurnLoop<'a> {
             identity: self.cx.identity,
             model: model.name,
             system: self.cx.system,
-            tools: self.tools().specs(),
+            tools: self.offered.specs(),
             tool_choice: self.tool_choice(),
             turns,
             answer_tokens_max: model.answer_tokens_max(self.cx.limits),

@@ -3,7 +3,7 @@
 use super::{TurnLoop, inferred_verdict};
 use crate::base::model::{ContentBlock, StopReason, Verdict, VerdictSource};
 use crate::interfaces::provider::{Completion, ToolChoice};
-use crate::interfaces::tool::{CONCLUDE, Conclusion, Toolbox};
+use crate::interfaces::tool::{self, CONCLUDE, Conclusion, Toolbox, ToolboxError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -48,26 +48,41 @@ impl Notes {
     }
 }
 
+/// Returns the tools that run in the last of several steps.
+pub(super) fn last_step_tools(verdict: VerdictRule) -> Result<Toolbox, ToolboxError> {
+    match verdict {
+        VerdictRule::Asked => Toolbox::new(vec![tool::conclude()]),
+        VerdictRule::Computed => Toolbox::new(Vec::new()),
+    }
+}
+
 impl TurnLoop<'_> {
-    /// Returns the tools of the current step. The last one has only `conclude`, so that a turn ends with an answer.
-    pub(super) fn tools(&self) -> &Toolbox {
-        match self.cx.limits.steps_max > 1 && self.is_last_step() {
+    /// Returns the tools that run in the current step. The last one has at most `conclude`, so that a turn ends with an
+    /// answer. Its request offers all tools nevertheless, because a prompt cache begins with them.
+    pub(super) fn callable_tools(&self) -> &Toolbox {
+        match self.ends_work() {
             true => &self.last_step_tools,
             false => &self.offered,
         }
     }
 
-    /// Returns the call that the answer of the current step has to make. The last step of a turn whose verdict is asked for
-    /// has to conclude; another turn may end with words.
+    /// Returns the calls that the answer of the current step may make. The last step of a turn whose verdict is asked for
+    /// has to conclude; another turn ends with words.
     pub(super) fn tool_choice(&self) -> ToolChoice<'static> {
         match self.cx.verdict {
             VerdictRule::Asked if self.is_last_step() => ToolChoice::Forced(CONCLUDE),
+            VerdictRule::Computed if self.ends_work() => ToolChoice::Text,
             VerdictRule::Asked | VerdictRule::Computed => ToolChoice::Free,
         }
     }
 
     fn is_last_step(&self) -> bool {
         self.steps == self.cx.limits.steps_max
+    }
+
+    /// Returns true in the last of several steps.
+    fn ends_work(&self) -> bool {
+        self.cx.limits.steps_max > 1 && self.is_last_step()
     }
 
     /// Turns a call of `conclude` that stands alone into the answer of the turn.
@@ -78,7 +93,7 @@ impl TurnLoop<'_> {
             calls.next().filter(|_| calls.next().is_none())
         };
         let conclusion = only_call.and_then(Conclusion::of_call);
-        let is_offered = self.tools().find(CONCLUDE).is_some();
+        let is_offered = self.callable_tools().find(CONCLUDE).is_some();
         let Some(conclusion) = conclusion.filter(|_| is_offered && assistant.stop != StopReason::MaxTokens)
         else {
             return (completion, None);
@@ -116,12 +131,18 @@ impl TurnLoop<'_> {
         let limits = self.cx.limits;
         let mut notes = Vec::new();
         match limits.steps_max.saturating_sub(self.steps) {
-            1 => notes.push(
-                "The next step is the last one, and its only tool is `conclude`. Answer with what you know, and say what \
-                 is left to do."
-                    .to_owned(),
-            ),
-            2 if limits.steps_max > 2 => notes.push("Two steps are left. Finish what you have begun.".to_owned()),
+            1 => {
+                let calls = match self.cx.verdict {
+                    VerdictRule::Asked => "its only tool is `conclude`",
+                    VerdictRule::Computed => "it cannot call tools",
+                };
+                notes.push(format!(
+                    "The next step is the last one, and {calls}. Answer with what you know, and say what is left to do."
+                ));
+            }
+            2 if limits.steps_max > 2 => {
+                notes.push("Two steps are left. Finish what you have begun.".to_owned())
+            }
             _ => {}
         }
         let (spent, tokens_max) = (self.spent(), limits.turn_tokens_max);

@@ -103,9 +103,9 @@ impl ErrorReport {
     }
 }
 
-/// Returns true if a service refuses a request because it forces a call. Their texts differ, but all of them name the
+/// Returns true if a service refuses a request because of its choice of tools. Their texts differ, but all of them name the
 /// parameter; routers answer 404 if no service of a model knows it.
-pub(super) fn refuses_forced_call(status: StatusCode, body: &[u8]) -> bool {
+pub(super) fn refuses_tool_choice(status: StatusCode, body: &[u8]) -> bool {
     const NAMES: [&str; 6] = [
         "tool_choice",
         "toolchoice",

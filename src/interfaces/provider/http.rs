@@ -2,7 +2,7 @@
 //! format and no retry policy.
 
 use super::codec::{AnswerMode, Codec, DecodeError};
-use super::error_report::refuses_forced_call;
+use super::error_report::refuses_tool_choice;
 use super::failure::{FailureSubject, ProviderFailure, from_decoding, from_status};
 use super::failure_kind::ProviderFailureKind;
 use super::gate::ProviderGate;
@@ -122,11 +122,11 @@ impl RetryableCall for Attempt<'_> {
         let mut response = self.send(&self.body, &deadlines).await?;
         if !response.status().is_success() {
             let refusal = Refusal::read(&mut response, &deadlines).await;
-            // Some models think in each answer, and their services then refuse every forced call. Such a refusal costs
-            // nothing, and the model can still make the call of its own accord.
+            // Some models think in each answer, and their services then refuse every forced call. Others do not know that
+            // calls can be forbidden. Such a refusal costs nothing, and the model can still do it of its own accord.
             let free = self.free_body(&refusal);
             let free = free.ok_or_else(|| refusal.failure(self.subject()))?;
-            debug!(provider.id = %provider.id, "a forced call was refused; asking again without it");
+            debug!(provider.id = %provider.id, "a choice of tools was refused; asking again without it");
             response = self.send(&free, &deadlines).await?;
             if !response.status().is_success() {
                 let refusal = Refusal::read(&mut response, &deadlines).await;
@@ -185,12 +185,15 @@ impl Refusal {
 }
 
 impl Attempt<'_> {
-    /// Returns the request without its forced call, if it has one and the service refuses it for that.
+    /// Returns the request without its choice of tools, if it has one and the service refuses it for that. A tool that was
+    /// forced is then the only one.
     fn free_body(&self, refusal: &Refusal) -> Option<Bytes> {
-        self.request
-            .forced_tool()
-            .filter(|_| refuses_forced_call(refusal.status, &refusal.body))?;
+        let has_choice = self.request.forced_tool().is_some() || self.request.forbids_calls();
+        if !has_choice || !refuses_tool_choice(refusal.status, &refusal.body) {
+            return None;
+        }
         let request = TurnRequest {
+            tools: self.request.callable_tools(),
             tool_choice: ToolChoice::Free,
             ..self.request
         };

@@ -135,7 +135,7 @@ pub struct TurnRequest<'a> {
     pub system: &'a str,
     /// The offered tools; the same in every call of a conversation.
     pub tools: &'a [ToolSpec],
-    /// The call that the answer has to make.
+    /// The calls that the answer may or has to make.
     pub tool_choice: ToolChoice<'a>,
     /// Whole turns, oldest first; the last one is open.
     pub turns: &'a [Turn],
@@ -145,11 +145,13 @@ pub struct TurnRequest<'a> {
     pub patience: Patience,
 }
 
-/// The call that an answer has to make.
+/// The calls that an answer may or has to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolChoice<'a> {
-    /// None: the model writes text, calls tools, or does both.
+    /// Any: the model writes text, calls tools, or does both.
     Free,
+    /// None, although tools are offered, so that a prompt cache stays valid. A service may ignore this.
+    Text,
     /// One call of the offered tool of this name. A service that cannot force calls is asked again without it.
     Forced(&'a str),
 }
@@ -181,9 +183,21 @@ impl<'a> TurnRequest<'a> {
     /// Returns the name of the tool that the answer has to call. Services refuse the name of a tool that is not offered.
     fn forced_tool(&self) -> Option<&'a str> {
         match self.tool_choice {
-            ToolChoice::Free => None,
+            ToolChoice::Free | ToolChoice::Text => None,
             ToolChoice::Forced(name) => self.tools.iter().map(|tool| tool.name).find(|tool| *tool == name),
         }
+    }
+
+    /// Returns true if the answer has to be text. Services refuse to be told so without tools.
+    fn forbids_calls(&self) -> bool {
+        self.tool_choice == ToolChoice::Text && !self.tools.is_empty()
+    }
+
+    /// Returns the offered tools without those that the answer cannot call: all but the forced one.
+    fn callable_tools(&self) -> &'a [ToolSpec] {
+        let forced = self.forced_tool();
+        let forced = forced.and_then(|name| self.tools.iter().find(|tool| tool.name == name));
+        forced.map_or(self.tools, std::slice::from_ref)
     }
 
     /// Serialises the body of the request. The buffer is allocated with the full size: most of the body is the same

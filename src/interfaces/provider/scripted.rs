@@ -2,7 +2,7 @@
 
 use super::{
     Completion, EventSink, Provider, ProviderError, ProviderFailure, ProviderFailureKind, SideCosts,
-    StreamEvent, TurnRequest,
+    StreamEvent, ToolChoice, TurnRequest,
 };
 use crate::base::model::{Assistant, ContentBlock, StopReason, ToolCall, Turn, Usage};
 use async_trait::async_trait;
@@ -31,13 +31,21 @@ impl ScriptStep {
     }
 }
 
+/// The calls that an answer may or has to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RecordedToolChoice {
+    Free,
+    Text,
+    Forced(String),
+}
+
 /// A request that the scripted provider received.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedRequest {
     pub(crate) model: String,
     pub(crate) system: String,
     pub(crate) tools: Vec<&'static str>,
-    pub(crate) forced_tool: Option<String>,
+    pub(crate) tool_choice: RecordedToolChoice,
     pub(crate) turns: Vec<Turn>,
     pub(crate) answer_tokens_max: u32,
 }
@@ -126,7 +134,11 @@ impl Provider for ScriptedProvider {
                 model: request.model.to_owned(),
                 system: request.system.to_owned(),
                 tools: request.tools.iter().map(|tool| tool.name).collect(),
-                forced_tool: request.forced_tool().map(str::to_owned),
+                tool_choice: match request.tool_choice {
+                    ToolChoice::Free => RecordedToolChoice::Free,
+                    ToolChoice::Text => RecordedToolChoice::Text,
+                    ToolChoice::Forced(name) => RecordedToolChoice::Forced(name.to_owned()),
+                },
                 turns: request.turns.to_vec(),
                 answer_tokens_max: request.answer_tokens_max,
             });

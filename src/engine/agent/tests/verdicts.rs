@@ -4,7 +4,7 @@ use super::fixture::{ScriptedPostconditions, TurnFixture, TurnRun};
 use super::{notice, write};
 use crate::base::model::{Verdict, VerdictSource};
 use crate::engine::agent::VerdictRule;
-use crate::interfaces::provider::scripted::{ScriptStep, ScriptedProvider, calls, says};
+use crate::interfaces::provider::scripted::{RecordedToolChoice, ScriptStep, ScriptedProvider, calls, says};
 use crate::rendering::change_checks::CheckOutcome;
 
 const READ_A: (&str, &str, &str) = ("1", "file_read", "{\"path\":\"a.txt\"}");
@@ -165,14 +165,18 @@ async fn a_verdict_that_is_not_concluded_is_inferred_and_says_so() {
 }
 
 #[tokio::test]
-async fn the_last_step_has_only_the_conclusion_and_the_model_is_told_before() {
+async fn the_last_step_ends_the_turn_and_the_model_is_told_before() {
     for rule in [VerdictRule::Computed, VerdictRule::Asked] {
         let mut fixture = asked();
         fixture.verdict = rule;
         fixture.limits.steps_max = 4;
         let reads = |id| calls(&[(id, "file_read", "{\"path\":\"a.txt\"}")]);
         let writes = |id| write(id, "a.txt", id);
-        let model = ScriptedProvider::new([reads("1"), writes("2"), reads("3"), concludes(PASS)]);
+        let last = match rule {
+            VerdictRule::Computed => says("It holds."),
+            VerdictRule::Asked => concludes(PASS),
+        };
+        let model = ScriptedProvider::new([reads("1"), writes("2"), reads("3"), last]);
         let ran = fixture.run(&model).await;
         assert_eq!(
             (ran.outcome().answer.as_str(), notice(&ran)),
@@ -191,17 +195,25 @@ async fn the_last_step_has_only_the_conclusion_and_the_model_is_told_before() {
             .collect();
         assert_eq!(notes[0], "");
         assert_eq!(notes[1], "Two steps are left. Finish what you have begun.]");
-        assert!(notes[2].starts_with("The next step is the last one, and its only tool is `conclude`."));
+        let (calls, last) = match rule {
+            VerdictRule::Computed => ("it cannot call tools", RecordedToolChoice::Text),
+            VerdictRule::Asked => (
+                "its only tool is `conclude`",
+                RecordedToolChoice::Forced("conclude".to_owned()),
+            ),
+        };
+        assert!(
+            notes[2].starts_with(&format!("The next step is the last one, and {calls}.")),
+            "{}",
+            notes[2]
+        );
         let requests = model.requests();
-        assert!(requests[2].tools.len() > 10);
-        assert_eq!(requests[3].tools, ["conclude"]);
-        // Only a turn whose verdict is asked for has to conclude.
-        let forced: Vec<Option<&str>> = requests
-            .iter()
-            .map(|asked| asked.forced_tool.as_deref())
-            .collect();
-        let last = (rule == VerdictRule::Asked).then_some("conclude");
-        assert_eq!(forced, [None, None, None, last], "{rule:?}");
+        // The tools are the beginning of the prompt, which a cache keeps.
+        assert!(requests[0].tools.len() > 10);
+        assert!(requests.iter().all(|asked| asked.tools == requests[0].tools));
+        let choices: Vec<&RecordedToolChoice> = requests.iter().map(|asked| &asked.tool_choice).collect();
+        let free = &RecordedToolChoice::Free;
+        assert_eq!(choices, [free, free, free, &last], "{rule:?}");
     }
 }
 
@@ -213,7 +225,8 @@ async fn a_turn_of_one_step_has_to_conclude() {
     let model = ScriptedProvider::new([concludes(FAIL)]);
     let ran = fixture.run(&model).await;
     assert_eq!(end(&ran), (Verdict::Fail, VerdictSource::Concluded, "It breaks."));
-    assert_eq!(model.requests()[0].forced_tool.as_deref(), Some("conclude"));
+    let forced = RecordedToolChoice::Forced("conclude".to_owned());
+    assert_eq!(model.requests()[0].tool_choice, forced);
 }
 
 #[tokio::test]
@@ -223,10 +236,7 @@ async fn nothing_but_a_conclusion_runs_in_the_last_step() {
     let model = ScriptedProvider::new([calls(&[READ_A]), write("2", "a.txt", "x\n")]);
     let ran = fixture.run(&model).await;
     assert_eq!(notice(&ran), "I stopped after 2 steps without an answer.");
-    assert_eq!(
-        ran.results()[1],
-        ("no tool `file_write`; available: `conclude`", true)
-    );
+    assert_eq!(ran.results()[1], ("no tool `file_write`; available: none", true));
     assert_eq!(ran.outcome().writes.done, 0);
 }
 

@@ -21,7 +21,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<ForcedTool<'a>>,
+    tool_choice: Option<Choice<'a>>,
     messages: Vec<Message<'a>>,
 }
 
@@ -32,12 +32,25 @@ struct Tool<'a> {
     input_schema: &'a RawValue,
 }
 
-/// The tool that the model has to call, exactly once.
+/// The tool that the model has to call, exactly once, or that it may call none.
 #[derive(Serialize)]
-struct ForcedTool<'a> {
-    r#type: &'static str,
-    name: &'a str,
-    disable_parallel_tool_use: bool,
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Choice<'a> {
+    Tool {
+        name: &'a str,
+        disable_parallel_tool_use: bool,
+    },
+    None,
+}
+
+impl<'a> Choice<'a> {
+    fn of(request: &TurnRequest<'a>) -> Option<Self> {
+        let forced = request.forced_tool().map(|name| Self::Tool {
+            name,
+            disable_parallel_tool_use: true,
+        });
+        forced.or_else(|| request.forbids_calls().then_some(Self::None))
+    }
 }
 
 #[derive(Serialize)]
@@ -147,11 +160,7 @@ pub(super) fn encode(
                 input_schema: tool.schema.parameters(),
             })
             .collect(),
-        tool_choice: request.forced_tool().map(|name| ForcedTool {
-            r#type: "tool",
-            name,
-            disable_parallel_tool_use: true,
-        }),
+        tool_choice: Choice::of(request),
         messages: messages(label, request),
     })
 }

@@ -53,15 +53,27 @@ struct Declaration<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolConfig<'a> {
-    function_calling_config: ForcedFunction<'a>,
+    function_calling_config: FunctionCallingConfig<'a>,
 }
 
-/// The function that the model has to call. The service accepts names only with the mode `ANY`.
+/// The function that the model has to call, or that it may call none. The service accepts names only with the mode `ANY`.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ForcedFunction<'a> {
-    mode: &'static str,
-    allowed_function_names: [&'a str; 1],
+#[serde(tag = "mode", rename_all = "UPPERCASE", rename_all_fields = "camelCase")]
+enum FunctionCallingConfig<'a> {
+    Any { allowed_function_names: [&'a str; 1] },
+    None,
+}
+
+impl<'a> ToolConfig<'a> {
+    fn of(request: &TurnRequest<'a>) -> Option<Self> {
+        let forced = request.forced_tool().map(|name| FunctionCallingConfig::Any {
+            allowed_function_names: [name],
+        });
+        let config = forced.or_else(|| request.forbids_calls().then_some(FunctionCallingConfig::None));
+        config.map(|function_calling_config| Self {
+            function_calling_config,
+        })
+    }
 }
 
 #[derive(Serialize)]
@@ -181,12 +193,7 @@ pub(super) fn encode(label: &str, request: &TurnRequest<'_>) -> Result<Vec<u8>, 
         } else {
             vec![tools]
         },
-        tool_config: request.forced_tool().map(|name| ToolConfig {
-            function_calling_config: ForcedFunction {
-                mode: "ANY",
-                allowed_function_names: [name],
-            },
-        }),
+        tool_config: ToolConfig::of(request),
         generation_config: GenerationConfig {
             max_output_tokens: request.answer_tokens_max.max(1),
         },

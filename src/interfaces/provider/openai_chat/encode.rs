@@ -26,7 +26,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<ForcedTool<'a>>,
+    tool_choice: Option<Choice<'a>>,
     messages: Vec<Message<'a>>,
 }
 
@@ -48,11 +48,25 @@ struct Function<'a> {
     parameters: &'a RawValue,
 }
 
-/// The tool that the model has to call.
+/// The tool that the model has to call, or `none`.
 #[derive(Serialize)]
-struct ForcedTool<'a> {
-    r#type: &'static str,
-    function: ForcedFunction<'a>,
+#[serde(untagged)]
+enum Choice<'a> {
+    Forced {
+        r#type: &'static str,
+        function: ForcedFunction<'a>,
+    },
+    Word(&'static str),
+}
+
+impl<'a> Choice<'a> {
+    fn of(request: &TurnRequest<'a>) -> Option<Self> {
+        let forced = request.forced_tool().map(|name| Self::Forced {
+            r#type: "function",
+            function: ForcedFunction { name },
+        });
+        forced.or_else(|| request.forbids_calls().then_some(Self::Word("none")))
+    }
 }
 
 #[derive(Serialize)]
@@ -149,8 +163,9 @@ pub(super) fn encode(
         max_tokens,
         stream: is_streamed,
         stream_options: is_streamed.then_some(StreamOptions { include_usage: true }),
+        // Many servers of this format ignore a forced call, so no other tool is offered with it.
         tools: request
-            .tools
+            .callable_tools()
             .iter()
             .map(|tool| Tool {
                 r#type: "function",
@@ -161,10 +176,7 @@ pub(super) fn encode(
                 },
             })
             .collect(),
-        tool_choice: request.forced_tool().map(|name| ForcedTool {
-            r#type: "function",
-            function: ForcedFunction { name },
-        }),
+        tool_choice: Choice::of(request),
         messages: messages(&wire.provider, request),
     })
 }

@@ -31,7 +31,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_choice: Option<ForcedTool<'a>>,
+    tool_choice: Option<Choice<'a>>,
     input: Vec<Item<'a>>,
 }
 
@@ -45,11 +45,22 @@ struct Tool<'a> {
     strict: bool,
 }
 
-/// The tool that the model has to call.
+/// The tool that the model has to call, or `none`.
 #[derive(Serialize)]
-struct ForcedTool<'a> {
-    r#type: &'static str,
-    name: &'a str,
+#[serde(untagged)]
+enum Choice<'a> {
+    Forced { r#type: &'static str, name: &'a str },
+    Word(&'static str),
+}
+
+impl<'a> Choice<'a> {
+    fn of(request: &TurnRequest<'a>) -> Option<Self> {
+        let forced = request.forced_tool().map(|name| Self::Forced {
+            r#type: "function",
+            name,
+        });
+        forced.or_else(|| request.forbids_calls().then_some(Self::Word("none")))
+    }
 }
 
 /// An input item. Untagged, with its type as a field: serde's own tags would re-encode raw JSON.
@@ -131,10 +142,7 @@ pub(super) fn encode(
         include: include.into_iter().collect(),
         instructions: Some(request.system).filter(|system| !system.trim().is_empty()),
         tools: tools.collect(),
-        tool_choice: request.forced_tool().map(|name| ForcedTool {
-            r#type: "function",
-            name,
-        }),
+        tool_choice: Choice::of(request),
         input: input(label, request),
     })
 }

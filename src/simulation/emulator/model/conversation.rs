@@ -15,8 +15,8 @@ pub struct ModelRequest {
     pub system: String,
     /// The offered tools; shared with the previous request if it offered the same.
     pub tools: Arc<[RequestTool]>,
-    /// The tool that the answer has to call, if the request forces one.
-    pub forced_tool: Option<String>,
+    /// The calls that the answer may or has to make.
+    pub tool_choice: RequestedCalls,
     /// The conversation.
     pub messages: Vec<RequestMessage>,
     /// The key of the request, if any.
@@ -27,6 +27,28 @@ pub struct ModelRequest {
     pub at: Instant,
     /// The time at which the last byte of the answer was written; empty until then.
     pub answered_at: Arc<OnceLock<Instant>>,
+}
+
+/// The calls that an answer may or has to make.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RequestedCalls {
+    /// Any.
+    #[default]
+    Free,
+    /// None.
+    Forbidden,
+    /// One of the tool of this name.
+    Forced(String),
+}
+
+impl RequestedCalls {
+    /// Returns the name of the tool that the answer has to call.
+    pub fn forced_tool(&self) -> Option<&str> {
+        match self {
+            Self::Free | Self::Forbidden => None,
+            Self::Forced(name) => Some(name),
+        }
+    }
 }
 
 /// An offered tool.

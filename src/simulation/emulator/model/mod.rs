@@ -17,7 +17,9 @@ mod wire_format;
 #[cfg(test)]
 mod tests;
 
-pub use conversation::{ModelRequest, RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool};
+pub use conversation::{
+    ModelRequest, RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, RequestedCalls,
+};
 pub use files::RequestFile;
 pub use script::{AnswerFault, AnswerQueue, AnswerScript, ScriptedAnswer, calls, queue, says};
 

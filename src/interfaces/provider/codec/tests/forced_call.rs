@@ -1,4 +1,4 @@
-//! Tests of forced calls in requests, byte for byte. The forms are those of the documentation of the services:
+//! Tests of the choice of tools in requests, byte for byte. The forms are those of the documentation of the services:
 //!
 //! - Anthropic: <https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use>
 //! - OpenAI: <https://developers.openai.com/api/docs/guides/function-calling>
@@ -15,11 +15,11 @@ use serde_json::json;
 fn encoded(tool_choice: ToolChoice<'_>) -> String {
     let mut history = History::default();
     history.begin("Is it safe?").expect("turn");
-    let tools = [ToolSpec {
-        name: "conclude",
-        description: "Concludes.",
+    let tools = ["file_read", "conclude"].map(|name| ToolSpec {
+        name,
+        description: "",
         schema: json!({"type": "object"}).into(),
-    }];
+    });
     let request = TurnRequest {
         identity: &identity(Role::Editor, &["**"]),
         model: "m",
@@ -38,20 +38,28 @@ fn encoded(tool_choice: ToolChoice<'_>) -> String {
     bodies.collect::<Vec<_>>().join("\n")
 }
 
+/// All tools stay in the request, because a prompt cache begins with them. Only many servers of chat completions ignore a
+/// forced call, so they get the one tool.
 #[test]
-fn a_forced_call_has_the_form_of_each_format() {
+fn a_choice_of_tools_has_the_form_of_each_format() {
     insta::assert_snapshot!(encoded(ToolChoice::Forced("conclude")), @r#"
-    anthropic-messages: {"model":"m","max_tokens":100,"stream":false,"tools":[{"name":"conclude","description":"Concludes.","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"conclude","disable_parallel_tool_use":true},"messages":[{"role":"user","content":[{"type":"text","text":"Is it safe?","cache_control":{"type":"ephemeral"}}]}]}
-    openai-chat: {"model":"m","max_tokens":100,"stream":false,"tools":[{"type":"function","function":{"name":"conclude","description":"Concludes.","parameters":{"type":"object"}}}],"tool_choice":{"type":"function","function":{"name":"conclude"}},"messages":[{"role":"user","content":"Is it safe?"}]}
-    openai-responses: {"model":"m","max_output_tokens":100,"store":false,"stream":false,"tools":[{"type":"function","name":"conclude","description":"Concludes.","parameters":{"type":"object"},"strict":false}],"tool_choice":{"type":"function","name":"conclude"},"input":[{"role":"user","content":"Is it safe?"}]}
-    gemini-generate: {"tools":[{"functionDeclarations":[{"name":"conclude","description":"Concludes.","parametersJsonSchema":{"type":"object"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["conclude"]}},"generationConfig":{"maxOutputTokens":100},"contents":[{"role":"user","parts":[{"text":"Is it safe?"}]}]}
+    anthropic-messages: {"model":"m","max_tokens":100,"stream":false,"tools":[{"name":"file_read","description":"","input_schema":{"type":"object"}},{"name":"conclude","description":"","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"conclude","disable_parallel_tool_use":true},"messages":[{"role":"user","content":[{"type":"text","text":"Is it safe?","cache_control":{"type":"ephemeral"}}]}]}
+    openai-chat: {"model":"m","max_tokens":100,"stream":false,"tools":[{"type":"function","function":{"name":"conclude","description":"","parameters":{"type":"object"}}}],"tool_choice":{"type":"function","function":{"name":"conclude"}},"messages":[{"role":"user","content":"Is it safe?"}]}
+    openai-responses: {"model":"m","max_output_tokens":100,"store":false,"stream":false,"tools":[{"type":"function","name":"file_read","description":"","parameters":{"type":"object"},"strict":false},{"type":"function","name":"conclude","description":"","parameters":{"type":"object"},"strict":false}],"tool_choice":{"type":"function","name":"conclude"},"input":[{"role":"user","content":"Is it safe?"}]}
+    gemini-generate: {"tools":[{"functionDeclarations":[{"name":"file_read","description":"","parametersJsonSchema":{"type":"object"}},{"name":"conclude","description":"","parametersJsonSchema":{"type":"object"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["conclude"]}},"generationConfig":{"maxOutputTokens":100},"contents":[{"role":"user","parts":[{"text":"Is it safe?"}]}]}
+    "#);
+    insta::assert_snapshot!(encoded(ToolChoice::Text), @r#"
+    anthropic-messages: {"model":"m","max_tokens":100,"stream":false,"tools":[{"name":"file_read","description":"","input_schema":{"type":"object"}},{"name":"conclude","description":"","input_schema":{"type":"object"}}],"tool_choice":{"type":"none"},"messages":[{"role":"user","content":[{"type":"text","text":"Is it safe?","cache_control":{"type":"ephemeral"}}]}]}
+    openai-chat: {"model":"m","max_tokens":100,"stream":false,"tools":[{"type":"function","function":{"name":"file_read","description":"","parameters":{"type":"object"}}},{"type":"function","function":{"name":"conclude","description":"","parameters":{"type":"object"}}}],"tool_choice":"none","messages":[{"role":"user","content":"Is it safe?"}]}
+    openai-responses: {"model":"m","max_output_tokens":100,"store":false,"stream":false,"tools":[{"type":"function","name":"file_read","description":"","parameters":{"type":"object"},"strict":false},{"type":"function","name":"conclude","description":"","parameters":{"type":"object"},"strict":false}],"tool_choice":"none","input":[{"role":"user","content":"Is it safe?"}]}
+    gemini-generate: {"tools":[{"functionDeclarations":[{"name":"file_read","description":"","parametersJsonSchema":{"type":"object"}},{"name":"conclude","description":"","parametersJsonSchema":{"type":"object"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"NONE"}},"generationConfig":{"maxOutputTokens":100},"contents":[{"role":"user","parts":[{"text":"Is it safe?"}]}]}
     "#);
 }
 
 #[test]
-fn a_request_that_forces_nothing_says_nothing_about_it() {
+fn a_free_request_says_nothing_about_it() {
     let free = encoded(ToolChoice::Free);
     assert!(!free.contains("choice") && !free.contains("toolConfig"), "{free}");
     // A service refuses the name of a tool that is not offered.
-    assert_eq!(encoded(ToolChoice::Forced("file_read")), free);
+    assert_eq!(encoded(ToolChoice::Forced("file_write")), free);
 }

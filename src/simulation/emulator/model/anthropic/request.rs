@@ -1,7 +1,7 @@
 //! Parses and checks a request of the Messages API.
 
 use crate::simulation::emulator::model::conversation::{
-    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
+    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, RequestedCalls, check,
 };
 use crate::simulation::emulator::model::files::{self, DOCUMENTS, FileRules, IMAGES, RequestFile};
 use crate::simulation::emulator::model::server::{ModelRefusal, ParsedRequest, UsageEvent};
@@ -69,14 +69,14 @@ pub(in crate::simulation::emulator::model) fn read(
             "A maximum of 4 blocks with cache_control may be provided.",
         ));
     }
-    let forced_tool = forced_tool(body, &tools).map_err(|why| ModelRefusal::invalid_request(&why))?;
+    let tool_choice = tool_choice(body, &tools).map_err(|why| ModelRefusal::invalid_request(&why))?;
     Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
         usage_event: UsageEvent::Sent,
         system,
         tools,
-        forced_tool,
+        tool_choice,
         messages,
         api_key: Some(header("x-api-key").to_owned()),
     })
@@ -84,9 +84,9 @@ pub(in crate::simulation::emulator::model) fn read(
 
 /// Returns the tool that the model has to call: <https://platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use>.
 /// A request with thinking forces no call.
-fn forced_tool(body: &Value, tools: &[RequestTool]) -> Result<Option<String>, String> {
+fn tool_choice(body: &Value, tools: &[RequestTool]) -> Result<RequestedCalls, String> {
     let Some(choice) = body.get("tool_choice") else {
-        return Ok(None);
+        return Ok(RequestedCalls::Free);
     };
     if tools.is_empty() {
         return Err("tool_choice may only be specified while providing tools".to_owned());
@@ -110,12 +110,14 @@ fn forced_tool(body: &Value, tools: &[RequestTool]) -> Result<Option<String>, St
     if thinks && matches!(kind, "any" | "tool") {
         return Err("Thinking may not be enabled when tool_choice forces tool use.".to_owned());
     }
-    if kind != "tool" {
-        return Ok(None);
+    match kind {
+        "tool" => {}
+        "none" => return Ok(RequestedCalls::Forbidden),
+        _ => return Ok(RequestedCalls::Free),
     }
     let name = choice["name"].as_str().unwrap_or_default();
     match tools.iter().any(|tool| tool.name == name) {
-        true => Ok(Some(name.to_owned())),
+        true => Ok(RequestedCalls::Forced(name.to_owned())),
         false => Err(format!("Tool '{name}' not found in provided tools")),
     }
 }

@@ -1,7 +1,7 @@
 //! Parses and checks a Gemini request. Unknown fields are refused, as the service does.
 
 use crate::simulation::emulator::model::conversation::{
-    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
+    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, RequestedCalls, check,
 };
 use crate::simulation::emulator::model::files::{self, FileRules};
 use crate::simulation::emulator::model::server::{ModelRefusal, ParsedRequest, UsageEvent};
@@ -72,14 +72,14 @@ pub(in crate::simulation::emulator::model) fn read(
         ));
     }
     check(&system, &tools, &messages).map_err(|why| ModelRefusal::invalid_request(&why))?;
-    let forced_tool = forced_tool(&body["toolConfig"], &tools)?;
+    let tool_choice = tool_choice(&body["toolConfig"], &tools)?;
     Ok(ParsedRequest {
         model,
         is_streamed,
         usage_event: UsageEvent::Sent,
         system,
         tools,
-        forced_tool,
+        tool_choice,
         messages,
         api_key: Some(api_key.to_owned()),
     })
@@ -159,14 +159,14 @@ fn read_tools(tools: &Value) -> Result<Vec<RequestTool>, ModelRefusal> {
 
 /// Returns the function that the model has to call: <https://ai.google.dev/api/caching#FunctionCallingConfig>. Names are
 /// allowed only with the modes that bind the model, and one name alone forces its call.
-fn forced_tool(config: &Value, tools: &[RequestTool]) -> Result<Option<String>, ModelRefusal> {
+fn tool_choice(config: &Value, tools: &[RequestTool]) -> Result<RequestedCalls, ModelRefusal> {
     let refused = |why: &str| Err(ModelRefusal::invalid_request(why));
     known_fields(config, &["functionCallingConfig"], "tool_config")?;
     let config = &config["functionCallingConfig"];
     let place = "tool_config.function_calling_config";
     known_fields(config, &["mode", "allowedFunctionNames"], place)?;
     if config.is_null() {
-        return Ok(None);
+        return Ok(RequestedCalls::Free);
     }
     if tools.is_empty() {
         return refused("Function calling config is set without function_declarations.");
@@ -190,8 +190,11 @@ fn forced_tool(config: &Value, tools: &[RequestTool]) -> Result<Option<String>, 
         ));
     }
     match (mode, names) {
-        ("ANY", [name]) => Ok(name.as_str().map(str::to_owned)),
-        _ => Ok(None),
+        ("ANY", [name]) => Ok(RequestedCalls::Forced(
+            name.as_str().unwrap_or_default().to_owned(),
+        )),
+        ("NONE", _) => Ok(RequestedCalls::Forbidden),
+        _ => Ok(RequestedCalls::Free),
     }
 }
 

@@ -90,7 +90,7 @@ pub(in crate::simulation::emulator::model) fn stream(
 /// Returns the reason why an answer ended. A call that the request forced is no decision of the model, so the service says
 /// `stop`: <https://community.openai.com/t/731488/13>.
 fn finish_reason<'a>(answer: &'a ScriptedAnswer, request: &ParsedRequest) -> &'a str {
-    match request.forced_tool {
+    match request.tool_choice.forced_tool() {
         Some(_) => answer.stop("stop", "stop"),
         None => answer.stop("tool_calls", "stop"),
     }

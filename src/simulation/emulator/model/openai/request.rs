@@ -1,7 +1,7 @@
 //! Parses and checks a chat completions request.
 
 use crate::simulation::emulator::model::conversation::{
-    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
+    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, RequestedCalls, check,
 };
 use crate::simulation::emulator::model::files::{self, DOCUMENTS, FileRules, IMAGES, RequestFile};
 use crate::simulation::emulator::model::server::{KeyPolicy, ModelRefusal, ParsedRequest, UsageEvent};
@@ -49,7 +49,7 @@ pub(in crate::simulation::emulator::model) fn read(
     };
     let messages = read_messages(messages)?;
     check(system, &tools, &messages).map_err(|why| ModelRefusal::invalid_request(&why))?;
-    let forced_tool = forced_tool(&body["tool_choice"], &tools)?;
+    let tool_choice = tool_choice(&body["tool_choice"], &tools)?;
     Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
@@ -59,16 +59,16 @@ pub(in crate::simulation::emulator::model) fn read(
         },
         system: system.to_owned(),
         tools,
-        forced_tool,
+        tool_choice,
         messages,
         api_key: api_key.map(str::to_owned),
     })
 }
 
 /// Returns the function that the model has to call: <https://developers.openai.com/api/reference/resources/chat>, `tool_choice`.
-fn forced_tool(choice: &Value, tools: &[RequestTool]) -> Result<Option<String>, ModelRefusal> {
+fn tool_choice(choice: &Value, tools: &[RequestTool]) -> Result<RequestedCalls, ModelRefusal> {
     if choice.is_null() {
-        return Ok(None);
+        return Ok(RequestedCalls::Free);
     }
     let refused = |why: &str| Err(ModelRefusal::invalid_request(why));
     if tools.is_empty() {
@@ -77,7 +77,8 @@ fn forced_tool(choice: &Value, tools: &[RequestTool]) -> Result<Option<String>, 
         );
     }
     match choice.as_str() {
-        Some("none" | "auto" | "required") => return Ok(None),
+        Some("none") => return Ok(RequestedCalls::Forbidden),
+        Some("auto" | "required") => return Ok(RequestedCalls::Free),
         Some(_) => return refused("Invalid value for 'tool_choice'."),
         None => {}
     }
@@ -88,7 +89,7 @@ fn forced_tool(choice: &Value, tools: &[RequestTool]) -> Result<Option<String>, 
         return refused("Missing required parameter: 'tool_choice.function.name'.");
     };
     match tools.iter().any(|tool| tool.name == name) {
-        true => Ok(Some(name.to_owned())),
+        true => Ok(RequestedCalls::Forced(name.to_owned())),
         false => refused(&format!(
             "Invalid value for 'tool_choice': no function named '{name}' was specified in the 'tools' parameter."
         )),

@@ -1,7 +1,7 @@
 //! Parses and checks a Responses request. Unknown parameters are refused, as the service does.
 
 use crate::simulation::emulator::model::conversation::{
-    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, check,
+    RequestCall, RequestMessage, RequestResult, RequestRole, RequestTool, RequestedCalls, check,
 };
 use crate::simulation::emulator::model::files::{self, DOCUMENTS, FileRules, IMAGES, RequestFile};
 use crate::simulation::emulator::model::server::{ModelRefusal, ParsedRequest, UsageEvent};
@@ -71,14 +71,14 @@ pub(in crate::simulation::emulator::model) fn read(
     let system = body["instructions"].as_str().unwrap_or_default();
     let messages = read_input(list(&body["input"]))?;
     check(system, &tools, &messages).map_err(|why| refused(&why))?;
-    let forced_tool = forced_tool(&body["tool_choice"], &tools)?;
+    let tool_choice = tool_choice(&body["tool_choice"], &tools)?;
     Ok(ParsedRequest {
         model: model.to_owned(),
         is_streamed: body["stream"].as_bool().unwrap_or_default(),
         usage_event: UsageEvent::Sent,
         system: system.to_owned(),
         tools,
-        forced_tool,
+        tool_choice,
         messages,
         api_key: Some(api_key.to_owned()),
     })
@@ -98,10 +98,11 @@ fn known_fields(object: &Value, known: &[&str], place: &str) -> Result<(), Model
 
 /// Returns the function that the model has to call: <https://developers.openai.com/api/reference/resources/responses>,
 /// `tool_choice`.
-fn forced_tool(choice: &Value, tools: &[RequestTool]) -> Result<Option<String>, ModelRefusal> {
+fn tool_choice(choice: &Value, tools: &[RequestTool]) -> Result<RequestedCalls, ModelRefusal> {
     match choice.as_str() {
-        None if choice.is_null() => return Ok(None),
-        Some("none" | "auto" | "required") => return Ok(None),
+        None if choice.is_null() => return Ok(RequestedCalls::Free),
+        Some("none") => return Ok(RequestedCalls::Forbidden),
+        Some("auto" | "required") => return Ok(RequestedCalls::Free),
         Some(_) => return Err(refused("Invalid value: 'tool_choice'.")),
         None => {}
     }
@@ -112,7 +113,7 @@ fn forced_tool(choice: &Value, tools: &[RequestTool]) -> Result<Option<String>, 
     let name = choice["name"].as_str();
     let name = name.ok_or_else(|| refused("Missing required parameter: 'tool_choice.name'."))?;
     match tools.iter().any(|tool| tool.name == name) {
-        true => Ok(Some(name.to_owned())),
+        true => Ok(RequestedCalls::Forced(name.to_owned())),
         false => Err(refused(&format!(
             "Tool choice '{name}' not found in 'tools' parameter."
         ))),

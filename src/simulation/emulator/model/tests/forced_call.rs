@@ -6,7 +6,8 @@ use crate::base::http_client::api_client;
 use crate::base::model::StopReason;
 use crate::interfaces::provider::{ProviderFailureKind, ToolChoice};
 use crate::simulation::emulator::model::{
-    AnswerFault, AnswerScript, ModelEmulator, ModelRequest, ScriptedAnswer, calls, queue, says,
+    AnswerFault, AnswerScript, ModelEmulator, ModelRequest, RequestedCalls, ScriptedAnswer, calls, queue,
+    says,
 };
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ async fn a_forced_call_is_requested_and_read_in_every_way() {
         );
         let asked = fixture.emulator.requests();
         assert_eq!(
-            asked[0].forced_tool.as_deref(),
+            asked[0].tool_choice.forced_tool(),
             Some("file_read"),
             "{}",
             way.0.name
@@ -62,7 +63,7 @@ async fn a_service_that_refuses_to_force_a_call_is_asked_again_without_it() {
             ),
             (400, "Unknown name \"toolConfig.functionCallingConfig\""),
         ] {
-            let script = move |asked: &ModelRequest| match asked.forced_tool {
+            let script = move |asked: &ModelRequest| match asked.tool_choice.forced_tool() {
                 Some(_) => refusing(status, why),
                 None => calls("file_read", json!({"path": "a"})),
             };
@@ -72,9 +73,42 @@ async fn a_service_that_refuses_to_force_a_call_is_asked_again_without_it() {
             // The refusal has cost nothing.
             assert_eq!(answer.side, Default::default());
             let asked = fixture.emulator.requests();
-            let forced: Vec<bool> = asked.iter().map(|asked| asked.forced_tool.is_some()).collect();
+            let forced: Vec<bool> = asked
+                .iter()
+                .map(|asked| asked.tool_choice.forced_tool().is_some())
+                .collect();
             assert_eq!(forced, [true, false], "{} {why}", way.0.name);
             assert_eq!(asked[0].messages, asked[1].messages);
+            fixture.assert_in_order();
+        }
+    }
+}
+
+/// The services write text if calls are forbidden. A server that does not know that is asked again without it.
+#[tokio::test]
+async fn calls_are_forbidden_in_every_way_and_a_server_that_cannot_is_asked_again() {
+    for way in ways() {
+        for is_refused in [false, true] {
+            let script = move |asked: &ModelRequest| match asked.tool_choice {
+                RequestedCalls::Forbidden if is_refused => {
+                    refusing(400, "Unknown parameter: tool_choice, toolConfig")
+                }
+                RequestedCalls::Forbidden => says("It holds.").with_call("file_read", json!({"path": "a"})),
+                _ => says("It holds."),
+            };
+            let mut fixture = ModelFixture {
+                tool_choice: ToolChoice::Text,
+                ..ModelFixture::new(way, script)
+            };
+            let answer = fixture.ask(&asking("hello")).await.expect("answer");
+            let said = (answer.assistant.text(), answer.assistant.calls().count());
+            assert_eq!(said, ("It holds.".to_owned(), 0));
+            let asked = fixture.emulator.requests();
+            let choices: Vec<&RequestedCalls> = asked.iter().map(|asked| &asked.tool_choice).collect();
+            let expected = [&RequestedCalls::Forbidden, &RequestedCalls::Free];
+            assert_eq!(choices, expected[..choices.len()], "{}", way.0.name);
+            assert_eq!(choices.len(), if is_refused { 2 } else { 1 });
+            assert!(asked.iter().all(|each| each.tools == asked[0].tools));
             fixture.assert_in_order();
         }
     }

@@ -2,13 +2,14 @@
 
 use super::counts::{Counted, Counts};
 use super::plan::{ARGUMENTS, CALLS, IDS, PlannedAnswer, PlannedFault, WORDS};
+use crate::base::config::WireFormat;
 use crate::base::model::{Turn, Usage};
 use crate::interfaces::provider::in_process::{EncodedRequest, InProcessService, ServedAnswer};
 use crate::interfaces::provider::{TurnRequest, fixed_bytes};
 use crate::simulation::emulator::model::server::{KeyPolicy, ParsedRequest};
 use crate::simulation::emulator::model::wire_format::EmulatedFormat;
 use crate::simulation::emulator::model::{
-    AnswerFault, RequestMessage, RequestRole, ScriptedAnswer, WIRE_FORMATS, says,
+    AnswerFault, RequestMessage, RequestRole, RequestedCalls, ScriptedAnswer, WIRE_FORMATS, says,
 };
 use http::Uri;
 use std::collections::VecDeque;
@@ -85,7 +86,13 @@ fn differences(encoded: &EncodedRequest, parsed: &ParsedRequest, request: &TurnR
     if parsed.system != request.system {
         wrong.push(format!("the instructions are {:?}", parsed.system));
     }
-    if parsed.tools.len() != request.tools.len() {
+    // Chat completions offer nothing but the call that they force.
+    let is_forced = matches!(parsed.tool_choice, RequestedCalls::Forced(_));
+    let offered = match encoded.wire {
+        WireFormat::OpenaiChat if is_forced => 1,
+        _ => request.tools.len(),
+    };
+    if parsed.tools.len() != offered {
         wrong.push(format!("{} tools are offered", parsed.tools.len()));
     }
     let turns = request.turns.iter().map(Turn::bytes).sum::<usize>();
