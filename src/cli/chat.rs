@@ -218,7 +218,7 @@ fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result
                 output.diff(&text)
             });
         }
-        ChatVerb::Undo => undo(terminal, output),
+        ChatVerb::Undo => undo(terminal, output)?,
         ChatVerb::Clear => {
             terminal.clear()?;
             output.line("cleared; the files stay");
@@ -261,13 +261,14 @@ fn cost(used: SessionUsage) -> String {
     }
 }
 
-fn undo(terminal: &mut Terminal, output: &Output) {
+fn undo(terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
     let names = |paths: &[RepoPath]| {
         let names: Vec<&str> = paths.iter().map(RepoPath::as_str).collect();
         names.join(", ")
     };
-    let Some(undone) = terminal.undo() else {
-        return output.line("there is nothing to undo");
+    let Some(undone) = terminal.undo()? else {
+        output.line("there is nothing to undo");
+        return Ok(());
     };
     if !undone.restored.is_empty() {
         output.line(&format!("restored: {}", names(&undone.restored)));
@@ -281,6 +282,7 @@ fn undo(terminal: &mut Terminal, output: &Output) {
     for why in &undone.failed {
         output.line(&format!("not undone: {why}; /undo tries it again"));
     }
+    Ok(())
 }
 
 fn context(terminal: &Terminal, questions: Questions<'_>, output: &Output) -> Result<(), CliError> {

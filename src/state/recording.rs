@@ -8,7 +8,7 @@ mod retention;
 mod session_state;
 
 pub use render::render;
-pub use resume::{RecordingLoss, RestoredSession, ResumeError, newest, restore};
+pub use resume::{DueNotes, RecordingLoss, RestoredSession, ResumeError, newest_first, restore};
 pub use retention::{ShortenResult, shorten};
 pub use session_state::{MeasuredTokens, SessionState, SessionUsage};
 
@@ -126,10 +126,25 @@ pub enum RecordedEvent {
         /// A summary of the facts.
         summary: String,
     },
-    /// A session in a terminal paid for answers that are not part of the conversation.
+    /// A session in a terminal paid for an answer. What becomes of the answer is recorded later.
     Used {
         /// The usage of the session so far.
         used: SessionUsage,
+    },
+    /// A model summarised the earlier part of a session in a terminal.
+    Summarised {
+        /// The state of the session after it, with the summary and its cost.
+        session: Box<SessionState>,
+    },
+    /// A person undid a turn of a session in a terminal, and these files are about to be restored.
+    UndoBegan {
+        /// The paths.
+        files: Vec<String>,
+    },
+    /// The undo of a turn ended, and these files are restored.
+    Undone {
+        /// The paths; none if no file could be restored.
+        files: Vec<String>,
     },
     /// A person cleared the history of the conversation.
     Cleared {},
@@ -271,22 +286,21 @@ pub fn read(directory: &Path, session: &str) -> Result<Vec<SessionRecord>, Sessi
     Ok(read_lines(directory, session)?.0)
 }
 
-/// Reads the events of a recording without a last line that a crash cut. Returns the number of bytes of that line as
-/// well.
+/// Reads the events of a recording without a last line that a crash cut. Returns what is left of that line as well.
 pub fn read_whole_lines(
     directory: &Path,
     session: &str,
-) -> Result<(Vec<SessionRecord>, usize), SessionError> {
-    let (mut records, cut_bytes) = read_lines(directory, session)?;
-    if cut_bytes > 0 {
+) -> Result<(Vec<SessionRecord>, Vec<u8>), SessionError> {
+    let (mut records, cut) = read_lines(directory, session)?;
+    if !cut.is_empty() {
         records.pop();
     }
-    Ok((records, cut_bytes))
+    Ok((records, cut))
 }
 
-/// Reads the events of a recording, and the number of bytes after its last line end.
+/// Reads the events of a recording, and the bytes after its last line end.
 #[allow(clippy::disallowed_methods, reason = "recordings are files of this module")]
-fn read_lines(directory: &Path, session: &str) -> Result<(Vec<SessionRecord>, usize), SessionError> {
+fn read_lines(directory: &Path, session: &str) -> Result<(Vec<SessionRecord>, Vec<u8>), SessionError> {
     let mut file = File::open(path(directory, session)?).map_err(|err| match err.kind() {
         std::io::ErrorKind::NotFound => SessionError::Missing(session.to_owned()),
         _ => SessionError::from(err),
@@ -300,13 +314,11 @@ fn read_lines(directory: &Path, session: &str) -> Result<(Vec<SessionRecord>, us
         lines.read_until(b'\n', &mut line)?;
     }
     let mut records: Vec<SessionRecord> = Vec::new();
-    let mut cut_bytes = 0;
     for number in 1.. {
         line.clear();
         if lines.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        cut_bytes = if line.ends_with(b"\n") { 0 } else { line.len() };
         let unreadable = || SessionRecord {
             at: records.last().map_or(Timestamp::UNIX_EPOCH, |record| record.at),
             turn: None,
@@ -314,8 +326,11 @@ fn read_lines(directory: &Path, session: &str) -> Result<(Vec<SessionRecord>, us
         };
         let record = serde_json::from_slice(&line).unwrap_or_else(|_| unreadable());
         records.push(record);
+        if !line.ends_with(b"\n") {
+            return Ok((records, line));
+        }
     }
-    Ok((records, cut_bytes))
+    Ok((records, Vec::new()))
 }
 
 /// Maximum number of attempts to open a recording that is being shortened.

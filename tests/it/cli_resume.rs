@@ -4,6 +4,9 @@ use crate::support::shell::{BlockingModel, Shell};
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
 
@@ -51,16 +54,21 @@ fn a_recording_that_a_crash_cut_goes_on_from_its_last_whole_step() {
     let lost_line = "A crash cut the last line of the recording: ";
     let lost_step = "A crash cut the last step of the recording, so the model does not know it.";
     // The messages of the request after each cut: the request alone, or with the call and its result.
-    let cuts: [(Cut, &str, usize); 4] = [
+    let cuts: [(Cut, &str, usize); 5] = [
         (
             |lines| lines.concat()[..lines.concat().len() - 20].to_owned(),
             lost_line,
             3,
         ),
-        (|lines| lines[..2].concat(), lost_step, 1),
+        (|lines| lines[..3].concat(), lost_step, 1),
+        (
+            |lines| format!("{}{}", lines[..3].concat(), &lines[3][..30]),
+            lost_step,
+            1,
+        ),
         (
             |lines| format!("{}{}", lines[..2].concat(), &lines[2][..30]),
-            lost_step,
+            lost_line,
             1,
         ),
         (|lines| format!("{}{}", lines[0], &lines[1][..30]), lost_line, 1),
@@ -79,7 +87,7 @@ fn a_recording_that_a_crash_cut_goes_on_from_its_last_whole_step() {
         let file = recording(&shell);
         let whole = std::fs::read_to_string(&file).unwrap();
         let lines: Vec<&str> = whole.split_inclusive('\n').collect();
-        assert_eq!(lines.len(), 4, "{whole}");
+        assert_eq!(lines.len(), 6, "{whole}");
         std::fs::write(&file, cut(&lines)).unwrap();
         let continued = resumed(&shell, &chat, "/retry\n");
         assert_eq!(
@@ -142,16 +150,16 @@ fn a_damaged_recording_is_refused_and_not_changed() {
     let lines: Vec<&str> = whole.split_inclusive('\n').collect();
     for (text, why) in [
         (
-            [lines[0], lines[2], lines[3]].concat(),
-            "line 2 of the recording does not fit",
-        ),
-        (
-            [lines[0], lines[1], lines[3]].concat(),
+            [lines[0], lines[1], lines[3], lines[4], lines[5]].concat(),
             "line 3 of the recording does not fit",
         ),
         (
-            [lines[0], &lines[1][20..], lines[2], lines[3]].concat(),
-            "line 2 of the recording cannot be read",
+            [lines[0], lines[1], lines[2], lines[4], lines[5]].concat(),
+            "line 5 of the recording does not fit",
+        ),
+        (
+            [lines[0], lines[1], &lines[2][20..], lines[3], lines[4], lines[5]].concat(),
+            "line 3 of the recording cannot be read",
         ),
         (String::new(), "has no recorded session"),
     ] {
@@ -217,6 +225,143 @@ fn a_request_that_a_kill_ended_is_continued_after_its_finished_steps() {
     assert!(!answered.err.contains("has no answer"), "{answered:?}");
 }
 
+/// STK-57: an answer that was paid is counted after a kill in the middle of its step.
+#[test]
+fn an_answer_is_counted_although_a_kill_ended_its_step() {
+    let model = BlockingModel::start(queue([calls(
+        "ask_user",
+        json!({ "question": "How many?", "choices": ["Three", "Five"], "default": "Three", "minutes": 5 }),
+    )]));
+    let shell = shell(&[("a", "one\n")]);
+    let chat = recorded(&shell, &model, &[]);
+    let arguments = [&chat[..], &["--json".to_owned()]].concat();
+    let mut running = shell.start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    running.type_line("more replicas");
+    // The call runs; the program is killed.
+    running.wait_for_stdout_line("\"event\":\"question\"");
+    drop(running);
+    for _ in 0..2 {
+        let continued = resumed(&shell, &chat, "/usage\n");
+        assert_eq!(continued.code, Some(0), "{continued:?}");
+        let out = "1050 tokens: 1000 in, 50 out, 0 read from and 0 written to the cache; $0.0063\n";
+        assert_eq!(continued.out, out, "{continued:?}");
+    }
+}
+
+/// STK-57: the model is told in the first request after a loss, in whichever session that is.
+#[test]
+fn the_model_is_told_of_a_loss_although_a_session_without_a_request_was_in_between() {
+    let model = BlockingModel::start(queue([says("One."), says("Two."), says("Three.")]));
+    let shell = shell(&[("a", "one\n")]);
+    let chat = recorded(&shell, &model, &[]);
+    assert_eq!(run(&shell, &chat, "read a\n").out, "One.\n");
+    let file = recording(&shell);
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    text.push_str("{\"at\":\"2026-");
+    std::fs::write(&file, text).unwrap();
+    let lost = "A crash cut the last line of the recording: ";
+    let first = resumed(&shell, &chat, "/usage\n");
+    assert!(first.err.contains(lost), "{first:?}");
+    assert!(!resumed(&shell, &chat, "/usage\n").err.contains(lost));
+    let notes = |index: usize| {
+        let said = model.asked()[index].last_user_text().to_owned();
+        said.matches("(This conversation was interrupted").count()
+    };
+    assert_eq!(resumed(&shell, &chat, "and two?\n").out, "Two.\n");
+    assert_eq!(notes(1), 1);
+    // The request has it, so the next one has not.
+    assert_eq!(resumed(&shell, &chat, "and three?\n").out, "Three.\n");
+    assert_eq!(notes(2), 0);
+}
+
+/// STK-57: a recording whose first line a crash cut has nothing to continue, and hides no other recording.
+#[test]
+fn a_recording_without_a_request_is_skipped() {
+    let model = BlockingModel::start(queue([says("One."), says("Two.")]));
+    let shell = shell(&[("a", "one\n")]);
+    let chat = recorded(&shell, &model, &[]);
+    assert_eq!(run(&shell, &chat, "read a\n").out, "One.\n");
+    let newer = "f".repeat(32);
+    let file = recording(&shell).with_file_name(format!("{newer}.jsonl"));
+    let cut = "{\"at\":\"2026-01-01T00:00:00Z\",\"event\":\"began\",\"us";
+    std::fs::write(&file, cut).unwrap();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    let times = std::fs::File::options().write(true).open(&file).unwrap();
+    times.set_modified(later).unwrap();
+    let skipped = format!("Session {newer} is skipped: it ended before its first request was recorded.\n");
+    let continued = resumed(&shell, &chat, "and two?\n");
+    assert_eq!(
+        (continued.code, continued.out.as_str()),
+        (Some(0), "Two.\n"),
+        "{continued:?}"
+    );
+    assert!(continued.err.contains(&skipped), "{continued:?}");
+    assert_eq!(model.asked()[1].messages.len(), 3);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), cut);
+    // The one that is named is not skipped.
+    let named = run(
+        &shell,
+        &[&chat[..], &["--resume".to_owned(), newer]].concat(),
+        "hi\n",
+    );
+    assert_eq!(named.code, Some(1), "{named:?}");
+    assert!(named.err.contains("the recording has no request"), "{named:?}");
+}
+
+/// STK-57: a session that goes on knows that files were restored.
+#[test]
+fn the_model_is_told_in_a_later_session_that_its_edits_were_undone() {
+    let model = BlockingModel::start(queue([
+        calls("file_edit", json!({ "path": "a", "old": "one", "new": "two" })),
+        says("It is two."),
+        says("I see."),
+        says("Again."),
+    ]));
+    let shell = shell(&[("a", "one\n")]);
+    let chat = recorded(&shell, &model, &[]);
+    let undone = run(&shell, &chat, "make it two\n/undo\n");
+    assert_eq!(undone.out, "It is two.\nrestored: a\n", "{undone:?}");
+    assert_eq!(shell.get("a"), "one\n");
+    let note = "(The edits of the previous turn were undone;";
+    let said = |index: usize| model.asked()[index].last_user_text().to_owned();
+    assert_eq!(resumed(&shell, &chat, "/usage\n").code, Some(0));
+    assert_eq!(resumed(&shell, &chat, "go on\n").out, "I see.\n");
+    assert!(
+        said(2).starts_with(note) && said(2).ends_with("go on"),
+        "{}",
+        said(2)
+    );
+    assert_eq!(resumed(&shell, &chat, "once more\n").out, "Again.\n");
+    assert_eq!(said(3), "once more");
+}
+
+/// STK-57: what was undone is not continued.
+#[test]
+fn a_request_whose_edits_were_undone_is_not_continued_by_a_later_session() {
+    let model = BlockingModel::start(queue([
+        calls("file_edit", json!({ "path": "a", "old": "one", "new": "two" })),
+        says("never").with_fault(AnswerFault::Stall),
+    ]));
+    let shell = shell(&[("a", "one\n")]);
+    let chat = recorded(&shell, &model, &[]);
+    let mut running = shell.start(&chat.iter().map(String::as_str).collect::<Vec<_>>());
+    running.type_line("make it two");
+    model.wait_for_requests(2);
+    running.interrupt();
+    running.wait_for_stderr_line("Stopped at step 2.");
+    running.type_line("/undo");
+    running.wait_for_stdout_line("restored: a");
+    drop(running);
+    let continued = resumed(&shell, &chat, "/retry\n");
+    assert!(
+        continued
+            .err
+            .contains("There is no stopped or failed request to continue."),
+        "{continued:?}"
+    );
+    assert!(!continued.err.contains("/retry continues it"), "{continued:?}");
+}
+
 /// Returns the model's answer: a summary if one is asked for; else it reads the file, and then says so.
 fn reads(asked: &ModelRequest) -> ScriptedAnswer {
     if asked
@@ -263,6 +408,54 @@ fn a_session_that_goes_on_is_trimmed_and_summarised_as_it_was() {
         let differs = (0..whole.len()).find(|request| whole[*request] != parts[*request]);
         assert_eq!(differs, None, "{mark}: {}", whole.len());
     }
+}
+
+/// STK-57: a summary that was paid is not asked for again after a kill, although no step followed it.
+#[test]
+fn a_summary_is_not_paid_again_after_a_kill() {
+    let stalls = Arc::new(AtomicBool::new(true));
+    let model = BlockingModel::start({
+        let stalls = Arc::clone(&stalls);
+        move |asked: &ModelRequest| match asked.raw.contains("heron") && stalls.load(Ordering::Relaxed) {
+            true => says("never").with_fault(AnswerFault::Stall),
+            false => reads(asked),
+        }
+    });
+    let shell = shell(&[("a", &"a line of the file\n".repeat(210))]);
+    let settings = [
+        "limits.history_bytes_max=100000",
+        "limits.context_strategy=compact",
+    ];
+    let chat = recorded(&shell, &model, &settings);
+    let mut running = shell.start(&chat.iter().map(String::as_str).collect::<Vec<_>>());
+    let summarised = |model: &BlockingModel| {
+        model
+            .asked()
+            .last()
+            .is_some_and(|asked| asked.raw.contains("heron"))
+    };
+    for turn in 0..40 {
+        running.type_line(&format!("read it, number {turn}"));
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !summarised(&model) {
+        assert!(Instant::now() < deadline, "{}", model.asked().len());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The program is killed while it waits for the answer to the request with the summary.
+    drop(running);
+    stalls.store(false, Ordering::Relaxed);
+    let before = model.asked().len();
+    let continued = resumed(&shell, &chat, "/retry\n");
+    assert_eq!(
+        (continued.code, continued.out.as_str()),
+        (Some(0), "Done.\n"),
+        "{continued:?}"
+    );
+    let asked = model.asked();
+    let summaries = asked.iter().filter(|asked| asked.raw.contains("You summarise"));
+    assert_eq!(summaries.count(), 1);
+    assert!(asked[before].raw.contains("heron"), "{}", asked[before].raw);
 }
 
 /// Signed thinking of the model is sent back as the provider wrote it, after the session went on.
@@ -339,8 +532,10 @@ fn a_recording_of_an_earlier_version_goes_on() {
     assert_eq!(run(&shell, &chat, "read a\n").code, Some(0));
     let file = recording(&shell);
     let text = std::fs::read_to_string(&file).unwrap();
-    let old = text.lines().map(|line| {
-        let mut line: Value = serde_json::from_str(line).unwrap();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let old = lines.filter(|line| line["event"] != "used").map(|mut line| {
         let had_state = line.as_object_mut().unwrap().remove("session").is_some();
         assert_eq!(had_state, line["event"] == "assistant", "{line}");
         line["turn"] = Value::Null;

@@ -3,8 +3,11 @@
 
 use crate::support::app::{TestApp, step_number};
 use crate::support::shell::Shell;
-use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
 const FILE: &str = "environments/dev/large.txt";
@@ -130,6 +133,57 @@ async fn a_summary_of_the_model_stays_after_a_restart_until_the_conversation_is_
     let requests = app.model_requests();
     assert!(!requests.last().unwrap().raw.contains("heron"));
     assert_eq!(app.count("SELECT count(*) FROM summary"), 0);
+}
+
+/// STK-58: the cost of a summary and the summary itself are one record, so a kill before the next answer does not make
+/// Drydock ask for it again.
+#[tokio::test]
+async fn a_summary_is_not_paid_again_after_a_restart() {
+    let stalls = Arc::new(AtomicBool::new(true));
+    let answers = {
+        let stalls = Arc::clone(&stalls);
+        move |asked: &ModelRequest| match asked.raw.contains("heron") && stalls.load(Ordering::Relaxed) {
+            true => says("never").with_fault(AnswerFault::Stall),
+            false => summarises(asked),
+        }
+    };
+    let bytes_max = BYTES_MAX.to_string();
+    let settings = [
+        ("limits.history_bytes_max", bytes_max.as_str()),
+        ("limits.context_strategy", "compact"),
+    ];
+    let mut app = TestApp::with_settings(answers, &settings).await;
+    app.admit_slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "write the file").await;
+    let waits = |app: &TestApp| {
+        let asked = app.model_requests();
+        asked.last().is_some_and(|asked| asked.raw.contains("heron"))
+    };
+    for turn in 0..40 {
+        if waits(&app) {
+            break;
+        }
+        app.say_in(ALICE, &first.thread, &format!("read it, number {turn}"))
+            .await;
+        let waiting = async {
+            while !waits(&app) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            () = app.wait_until_idle() => {}
+            () = waiting => {}
+        }
+    }
+    assert!(waits(&app));
+    stalls.store(false, Ordering::Relaxed);
+    let before = app.model_requests().len();
+    app.restart().await;
+    app.wait_until_idle().await;
+    let asked = app.model_requests();
+    assert!(asked.len() > before && asked[before].raw.contains("heron"));
+    let summaries = asked.iter().filter(|asked| asked.raw.contains("You summarise"));
+    assert_eq!(summaries.count(), 1);
 }
 
 fn numbers(text: &str) -> Vec<i64> {

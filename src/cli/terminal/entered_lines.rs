@@ -2,10 +2,10 @@
 //! command, and a request with `queue:`, wait for the end of the turn. So does a message that the turn did not take.
 
 use super::typed_line::{TypedLine, available_bytes};
-use crate::base::model::InboxId;
+use crate::base::model::{ContextState, InboxId};
 use crate::base::redact::Redactor;
 use crate::engine::agent::{
-    CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, SteeringMessage, StepRecord, TakeResult,
+    CallLosses, CallPermission, CallSize, Journal, PaidAnswer, SteeringMessage, StepRecord, TakeResult,
 };
 use crate::engine::command;
 use async_trait::async_trait;
@@ -182,12 +182,25 @@ impl<J: Journal> Journal for SteeredJournal<'_, J> {
         self.journal.call_failed(losses).await
     }
 
-    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
-        self.journal.answer_received(losses).await
+    async fn answer_received(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+    ) -> anyhow::Result<()> {
+        self.journal.answer_received(answer, losses).await
     }
 
-    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+    async fn answer_discarded(&mut self, answer: PaidAnswer<'_>) -> anyhow::Result<()> {
         self.journal.answer_discarded(answer).await
+    }
+
+    async fn record_summary(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+        context: &ContextState,
+    ) -> anyhow::Result<()> {
+        self.journal.record_summary(answer, losses, context).await
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {

@@ -51,7 +51,7 @@ use crate::engine::agent::{ModelChain, Questions, Recipients, ToolOffer, Verdict
 use crate::interfaces::provider;
 use crate::interfaces::tool::{MemoryOutputs, Toolbox};
 use crate::state::access::Identity;
-use crate::state::recording::{MeasuredTokens, SessionUsage};
+use crate::state::recording::{DueNotes, MeasuredTokens, SessionUsage};
 use crate::state::workspace::{Directory, Tree, Workspace, patch};
 use attachments::PendingFiles;
 use checking::ChangeChecker;
@@ -86,8 +86,8 @@ pub(super) struct Terminal {
     undo: UndoStack,
     // The effects on environments as they were last shown.
     effects_shown: String,
-    // A note before the next request, about changes that the model cannot see.
-    note: Option<&'static str>,
+    // The notes before the next request, about changes that the model cannot see.
+    due: DueNotes,
     // The files of the next request.
     pending: PendingFiles,
     used: SessionUsage,
@@ -140,15 +140,36 @@ impl Terminal {
         Ok(patch::write_onto(base, &self.changes()?))
     }
 
-    /// Restores every file to its state before the last turn that edited files.
-    pub(super) fn undo(&mut self) -> Option<UndoResult> {
-        let undone = self.undo.undo(&self.directory);
-        if undone.as_ref().is_some_and(|undone| !undone.restored.is_empty()) {
+    /// Restores every file to its state before the last turn that edited files; `None` if there is no such turn. If that
+    /// cannot be recorded, nothing is restored.
+    pub(super) fn undo(&mut self) -> Result<Option<UndoResult>, CliError> {
+        let Some(files) = self.undo.next_files() else {
+            return Ok(None);
+        };
+        self.recording
+            .record_undo_began(&files)
+            .map_err(CliError::failed)?;
+        let Some(undone) = self.undo.undo(&self.directory) else {
+            return Ok(None);
+        };
+        let recorded = self.recording.record_undone(&undone.restored);
+        if !undone.restored.is_empty() {
             // The model would continue with edits that are gone.
             self.may_retry = false;
-            self.note = Some(UNDO_NOTICE);
+            self.due.undone = true;
         }
-        undone
+        // The person learns what was restored. Without its end, a recorded undo counts as a possible change of files.
+        if let Err(error) = recorded {
+            tracing::warn!("the end of an undo is not recorded: {error:#}");
+        }
+        Ok(Some(undone))
+    }
+
+    /// Returns the notes before the next request.
+    fn notes(&self) -> String {
+        let lost = self.due.lost.then_some(LOSS_NOTICE);
+        let undone = self.due.undone.then_some(UNDO_NOTICE);
+        lost.into_iter().chain(undone).collect()
     }
 
     /// Clears the conversation; the files stay as they are.
@@ -157,7 +178,7 @@ impl Terminal {
         self.history = History::default();
         self.outputs.clear();
         self.may_retry = false;
-        self.note = None;
+        self.due = DueNotes::default();
         self.pending = PendingFiles::default();
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::checking::{ChangeChecker, CheckedChange};
 use super::display::{CallFormat, Detail};
 use super::recording::{SessionStart, TerminalRecording};
 use super::undo::UndoStack;
-use super::{DirtyTree, LOSS_NOTICE, PROVIDER_KEY, Terminal, TerminalOptions, line_editor, termination};
+use super::{DirtyTree, PROVIDER_KEY, Terminal, TerminalOptions, line_editor, termination};
 use crate::base::config::Config;
 use crate::base::http_client;
 use crate::base::model::{OutputNumber, pluralize};
@@ -80,10 +80,7 @@ impl Terminal {
             output.message(&resumed.report);
         }
         let resumed = resumed.map(|resumed| resumed.restored);
-        // The tools of a step may have edited files before the step was recorded.
-        let is_interrupted = resumed
-            .as_ref()
-            .is_some_and(|resumed| resumed.loss.is_some() || resumed.is_unanswered);
+        let due = resumed.as_ref().map(|resumed| resumed.due).unwrap_or_default();
         let last_output = resumed
             .as_ref()
             .map_or(OutputNumber(0), |resumed| resumed.last_output);
@@ -126,7 +123,7 @@ impl Terminal {
             redactor,
             undo: UndoStack::default(),
             effects_shown: String::new(),
-            note: is_interrupted.then_some(LOSS_NOTICE),
+            due,
             pending: PendingFiles::default(),
             calls,
             global,

@@ -1,14 +1,16 @@
 //! The optional recording of a terminal conversation.
 
-use crate::base::model::{Attachment, OutputNumber, TurnId, by_number, pluralize, short_line};
+use crate::base::model::{
+    Attachment, ContextState, OutputNumber, RepoPath, TurnId, by_number, pluralize, short_line,
+};
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::serve::host;
-use crate::engine::agent::{CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord};
+use crate::engine::agent::{CallLosses, CallPermission, CallSize, Journal, PaidAnswer, StepRecord};
 use crate::interfaces::tool::MemoryOutputs;
 use crate::state::recording::{
-    self, RecordedEvent, Recorder, RecordingLoss, Redact, RestoredSession, SessionRecord, SessionState,
-    SessionUsage,
+    self, RecordedEvent, Recorder, RecordingLoss, Redact, RestoredSession, ResumeError, SessionRecord,
+    SessionState, SessionUsage,
 };
 use async_trait::async_trait;
 use std::path::{Path, PathBuf};
@@ -71,7 +73,11 @@ impl TerminalRecording {
                 Ok((opened, None))
             }
             SessionStart::Resume(name) => {
-                let (name, restored) = restored(directory, name.as_deref())?;
+                let RestoredRecording {
+                    name,
+                    restored,
+                    skipped,
+                } = restored(directory, name.as_deref())?;
                 let recorder = Recorder::open(directory, &name, redact, (host.now)());
                 opened.recorder = Some(recorder.map_err(CliError::failed)?);
                 if let lines @ 1.. = restored.loss.lines {
@@ -79,7 +85,7 @@ impl TerminalRecording {
                     opened.append(None, left_out).map_err(CliError::failed)?;
                 }
                 opened.turn = restored.last_turn;
-                let report = report(&name, &restored);
+                let report = skipped_lines(&skipped) + &report(&name, &restored);
                 Ok((opened, Some(ResumedSession { restored, report })))
             }
         }
@@ -93,6 +99,17 @@ impl TerminalRecording {
     /// Records that the conversation was cleared. Before the first request there is nothing to clear.
     pub(super) fn record_clear(&self) -> anyhow::Result<()> {
         self.append(None, vec![RecordedEvent::Cleared {}])
+    }
+
+    /// Records that these files are about to be restored. A session that goes on after a crash in the middle of that
+    /// tells the model that files may have changed.
+    pub(super) fn record_undo_began(&self, files: &[RepoPath]) -> anyhow::Result<()> {
+        self.append(None, vec![RecordedEvent::UndoBegan { files: names(files) }])
+    }
+
+    /// Records that these files were restored.
+    pub(super) fn record_undone(&self, files: &[RepoPath]) -> anyhow::Result<()> {
+        self.append(None, vec![RecordedEvent::Undone { files: names(files) }])
     }
 
     /// Records the request of a new turn. The first request creates the recording. The contents of attachments are not
@@ -142,18 +159,20 @@ impl TerminalJournal<'_> {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records what the session used, after an answer that is not part of the conversation.
+    /// Records what the session used, before anything else happens with the answer that it paid for.
     fn record_used(&self) -> anyhow::Result<()> {
         let used = vec![RecordedEvent::Used { used: self.used() }];
         self.recording.append(Some(self.recording.turn), used)
     }
 
-    fn record_losses(&self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
-        match losses.discarded.is_empty() {
-            true => Ok(()),
-            false => self.record_used(),
-        }
+    /// Returns the numbers of a state: the newest output, and the usage of the session so far.
+    fn numbers(&self) -> (OutputNumber, SessionUsage) {
+        (self.last_output, self.used())
     }
+}
+
+fn names(files: &[RepoPath]) -> Vec<String> {
+    files.iter().map(|file| file.as_str().to_owned()).collect()
 }
 
 #[async_trait]
@@ -164,15 +183,34 @@ impl Journal for TerminalJournal<'_> {
     }
 
     async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
-        self.record_losses(losses)
+        match losses.discarded.is_empty() {
+            true => Ok(()),
+            false => self.record_used(),
+        }
     }
 
-    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
-        self.record_losses(losses)
-    }
-
-    async fn answer_discarded(&mut self, _answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+    async fn answer_received(
+        &mut self,
+        _answer: PaidAnswer<'_>,
+        _losses: &CallLosses<'_>,
+    ) -> anyhow::Result<()> {
         self.record_used()
+    }
+
+    async fn answer_discarded(&mut self, _answer: PaidAnswer<'_>) -> anyhow::Result<()> {
+        // Its cost was recorded when it arrived.
+        Ok(())
+    }
+
+    async fn record_summary(
+        &mut self,
+        _answer: PaidAnswer<'_>,
+        _losses: &CallLosses<'_>,
+        context: &ContextState,
+    ) -> anyhow::Result<()> {
+        let session = Box::new(SessionState::of_context(context, self.model, self.numbers()));
+        let summarised = vec![RecordedEvent::Summarised { session }];
+        self.recording.append(Some(self.recording.turn), summarised)
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
@@ -180,8 +218,7 @@ impl Journal for TerminalJournal<'_> {
         if let Some(newest) = record.outputs.last() {
             self.last_output = newest.number;
         }
-        let numbers = (self.last_output, self.used());
-        let state = SessionState::new(record.step, &record.context, self.model, numbers);
+        let state = SessionState::new(record.step, &record.context, self.model, self.numbers());
         let events = RecordedEvent::from_session_step(record.step, record.model.reported, state);
         self.recording.append(Some(self.recording.turn), events)
     }
@@ -195,20 +232,48 @@ pub(super) struct ResumedSession {
     pub(super) report: String,
 }
 
-/// Reads the conversation of a recording. Returns it with the name of the recording.
-fn restored(directory: &Path, name: Option<&str>) -> Result<(String, RestoredSession), CliError> {
-    let newest = || {
-        let found = recording::newest(directory).map_err(CliError::failed)?;
-        found.ok_or_else(|| CliError::failed(format!("{} has no recorded session", directory.display())))
+/// The conversation of a recording that goes on.
+struct RestoredRecording {
+    name: String,
+    restored: RestoredSession,
+    /// The newer recordings that have no request.
+    skipped: Vec<String>,
+}
+
+/// Reads the conversation of a recording: the one with this name, or the newest that has a request.
+fn restored(directory: &Path, name: Option<&str>) -> Result<RestoredRecording, CliError> {
+    let names = match name {
+        Some(name) => vec![name.to_owned()],
+        None => recording::newest_first(directory).map_err(CliError::failed)?,
     };
-    let name = match name {
-        Some(name) => name.to_owned(),
-        None => newest()?,
-    };
-    let (records, cut_bytes) = recording::read_whole_lines(directory, &name).map_err(CliError::failed)?;
-    let restored = recording::restore(&records, cut_bytes)
-        .map_err(|error| CliError::failed(format!("session {name} cannot be continued: {error}")))?;
-    Ok((name, restored))
+    let mut skipped = Vec::new();
+    for found in names {
+        let (records, cut) = recording::read_whole_lines(directory, &found).map_err(CliError::failed)?;
+        match recording::restore(&records, &cut) {
+            Ok(restored) => {
+                return Ok(RestoredRecording {
+                    name: found,
+                    restored,
+                    skipped,
+                });
+            }
+            Err(ResumeError::Empty) if name.is_none() => skipped.push(found),
+            Err(error) => {
+                let failed = format!("session {found} cannot be continued: {error}");
+                return Err(CliError::failed(failed));
+            }
+        }
+    }
+    let none = format!("{} has no recorded session", directory.display());
+    Err(CliError::failed(skipped_lines(&skipped) + &none))
+}
+
+/// Returns a line about each recording that is skipped.
+fn skipped_lines(skipped: &[String]) -> String {
+    let lines = skipped.iter();
+    lines
+        .map(|name| format!("Session {name} is skipped: it ended before its first request was recorded.\n"))
+        .collect()
 }
 
 /// Returns the lines about a session that goes on.

@@ -3,10 +3,10 @@
 
 use crate::base::config::{Config, ModelFacts};
 use crate::base::model::{
-    Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, Money, Spending, Usage,
+    Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, ContextState, Money, Spending, Usage,
 };
 use crate::engine::agent::{
-    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord, TurnModel,
+    AnsweringModel, CallLosses, CallPermission, CallSize, Journal, PaidAnswer, StepRecord, TurnModel,
     call_cost_max,
 };
 use crate::interfaces::provider::LostCharge;
@@ -84,18 +84,32 @@ impl<J: Journal> Journal for BudgetedJournal<'_, J> {
         self.journal.call_failed(losses).await
     }
 
-    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+    async fn answer_received(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+    ) -> anyhow::Result<()> {
         self.pay_losses(losses);
-        self.journal.answer_received(losses).await
+        self.pay(answer.usage, answer.model);
+        self.journal.answer_received(answer, losses).await
     }
 
-    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
-        self.pay(answer.usage, answer.model);
+    async fn answer_discarded(&mut self, answer: PaidAnswer<'_>) -> anyhow::Result<()> {
         self.journal.answer_discarded(answer).await
     }
 
+    async fn record_summary(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+        context: &ContextState,
+    ) -> anyhow::Result<()> {
+        self.pay_losses(losses);
+        self.pay(answer.usage, answer.model);
+        self.journal.record_summary(answer, losses, context).await
+    }
+
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
-        self.pay(record.step.assistant().usage, record.model);
         self.journal.record_step(record).await
     }
 }

@@ -9,7 +9,7 @@ use crate::base::model::{Assistant, Attendance, Step};
 use crate::cli::CliError;
 use crate::engine::agent::{self, Questions, Recipients, TurnContext, TurnOutcome};
 use crate::interfaces::tool::Outputs;
-use crate::state::recording::MeasuredTokens;
+use crate::state::recording::{DueNotes, MeasuredTokens};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
@@ -25,11 +25,12 @@ impl Terminal {
         questions: Questions<'_>,
     ) -> Result<TurnOutcome, CliError> {
         let request = self.redactor.redact(request);
-        let request = format!("{}{request}", self.note.take().unwrap_or_default());
+        let request = format!("{}{request}", self.notes());
         let (request, attachments) = std::mem::take(&mut self.pending).into_request(&request);
         self.recording
             .record_request(&request, &attachments)
             .map_err(CliError::failed)?;
+        self.due = DueNotes::default();
         if self.output.prints_events() {
             let mut event = serde_json::json!({ "event": "turn_started", "request": request });
             if !attachments.is_empty() {
@@ -58,11 +59,13 @@ impl Terminal {
         if !self.may_retry || !self.history.reopen() {
             return Ok(None);
         }
-        if let Some(note) = self.note.take() {
+        let note = self.notes();
+        if !note.is_empty() {
             let interrupted = Step::new(Assistant::synthetic(INTERRUPTED), Vec::new());
             let step = interrupted.and_then(|step| step.with_remark(note.trim_end()));
             let noted = step.and_then(|step| self.history.push(step));
             noted.map_err(CliError::failed)?;
+            self.due = DueNotes::default();
         }
         if self.output.prints_events() {
             let request = self.history.turns().last().map(|turn| turn.user());

@@ -5,11 +5,11 @@ use super::entered_lines::EnteredLines;
 use super::event_lines::EventLines;
 use super::live_turn::LiveTurn;
 use crate::base::config::Config;
-use crate::base::model::Usage;
+use crate::base::model::{ContextState, Money, Usage};
 use crate::base::redact::Redactor;
 use crate::cli::output::Output;
 use crate::engine::agent::{
-    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, StepRecord, TurnEvent,
+    AnsweringModel, CallLosses, CallPermission, CallSize, Journal, PaidAnswer, StepRecord, TurnEvent,
     TurnOutcome,
 };
 use crate::state::recording::SessionUsage;
@@ -168,7 +168,8 @@ impl Drop for HiddenInput {
     }
 }
 
-/// A journal that counts the tokens of a turn for the display, and their cost.
+/// A journal that counts the tokens of a turn and their cost: for the session as soon as an answer arrives, and for the
+/// display when its step ends. Until then the row of a narrow terminal has room for what runs.
 pub(super) struct CountingJournal<'a, J> {
     pub(super) journal: J,
     pub(super) counter: Option<Arc<Mutex<LiveTurn>>>,
@@ -182,19 +183,28 @@ impl<J> CountingJournal<'_, J> {
     fn count_losses(&mut self, losses: &CallLosses<'_>) {
         for answer in &losses.discarded {
             self.count(answer.usage, answer.model);
+            self.show(answer.usage, answer.model);
         }
     }
 
+    /// Counts an answer for the session.
     fn count(&mut self, usage: Usage, model: AnsweringModel<'_>) {
-        let price = self.config.model_facts(model.provider, model.name).price;
-        let cost = price.map(|price| price.cost(usage));
-        self.used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .add(usage, cost);
+        let cost = self.cost(usage, model);
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.add(usage, cost);
+    }
+
+    /// Counts an answer for the display.
+    fn show(&mut self, usage: Usage, model: AnsweringModel<'_>) {
+        let cost = self.cost(usage, model);
         if let Some(turn) = &self.counter {
             locked(turn).add_usage(usage, cost);
         }
+    }
+
+    fn cost(&self, usage: Usage, model: AnsweringModel<'_>) -> Option<Money> {
+        let price = self.config.model_facts(model.provider, model.name).price;
+        price.map(|price| price.cost(usage))
     }
 }
 
@@ -209,18 +219,35 @@ impl<J: Journal> Journal for CountingJournal<'_, J> {
         self.journal.call_failed(losses).await
     }
 
-    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+    async fn answer_received(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+    ) -> anyhow::Result<()> {
         self.count_losses(losses);
-        self.journal.answer_received(losses).await
+        self.count(answer.usage, answer.model);
+        self.journal.answer_received(answer, losses).await
     }
 
-    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
-        self.count(answer.usage, answer.model);
+    async fn answer_discarded(&mut self, answer: PaidAnswer<'_>) -> anyhow::Result<()> {
+        self.show(answer.usage, answer.model);
         self.journal.answer_discarded(answer).await
     }
 
+    async fn record_summary(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+        context: &ContextState,
+    ) -> anyhow::Result<()> {
+        self.count_losses(losses);
+        self.count(answer.usage, answer.model);
+        self.show(answer.usage, answer.model);
+        self.journal.record_summary(answer, losses, context).await
+    }
+
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
-        self.count(record.step.assistant().usage, record.model);
+        self.show(record.step.assistant().usage, record.model);
         self.journal.record_step(record).await
     }
 }

@@ -37,6 +37,12 @@ impl UndoStack {
         }
     }
 
+    /// Returns the files that the next undo restores; `None` if there is nothing to undo.
+    pub(super) fn next_files(&self) -> Option<Vec<RepoPath>> {
+        let edits = self.turns.back()?;
+        Some(edits.iter().map(|edit| edit.path.clone()).collect())
+    }
+
     /// Undoes the last turn with edits; `None` if there is none.
     pub(super) fn undo(&mut self, directory: &Directory) -> Option<UndoResult> {
         let edits = self.turns.pop_back()?;

@@ -14,9 +14,9 @@ pub struct AnsweringModel<'a> {
     pub reported: &'a str,
 }
 
-/// A paid answer that is not part of the conversation.
+/// An answer that a provider charges for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiscardedAnswer<'a> {
+pub struct PaidAnswer<'a> {
     /// The model that wrote it.
     pub model: AnsweringModel<'a>,
     /// The tokens that it used.
@@ -27,7 +27,7 @@ pub struct DiscardedAnswer<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallLosses<'a> {
     /// The answers that were paid and not used.
-    pub discarded: Vec<DiscardedAnswer<'a>>,
+    pub discarded: Vec<PaidAnswer<'a>>,
     /// The possible charge for answers that were lost. If there is one, the reservation of the call stays.
     pub lost: LostCharge,
 }
@@ -37,7 +37,7 @@ impl<'a> CallLosses<'a> {
     pub(super) fn add(&mut self, (provider, name): (&'a str, &'a str), side: &'a SideCosts) {
         self.lost = self.lost.or(side.lost);
         self.discarded
-            .extend(side.unused.as_ref().map(|unused| DiscardedAnswer {
+            .extend(side.unused.as_ref().map(|unused| PaidAnswer {
                 model: AnsweringModel {
                     provider,
                     name,

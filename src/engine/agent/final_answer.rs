@@ -3,7 +3,7 @@
 use super::answer_record::RecordedAnswer;
 use super::inference::inferred_verdict;
 use super::postconditions::{self, SentBackFor};
-use super::{Journal, LoopEnd, TurnEvent, TurnLoop, VerdictRule};
+use super::{Journal, LoopEnd, PaidAnswer, TurnEvent, TurnLoop, VerdictRule, discard_after};
 use crate::base::model::{Assistant, History, Step, StopReason, Verdict, VerdictSource};
 use crate::interfaces::provider::Completion;
 use crate::rendering::change_checks::CheckOutcome;
@@ -44,7 +44,7 @@ impl TurnLoop<'_> {
         let answer = self.cx.redactor.redact(&assistant.text()).into_owned();
         if answer.is_empty() {
             journal
-                .answer_discarded(self.discarded(assistant.usage, &model))
+                .answer_discarded(self.paid(assistant.usage, &model))
                 .await?;
             let mut end = LoopEnd::notice(Verdict::Incomplete, without_words(stop));
             // No words count as a failure, but the reason for a cut or refused answer is known.
@@ -67,8 +67,12 @@ impl TurnLoop<'_> {
                 None => return Ok(None),
             }
         }
+        let paid = self.paid(step.assistant().usage, &model);
         let (verdict, source, notice) = match stop {
-            StopReason::EndTurn | StopReason::ToolUse => match self.check_postconditions(events).await? {
+            StopReason::EndTurn | StopReason::ToolUse => match self
+                .check_answer(paid, journal, events)
+                .await?
+            {
                 CheckOutcome::Failed(failing)
                     if !self.has_failed(concluded, &answer) && self.may_repair() =>
                 {
@@ -118,6 +122,19 @@ impl TurnLoop<'_> {
             notice,
             is_waiting: false,
         }))
+    }
+
+    /// Checks the files after an answer. If that fails, no step records the answer, so its cost is recorded.
+    async fn check_answer(
+        &self,
+        answer: PaidAnswer<'_>,
+        journal: &mut dyn Journal,
+        events: &mut (dyn FnMut(TurnEvent) + Send),
+    ) -> anyhow::Result<CheckOutcome> {
+        match self.check_postconditions(events).await {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => Err(discard_after(error, answer, journal).await),
+        }
     }
 
     /// Checks the files, within the turn's time limit.

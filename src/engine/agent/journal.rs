@@ -1,6 +1,6 @@
 //! The journal of a turn: the durable records of its steps and of the costs of its model calls.
 
-use super::{AnsweringModel, CallLosses, DiscardedAnswer, QuestionRecord, SteeringMessage, TakeResult};
+use super::{AnsweringModel, CallLosses, PaidAnswer, QuestionRecord, SteeringMessage, TakeResult};
 use crate::base::model::{ContextState, PersonMessage, Step, StoredOutput};
 use async_trait::async_trait;
 
@@ -37,11 +37,29 @@ pub trait Journal: Send {
     async fn call_failed(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()>;
 
     /// Records that an answer of the model has arrived, before it is processed, and what its call did cost beside it.
-    /// If answers were lost, the reservation stays and counts in full for them.
-    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()>;
+    /// If answers were lost, the reservation stays and counts in full for them. The answer is recorded once more, with
+    /// its step, as discarded or as a summary. A journal without reservations records its cost now.
+    async fn answer_received(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+    ) -> anyhow::Result<()>;
 
     /// Records the usage of an answer that is discarded: it costs tokens as well.
-    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()>;
+    async fn answer_discarded(&mut self, answer: PaidAnswer<'_>) -> anyhow::Result<()>;
+
+    /// Records that an answer has arrived and what it did cost, in one record with the context that it shortened. So a
+    /// summary that is paid is not asked for again.
+    async fn record_summary(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+        context: &ContextState,
+    ) -> anyhow::Result<()> {
+        let _ = context;
+        self.answer_received(answer, losses).await?;
+        self.answer_discarded(answer).await
+    }
 
     /// Records a step after it ends and before the next model call. Its edits are already in the workspace.
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()>;

@@ -32,7 +32,7 @@ mod verdicts;
 mod window;
 mod writes;
 
-pub use call_costs::{AnsweringModel, CallLosses, DiscardedAnswer};
+pub use call_costs::{AnsweringModel, CallLosses, PaidAnswer};
 pub use journal::{CallPermission, CallSize, Journal, StepRecord};
 pub use messages::Recipients;
 pub use models::{ModelChain, TurnModel, call_cost_max};
@@ -239,6 +239,18 @@ struct TurnLoop<'a> {
     bytes_per_1000_tokens: Option<u32>,
 }
 
+/// Records the cost of an answer that no step records because of an error. Returns the error.
+async fn discard_after(
+    error: anyhow::Error,
+    answer: PaidAnswer<'_>,
+    journal: &mut dyn Journal,
+) -> anyhow::Error {
+    match journal.answer_discarded(answer).await {
+        Ok(()) => error,
+        Err(unrecorded) => error.context(format!("its cost was not recorded: {unrecorded:#}")),
+    }
+}
+
 struct LoopEnd {
     verdict: Verdict,
     source: VerdictSource,
@@ -305,7 +317,8 @@ impl TurnLoop<'_> {
                 }
             };
             crash_point::after("B12");
-            journal.answer_received(&losses).await?;
+            let received = self.paid(completion.assistant.usage, &completion.model);
+            journal.answer_received(received, &losses).await?;
             self.usage += unused;
             self.usage += completion.assistant.usage;
             // Another model has other tokens.
@@ -320,7 +333,7 @@ impl TurnLoop<'_> {
                     empty_answers += 1;
                     let usage = completion.assistant.usage;
                     journal
-                        .answer_discarded(self.discarded(usage, &completion.model))
+                        .answer_discarded(self.paid(usage, &completion.model))
                         .await?;
                     continue;
                 }
@@ -383,12 +396,8 @@ impl TurnLoop<'_> {
         let StepResults { done, outputs } = match ran {
             Ok(results) => results,
             Err(error) => {
-                // No step records the answer, but its call was made.
-                let answer = self.discarded(assistant.usage, &model);
-                return Err(match journal.answer_discarded(answer).await {
-                    Ok(()) => error,
-                    Err(unrecorded) => error.context(format!("its cost was not recorded: {unrecorded:#}")),
-                });
+                let answer = self.paid(assistant.usage, &model);
+                return Err(discard_after(error, answer, journal).await);
             }
         };
         self.last_output = outputs.last().map_or(self.last_output, |output| output.number);

@@ -7,7 +7,7 @@ use super::call_costs::CallLosses;
 use super::call_ids::unique_ids;
 use super::models::TurnModel;
 use super::window::RequestTooLong;
-use super::{AnsweringModel, DiscardedAnswer, LoopEnd, TurnEvent, TurnLoop};
+use super::{AnsweringModel, LoopEnd, PaidAnswer, TurnEvent, TurnLoop};
 use crate::base::model::{History, Turn, Usage, Verdict};
 use crate::crash_point;
 use crate::interfaces::provider::{
@@ -138,11 +138,12 @@ impl<'a> TurnLoop<'a> {
         }
     }
 
-    pub(super) fn discarded<'m>(&self, usage: Usage, reported: &'m str) -> DiscardedAnswer<'m>
+    /// Returns the cost of an answer of the current model.
+    pub(super) fn paid<'m>(&self, usage: Usage, reported: &'m str) -> PaidAnswer<'m>
     where
         'a: 'm,
     {
-        DiscardedAnswer {
+        PaidAnswer {
             model: self.answering(reported),
             usage,
         }

@@ -3,11 +3,11 @@
 
 use super::model_calls::until_stopped;
 use super::{CallPermission, CallSize, Journal, TurnEvent, TurnLoop};
-use crate::base::model::{History, plain_output};
+use crate::base::model::{History, Usage, plain_output};
 use crate::engine::agent::context::SummaryWriter;
 use crate::engine::agent::prompt::data_block;
 use crate::interfaces::provider::{
-    Patience, ProviderError, StreamEvent, ToolChoice, TurnRequest, fixed_bytes,
+    Patience, ProviderError, SideCosts, StreamEvent, ToolChoice, TurnRequest, fixed_bytes,
 };
 use async_trait::async_trait;
 use tracing::warn;
@@ -30,10 +30,33 @@ impl TurnLoop<'_> {
             turn: self,
             journal,
             events,
+            unrecorded: None,
         };
-        strategy.prepare(history, room, &mut writer).await?;
+        let prepared = strategy.prepare(history, room, &mut writer).await;
+        let Some(answer) = writer.unrecorded.take() else {
+            prepared?;
+            room.trim(history);
+            return Ok(());
+        };
+        if let Err(error) = prepared {
+            self.record_unused(answer, journal).await?;
+            return Err(error);
+        }
         room.trim(history);
-        Ok(())
+        let sides = [(self.current, answer.side)];
+        let losses = self.losses(&sides);
+        let paid = self.paid(answer.usage, &answer.model);
+        let context = self.context_state(history);
+        journal.record_summary(paid, &losses, &context).await
+    }
+
+    /// Records the cost of a summary that does not stand for a part of the conversation.
+    async fn record_unused(&self, answer: SummaryAnswer, journal: &mut dyn Journal) -> anyhow::Result<()> {
+        let sides = [(self.current, answer.side)];
+        let losses = self.losses(&sides);
+        let paid = self.paid(answer.usage, &answer.model);
+        journal.answer_received(paid, &losses).await?;
+        journal.answer_discarded(paid).await
     }
 }
 
@@ -42,11 +65,24 @@ struct TurnSummaries<'a, 'turn> {
     turn: &'a mut TurnLoop<'turn>,
     journal: &'a mut dyn Journal,
     events: &'a mut (dyn FnMut(TurnEvent) + Send),
+    /// The newest answer, which is recorded together with the context that its summary shortens.
+    unrecorded: Option<SummaryAnswer>,
+}
+
+/// What the answer with a summary did cost.
+struct SummaryAnswer {
+    /// The model, by its provider's name for it.
+    model: String,
+    usage: Usage,
+    side: SideCosts,
 }
 
 #[async_trait]
 impl SummaryWriter for TurnSummaries<'_, '_> {
     async fn summarise(&mut self, text: String) -> anyhow::Result<Option<String>> {
+        if let Some(earlier) = self.unrecorded.take() {
+            self.turn.record_unused(earlier, self.journal).await?;
+        }
         let (cx, model) = (self.turn.cx, self.turn.model());
         let mut asked = History::default();
         asked.begin(data_block("conversation", "this conversation", &text))?;
@@ -89,7 +125,7 @@ impl SummaryWriter for TurnSummaries<'_, '_> {
         let sides = [(self.turn.current, side)];
         let losses = self.turn.losses(&sides);
         let unused = losses.usage();
-        let completion = match answer {
+        let mut completion = match answer {
             Ok(completion) => completion,
             Err(error) => {
                 if let ProviderError::Failed(failure) = &error {
@@ -101,12 +137,13 @@ impl SummaryWriter for TurnSummaries<'_, '_> {
             }
         };
         let usage = completion.assistant.usage;
-        self.journal.answer_received(&losses).await?;
-        self.journal
-            .answer_discarded(self.turn.discarded(usage, &completion.model))
-            .await?;
         self.turn.usage += unused;
         self.turn.usage += usage;
+        self.unrecorded = Some(SummaryAnswer {
+            model: std::mem::take(&mut completion.model),
+            usage,
+            side: std::mem::take(&mut completion.side),
+        });
         let summary = completion.assistant.text();
         let summary = cx.redactor.redact(&plain_output(&summary)).trim().to_owned();
         Ok((!summary.is_empty()).then_some(summary))

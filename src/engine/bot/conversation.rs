@@ -6,8 +6,8 @@ use super::messenger::BotMessage;
 use super::{BotError, BotOptions, Injector};
 use crate::base::model::{History, OutputNumber, Step};
 use crate::engine::agent::{
-    CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
-    Questions, Recipients, StepRecord, TurnContext, TurnModel, TurnOutcome, VerdictRule, run_turn,
+    CallLosses, CallPermission, CallSize, EarlierAttempts, Journal, PaidAnswer, Postconditions, Questions,
+    Recipients, StepRecord, TurnContext, TurnModel, TurnOutcome, VerdictRule, run_turn,
 };
 use crate::interfaces::provider::{Completion, EventSink, Provider, ProviderError, TurnRequest};
 use crate::interfaces::tool::{MemoryOutputs, Outputs, Toolbox};
@@ -212,11 +212,15 @@ impl Journal for BotJournal<'_> {
         self.append_unused(losses).await
     }
 
-    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+    async fn answer_received(
+        &mut self,
+        _answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+    ) -> anyhow::Result<()> {
         self.append_unused(losses).await
     }
 
-    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+    async fn answer_discarded(&mut self, answer: PaidAnswer<'_>) -> anyhow::Result<()> {
         self.append(BotAppended::Unused(answer.usage)).await
     }
 

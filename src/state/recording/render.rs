@@ -82,12 +82,15 @@ fn render_event(text: &mut String, event: &RecordedEvent) {
             block(text, &head, "");
         }
         RecordedEvent::Used { used } => {
-            let head = format!(
-                "{} tokens so far, with answers that were not used",
-                used.usage.total()
-            );
+            let head = format!("an answer arrived; {} tokens so far", used.usage.total());
             block(text, &head, "");
         }
+        RecordedEvent::Summarised { session } => {
+            let summary = session.summary().unwrap_or_default();
+            block(text, "a model summarised the earlier turns", summary);
+        }
+        RecordedEvent::UndoBegan { files } => block(text, "an undo began", &files.join("\n")),
+        RecordedEvent::Undone { files } => block(text, "the undo restored these files", &files.join("\n")),
         RecordedEvent::Unreadable { line } => block(text, &format!("line {line} cannot be read"), ""),
     }
 }

@@ -70,17 +70,28 @@ pub struct RestoredSession {
     pub absent_files: usize,
     /// The end of the recording that is not part of the conversation.
     pub loss: RecordingLoss,
+    /// The notes for the model that no request has carried.
+    pub due: DueNotes,
 }
 
-/// Returns the name of the recording in a data directory that was written last; `None` if there is none. Files with
-/// other names and empty files are no recordings.
-pub fn newest(directory: &Path) -> Result<Option<String>, SessionError> {
+/// The notes for the model that are in front of the next request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DueNotes {
+    /// True if the end of the conversation may be missing, or files may have changed since.
+    pub lost: bool,
+    /// True if the edits of the last turn were undone.
+    pub undone: bool,
+}
+
+/// Returns the names of the recordings in a data directory, the one that was written last first. Files with other names
+/// and empty files are no recordings.
+pub fn newest_first(directory: &Path) -> Result<Vec<String>, SessionError> {
     let entries = match std::fs::read_dir(directory.join("sessions")) {
         Ok(entries) => entries,
-        Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(err) => return Err(err.into()),
     };
-    let mut newest: Option<(SystemTime, String)> = None;
+    let mut found: Vec<(SystemTime, String)> = Vec::new();
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -91,16 +102,14 @@ pub fn newest(directory: &Path) -> Result<Option<String>, SessionError> {
         if !about.is_file() || about.len() == 0 {
             continue;
         }
-        let found = (about.modified()?, name.to_owned());
-        if newest.as_ref().is_none_or(|known| known < &found) {
-            newest = Some(found);
-        }
+        found.push((about.modified()?, name.to_owned()));
     }
-    Ok(newest.map(|(_, name)| name))
+    found.sort();
+    Ok(found.into_iter().rev().map(|(_, name)| name).collect())
 }
 
-/// Restores the conversation of a recording, whose last line had so many bytes that a crash cut.
-pub fn restore(records: &[SessionRecord], cut_bytes: usize) -> Result<RestoredSession, ResumeError> {
+/// Restores the conversation of a recording. `cut` is what a crash left of its last line; empty if that is whole.
+pub fn restore(records: &[SessionRecord], cut: &[u8]) -> Result<RestoredSession, ResumeError> {
     let is_cleared = |record: &SessionRecord| matches!(record.event, RecordedEvent::Cleared {});
     let mut since_clear = records.iter().rev().take_while(|record| !is_cleared(record));
     let state = since_clear.find_map(|record| state_of(&record.event));
@@ -109,8 +118,16 @@ pub fn restore(records: &[SessionRecord], cut_bytes: usize) -> Result<RestoredSe
     for (line, record) in (1..).zip(records) {
         restored.add(line, record.turn, &record.event)?;
     }
+    if may_be_remark(cut) {
+        restored.leave_out_unmarked_answer();
+    }
     let lines = restored.finish_last_step(u64::try_from(records.len()).unwrap_or(u64::MAX))?;
-    let is_unanswered = restored.history.is_open();
+    let due = DueNotes {
+        lost: restored.due.lost || restored.is_undoing || lines > 0 || !cut.is_empty(),
+        ..restored.due
+    };
+    // A turn whose edits are gone is not continued.
+    let is_unanswered = restored.history.is_open() && !due.undone;
     restored.history.close(UNFINISHED);
     if restored.history.turns().is_empty() && !records.iter().any(is_cleared) {
         return Err(ResumeError::Empty);
@@ -125,10 +142,27 @@ pub fn restore(records: &[SessionRecord], cut_bytes: usize) -> Result<RestoredSe
         is_unanswered,
         absent_files: absent_files(records),
         loss: RecordingLoss {
-            bytes: cut_bytes,
+            bytes: cut.len(),
             lines,
         },
+        due: DueNotes {
+            // The tools of a step may have edited files before the step was recorded.
+            lost: due.lost || is_unanswered,
+            ..due
+        },
     })
+}
+
+/// True if what is left of a line may be the beginning of a remark with which an answer was sent back.
+fn may_be_remark(cut: &[u8]) -> bool {
+    let cut = String::from_utf8_lossy(cut);
+    let remark = r#""event":"sent_back""#;
+    match cut.split_once(r#""event":"#) {
+        Some((_, word)) => remark
+            .strip_prefix(r#""event":"#)
+            .is_some_and(|whole| word.starts_with(whole) || whole.starts_with(word)),
+        None => !cut.is_empty(),
+    }
 }
 
 /// Returns the number of files that were attached to the messages of the conversation, and whose contents are not recorded.
@@ -140,10 +174,11 @@ fn absent_files(records: &[SessionRecord]) -> usize {
     })
 }
 
-/// Returns the state of the session that is recorded with an answer.
+/// Returns the state of the session that is recorded with an answer or a summary.
 fn state_of(event: &RecordedEvent) -> Option<&SessionState> {
     match event {
         RecordedEvent::Assistant { session, .. } => session.as_deref(),
+        RecordedEvent::Summarised { session } => Some(session),
         _ => None,
     }
 }
@@ -158,6 +193,9 @@ struct RestoredHistory<'r> {
     is_left_out: bool,
     results: usize,
     used: SessionUsage,
+    due: DueNotes,
+    /// True after the beginning of an undo whose end is not recorded.
+    is_undoing: bool,
 }
 
 /// The last answer, with the results of its calls, the remark and the person's messages so far.
@@ -168,6 +206,8 @@ struct RestoredStep {
     results: Vec<ToolResult>,
     remark: Option<String>,
     messages: Vec<String>,
+    /// True if the answer was perhaps sent back, and the remark is lost.
+    may_be_sent_back: bool,
 }
 
 impl RestoredStep {
@@ -180,7 +220,7 @@ impl RestoredStep {
     fn is_cut(&self) -> bool {
         match self.lines_recorded {
             Some(lines) => self.lines() < lines,
-            None => self.results.len() < self.assistant.calls().count(),
+            None => self.may_be_sent_back || self.results.len() < self.assistant.calls().count(),
         }
     }
 
@@ -209,6 +249,8 @@ impl<'r> RestoredHistory<'r> {
             is_left_out: false,
             results: 0,
             used: SessionUsage::default(),
+            due: DueNotes::default(),
+            is_undoing: false,
         };
         restored.begin_history();
         restored
@@ -228,6 +270,7 @@ impl<'r> RestoredHistory<'r> {
             RecordedEvent::Began { user, attachments } => {
                 self.finish_step(line)?;
                 self.history.close(UNFINISHED);
+                self.carry_notes();
                 // Old recordings have no numbers.
                 let turn = turn.unwrap_or(TurnId(self.last_turn.0.saturating_add(1)));
                 self.last_turn = self.last_turn.max(turn);
@@ -246,6 +289,7 @@ impl<'r> RestoredHistory<'r> {
                 ..
             } => {
                 self.finish_step(line)?;
+                self.carry_notes();
                 match session {
                     Some(state) => self.used = state.used(),
                     None => self.used.add(*usage, None),
@@ -260,6 +304,7 @@ impl<'r> RestoredHistory<'r> {
                     results: Vec::new(),
                     remark: None,
                     messages: Vec::new(),
+                    may_be_sent_back: false,
                 });
                 match text.is_empty() && calls.is_empty() {
                     true => Err(ResumeError::Misplaced(line)),
@@ -297,17 +342,49 @@ impl<'r> RestoredHistory<'r> {
             RecordedEvent::Cleared {} => {
                 self.finish_step(line)?;
                 self.begin_history();
+                self.carry_notes();
                 Ok(())
             }
             RecordedEvent::Used { used } => {
                 self.used = *used;
                 Ok(())
             }
+            RecordedEvent::Summarised { session } => {
+                self.used = session.used();
+                Ok(())
+            }
+            RecordedEvent::UndoBegan { .. } => {
+                self.is_undoing = true;
+                Ok(())
+            }
+            RecordedEvent::Undone { files } => {
+                self.is_undoing = false;
+                self.due.undone |= !files.is_empty();
+                Ok(())
+            }
             RecordedEvent::Change { .. } | RecordedEvent::Verdict { .. } => Ok(()),
             RecordedEvent::Recovered { .. } | RecordedEvent::LeftOut { .. } => {
+                self.due.lost = true;
                 self.finish_last_step(line).map(|_| ())
             }
             RecordedEvent::Unreadable { line } => Err(ResumeError::Unreadable(*line)),
+        }
+    }
+
+    /// Forgets the notes that a request has carried, or that are about a conversation that was cleared.
+    fn carry_notes(&mut self) {
+        self.due = DueNotes::default();
+        self.is_undoing = false;
+    }
+
+    /// Marks the last answer as cut, if it is not recorded whether it was sent back. Old recordings have each line of a
+    /// step in a write of its own.
+    fn leave_out_unmarked_answer(&mut self) {
+        let is_unmarked = |step: &&mut RestoredStep| {
+            step.lines_recorded.is_none() && step.lines() == 0 && step.assistant.calls().next().is_none()
+        };
+        if let Some(step) = self.step.as_mut().filter(is_unmarked) {
+            step.may_be_sent_back = true;
         }
     }
 

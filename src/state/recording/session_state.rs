@@ -45,7 +45,7 @@ struct RecordedBlocks {
     blocks: Vec<String>,
 }
 
-/// The state of a session after a step.
+/// The state of a session after a step, or after a summary of its earlier part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionState {
     /// The number of lines of the step after the line of its answer.
@@ -74,21 +74,34 @@ impl SessionState {
         model: &str,
         (last_output, used): (OutputNumber, SessionUsage),
     ) -> Self {
-        let measured = context.bytes_per_1000_tokens.map(|bytes| MeasuredTokens {
-            model: model.to_owned(),
-            bytes_per_1000_tokens: bytes,
-        });
         let own = step.assistant().raw.as_ref().map(|raw| RecordedBlocks {
             provider: raw.provider.clone(),
             blocks: raw.blocks.iter().map(|block| block.get().to_owned()).collect(),
         });
         Self {
             lines: step.results().len() + usize::from(step.remark().is_some()) + step.messages().len(),
+            own,
+            ..Self::of_context(context, model, (last_output, used))
+        }
+    }
+
+    /// Creates the state of a session with this context that is not recorded with a step.
+    pub fn of_context(
+        context: &ContextState,
+        model: &str,
+        (last_output, used): (OutputNumber, SessionUsage),
+    ) -> Self {
+        let measured = context.bytes_per_1000_tokens.map(|bytes| MeasuredTokens {
+            model: model.to_owned(),
+            bytes_per_1000_tokens: bytes,
+        });
+        Self {
+            lines: 0,
             trimmed: context.boundary.trimmed,
             dropped: context.boundary.dropped,
             summary: context.summary.as_deref().map(str::to_owned),
             measured,
-            own,
+            own: None,
             last_output: Some(last_output),
             used,
         }

@@ -1,9 +1,15 @@
 //! Tests of recordings: reading back, torn lines, secrets and names.
 
-use super::{RecordedEvent, Recorder, Redact, SessionError, SessionRecord, ShortenResult, read, render};
-use crate::base::model::{ToolCall, TurnId, Usage, Verdict, VerdictSource};
+use super::{
+    RecordedEvent, Recorder, Redact, SessionError, SessionRecord, SessionState, SessionUsage, ShortenResult,
+    read, render,
+};
+use crate::base::model::{
+    Assistant, ContextState, OutputNumber, RawBlocks, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource,
+};
 use crate::state::store::Prune;
 use jiff::Timestamp;
+use serde_json::value::RawValue;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -197,6 +203,48 @@ fn secrets_are_taken_out_of_every_text() {
 }
 
 /// T32
+/// T64: signed blocks are kept byte for byte, or not at all.
+#[test]
+fn blocks_with_a_secret_are_not_recorded_and_others_are_not_changed() {
+    let whole = r#"{"type":"thinking","thinking":"First I \"look\".","signature":"c2ln"}"#;
+    let secret = r#"{"type":"thinking","thinking":"It is hunter2.","signature":"c2ln"}"#;
+    for (blocks, kept) in [(vec![whole], vec![whole]), (vec![whole, secret], Vec::new())] {
+        let directory = tempfile::tempdir().unwrap();
+        let raw = blocks
+            .iter()
+            .map(|block| RawValue::from_string((*block).to_owned()));
+        let assistant = Assistant {
+            raw: Some(RawBlocks {
+                provider: "anthropic".to_owned(),
+                blocks: raw.collect::<Result<_, _>>().unwrap(),
+            }),
+            ..Assistant::synthetic("Done.")
+        };
+        let step = Step::new(assistant, Vec::new()).unwrap();
+        let numbers = (OutputNumber(0), SessionUsage::default());
+        let state = SessionState::new(&step, &ContextState::default(), "anthropic/m", numbers);
+        let events = RecordedEvent::from_session_step(&step, "m", state);
+        let records: Vec<SessionRecord> = events.into_iter().map(|event| record(0, event)).collect();
+        recorder(directory.path()).append_all(&records).unwrap();
+        let read = read(directory.path(), SESSION).unwrap();
+        let [
+            SessionRecord {
+                event:
+                    RecordedEvent::Assistant {
+                        session: Some(state), ..
+                    },
+                ..
+            },
+        ] = read.as_slice()
+        else {
+            panic!("{read:?}")
+        };
+        let own = state.own_blocks().unwrap();
+        let own: Vec<&str> = own.blocks.iter().map(|block| block.get()).collect();
+        assert_eq!(own, kept);
+    }
+}
+
 #[test]
 fn a_recording_has_a_hex_name_and_is_private() {
     let directory = tempfile::tempdir().unwrap();

@@ -3,8 +3,9 @@
 use super::budget::{ReservationId, end_reservation};
 use super::claim::{Claim, check_fence};
 use super::column::{count, count_column, millis};
-use super::{Store, StoreError};
-use crate::base::model::{ConversationId, InboxId, Money, Spending, TurnId, Usage, UserId};
+use super::turn::check_open;
+use super::{Store, StoreError, conversation};
+use crate::base::model::{ContextState, ConversationId, InboxId, Money, Spending, TurnId, Usage, UserId};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
@@ -86,6 +87,25 @@ impl Store {
         self.write_deferred(move |tx| {
             check_fence(tx, claim)?;
             record(tx, claim.conversation, turn, &cost, at)
+        })
+        .await
+    }
+
+    /// Records the cost of a call that summarised a part of a conversation, and the context with the summary, in one
+    /// transaction.
+    pub async fn record_summary(
+        &self,
+        claim: &Claim,
+        turn: TurnId,
+        cost: &Cost,
+        context: &ContextState,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (claim, cost, context) = (*claim, cost.clone(), context.clone());
+        self.write(move |tx| {
+            check_open(tx, claim, turn)?;
+            record(tx, claim.conversation, turn, &cost, at)?;
+            conversation::set_context(tx, claim.conversation, &context)
         })
         .await
     }

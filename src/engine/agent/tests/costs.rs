@@ -193,3 +193,17 @@ async fn a_call_whose_answer_was_lost_stays_reserved_and_an_unused_answer_is_pai
         assert_eq!(ran.outcome().usage.output, output);
     }
 }
+
+/// T92: an answer is recorded when it arrives, and once more with what became of it. If its check breaks, nothing else
+/// records it.
+#[tokio::test]
+async fn an_answer_whose_check_breaks_is_paid() {
+    let mut fixture = TurnFixture::new();
+    fixture.postconditions.breaks = true;
+    let model = ScriptedProvider::new([calls(&[READ_A]), says("Done.")]);
+    let ran = fixture.run(&model).await;
+    let error = ran.outcome.as_ref().unwrap_err();
+    assert_eq!(error.to_string(), "the base is gone");
+    assert_eq!(ran.received_tokens, [10, 10]);
+    assert_eq!((ran.steps.len(), ran.discarded_tokens), (1, vec![10]));
+}

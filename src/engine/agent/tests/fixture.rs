@@ -3,13 +3,13 @@
 
 use crate::base::config::ModelFacts;
 use crate::base::model::{
-    AskedQuestion, Attachment, Effect, History, Limits, MediaTypes, MessageOutcome, OutputNumber,
-    PersonMessage, Secret, Step,
+    AskedQuestion, Attachment, ContextState, Effect, History, Limits, MediaTypes, MessageOutcome,
+    OutputNumber, PersonMessage, Secret, Step,
 };
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::{ContextStrategy, strategy};
 use crate::engine::agent::{
-    CallLosses, CallPermission, CallSize, DiscardedAnswer, EarlierAttempts, Journal, Postconditions,
+    CallLosses, CallPermission, CallSize, EarlierAttempts, Journal, PaidAnswer, Postconditions,
     QuestionRecord, Questioner, Questions, Recipients, SteeringMessage, StepRecord, TakeResult, TurnContext,
     TurnEvent, TurnModel, TurnOutcome, VerdictRule, run_turn,
 };
@@ -85,6 +85,10 @@ pub(super) struct TurnRun {
     pub(super) lost_calls: usize,
     /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
+    /// Output tokens of received answers.
+    pub(super) received_tokens: Vec<u64>,
+    /// The contexts that were recorded with summaries.
+    pub(super) summarised: Vec<ContextState>,
     /// The models of the recorded steps.
     pub(super) models: Vec<String>,
 }
@@ -258,6 +262,8 @@ impl TurnFixture {
             failed_calls: journal.failed_calls,
             lost_calls: journal.lost_calls,
             discarded_tokens: journal.discarded_tokens,
+            received_tokens: journal.received_tokens,
+            summarised: journal.summarised,
             models: journal.models,
         }
     }
@@ -270,6 +276,8 @@ pub(super) struct ScriptedPostconditions {
     pub(super) checks: AtomicUsize,
     /// True if a check goes on until it is cancelled.
     pub(super) takes_forever: bool,
+    /// True if a check breaks.
+    pub(super) breaks: bool,
 }
 
 impl ScriptedPostconditions {
@@ -294,6 +302,7 @@ impl Postconditions for ScriptedPostconditions {
             cancel.cancelled().await;
             return Ok(CheckOutcome::Incomplete("the comparison was stopped".to_owned()));
         }
+        anyhow::ensure!(!self.breaks, "the base is gone");
         let next = self.findings.lock().unwrap().pop_front();
         Ok(next.unwrap_or(CheckOutcome::Passed))
     }
@@ -311,6 +320,10 @@ pub(super) struct MemoryJournal {
     pub(super) lost_calls: usize,
     /// Output tokens of discarded answers.
     pub(super) discarded_tokens: Vec<u64>,
+    /// Output tokens of received answers.
+    pub(super) received_tokens: Vec<u64>,
+    /// The contexts that were recorded with summaries.
+    pub(super) summarised: Vec<ContextState>,
     /// The models of the recorded steps.
     pub(super) models: Vec<String>,
     /// The index, from 0, of the step that cannot be written.
@@ -358,15 +371,31 @@ impl Journal for MemoryJournal {
         Ok(())
     }
 
-    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+    async fn answer_received(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+    ) -> anyhow::Result<()> {
+        self.received_tokens.push(answer.usage.output);
         self.note(losses);
         anyhow::ensure!(!self.never_begins, "there is no such turn");
         Ok(())
     }
 
-    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+    async fn answer_discarded(&mut self, answer: PaidAnswer<'_>) -> anyhow::Result<()> {
         self.discarded_tokens.push(answer.usage.output);
         Ok(())
+    }
+
+    async fn record_summary(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+        context: &ContextState,
+    ) -> anyhow::Result<()> {
+        self.answer_received(answer, losses).await?;
+        self.summarised.push(context.clone());
+        self.answer_discarded(answer).await
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {

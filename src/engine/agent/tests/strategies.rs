@@ -114,6 +114,8 @@ async fn a_long_conversation_is_summarised_by_the_model_as_data_and_paid() {
         (2, &[10][..])
     );
     assert_eq!(outcome.usage.input, 200);
+    // The summary is recorded with its boundary before the call that reads it.
+    assert_eq!(ran.summarised, std::slice::from_ref(&outcome.context));
     assert_eq!(ran.events[0], TurnEvent::Summarising);
     assert_eq!(
         outcome.context.summary.as_deref(),

@@ -6,10 +6,10 @@ use super::question::QuestionComposer;
 use super::recording::TurnRecording;
 use super::steering::Steering;
 use super::{ClaimedMessage, OpenedTurn};
-use crate::base::model::{BudgetRefusal, PersonMessage, Step, TurnId, Usage};
+use crate::base::model::{BudgetRefusal, ContextState, PersonMessage, Step, TurnId, Usage};
 use crate::crash_point;
 use crate::engine::agent::{
-    AnsweringModel, CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, QuestionRecord,
+    AnsweringModel, CallLosses, CallPermission, CallSize, Journal, PaidAnswer, QuestionRecord,
     SteeringMessage, StepRecord, TakeResult, TurnModel,
 };
 use crate::engine::gateway::parts::Parts;
@@ -168,14 +168,33 @@ impl Journal for TurnJournal {
         Ok(())
     }
 
-    async fn answer_received(&mut self, losses: &CallLosses<'_>) -> anyhow::Result<()> {
+    async fn answer_received(
+        &mut self,
+        _answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+    ) -> anyhow::Result<()> {
+        // The reservation of the call counts until the answer is recorded with its step.
         self.wait_recorded().await?;
         self.record_losses(losses).await
     }
 
-    async fn answer_discarded(&mut self, answer: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+    async fn answer_discarded(&mut self, answer: PaidAnswer<'_>) -> anyhow::Result<()> {
         let cost = self.cost(answer.usage, answer.model);
         self.record_cost(cost).await
+    }
+
+    async fn record_summary(
+        &mut self,
+        answer: PaidAnswer<'_>,
+        losses: &CallLosses<'_>,
+        context: &ContextState,
+    ) -> anyhow::Result<()> {
+        self.record_losses(losses).await?;
+        let cost = self.cost(answer.usage, answer.model);
+        let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
+        let RecordedTurn { turn, .. } = self.wait_recorded().await?;
+        store.record_summary(&claim, *turn, &cost, context, at).await?;
+        Ok(())
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! Tests of conversations that are restored from recordings.
 
-use super::{RecordingLoss, ResumeError, restore};
+use super::{DueNotes, RecordingLoss, ResumeError, restore};
 use crate::base::model::{History, OutputNumber};
 use crate::state::recording::SessionRecord;
 
@@ -20,14 +20,17 @@ const MESSAGE: &str = r#""event":"message","text":"and two""#;
 const SENT_BACK: &str = r#""event":"sent_back","remark":"it is not""#;
 const RECOVERED: &str = r#""event":"recovered","lost_bytes":3"#;
 const LEFT_OUT: &str = r#""event":"left_out","lines":1"#;
+const UNDO_BEGAN: &str = r#""event":"undo_began","files":["a"]"#;
+const UNDONE: &str = r#""event":"undone","files":["a"]"#;
+const NOTHING_UNDONE: &str = r#""event":"undone","files":[]"#;
 const CLEARED: &str = r#""event":"cleared""#;
 
 fn history_of(records: &[SessionRecord]) -> Result<History, ResumeError> {
-    restore(records, 0).map(|restored| restored.history)
+    restore(records, b"").map(|restored| restored.history)
 }
 
 fn absent_files(records: &[SessionRecord]) -> usize {
-    restore(records, 0).unwrap().absent_files
+    restore(records, b"").unwrap().absent_files
 }
 
 #[test]
@@ -104,7 +107,7 @@ fn a_recording_with_a_missing_part_is_refused() {
 
 #[test]
 fn a_step_that_a_crash_cut_is_left_out_and_counted() {
-    let restored = restore(&records(&[BEGAN, CALL, RESULT, CALL]), 7).unwrap();
+    let restored = restore(&records(&[BEGAN, CALL, RESULT, CALL]), b"{\"at\":\"").unwrap();
     assert_eq!(restored.loss, RecordingLoss { bytes: 7, lines: 1 });
     assert!(restored.is_unanswered);
     let steps = restored.history.turns()[0].steps();
@@ -114,7 +117,7 @@ fn a_step_that_a_crash_cut_is_left_out_and_counted() {
     );
     // A later session went on without it.
     for went_on in [RECOVERED, LEFT_OUT] {
-        let restored = restore(&records(&[BEGAN, CALL, went_on, BEGAN, ANSWER]), 0).unwrap();
+        let restored = restore(&records(&[BEGAN, CALL, went_on, BEGAN, ANSWER]), b"").unwrap();
         let steps: Vec<usize> = restored
             .history
             .turns()
@@ -124,7 +127,7 @@ fn a_step_that_a_crash_cut_is_left_out_and_counted() {
         assert_eq!((steps, restored.is_unanswered), (vec![1, 1], false));
         assert_eq!(restored.loss, RecordingLoss::default());
         // A whole step before it stays.
-        let restored = restore(&records(&[BEGAN, CALL, RESULT, went_on]), 0).unwrap();
+        let restored = restore(&records(&[BEGAN, CALL, RESULT, went_on]), b"").unwrap();
         assert_eq!(restored.history.turns()[0].steps().len(), 2);
     }
 }
@@ -133,10 +136,10 @@ fn a_step_that_a_crash_cut_is_left_out_and_counted() {
 fn an_answer_without_its_recorded_remark_is_no_answer() {
     let remark = r#""session":{"lines":1,"last_output":3,"used":{"usage":{"input":9,"output":1,"cache_read":0,"cache_write":0},"cost":5,"unpriced_calls":2}}"#;
     let answer = format!("{ANSWER},{remark}");
-    let restored = restore(&records(&[BEGAN, &answer]), 0).unwrap();
+    let restored = restore(&records(&[BEGAN, &answer]), b"").unwrap();
     assert!(restored.is_unanswered);
     assert_eq!(restored.loss.lines, 1);
-    let restored = restore(&records(&[BEGAN, &answer, SENT_BACK, ANSWER]), 0).unwrap();
+    let restored = restore(&records(&[BEGAN, &answer, SENT_BACK, ANSWER]), b"").unwrap();
     assert_eq!(restored.history.turns()[0].steps().len(), 2);
     // The last answer has no recorded price.
     assert_eq!(
@@ -144,6 +147,69 @@ fn an_answer_without_its_recorded_remark_is_no_answer() {
         (12, 3)
     );
     assert_eq!(restored.last_output, OutputNumber(3));
-    let missing = restore(&records(&[BEGAN, &answer, ANSWER]), 0).unwrap_err();
+    let missing = restore(&records(&[BEGAN, &answer, ANSWER]), b"").unwrap_err();
     assert!(matches!(missing, ResumeError::Misplaced(3)));
+}
+
+#[test]
+fn a_note_is_due_until_a_request_has_carried_it() {
+    let due = |lines: &[&str]| {
+        let restored = restore(&records(lines), b"").unwrap();
+        let DueNotes { lost, undone } = restored.due;
+        (lost, undone, restored.is_unanswered)
+    };
+    assert_eq!(due(&[BEGAN, ANSWER]), (false, false, false));
+    for lost in [RECOVERED, LEFT_OUT] {
+        assert_eq!(due(&[BEGAN, ANSWER, lost]), (true, false, false));
+        assert_eq!(due(&[BEGAN, CALL, RESULT, lost, ANSWER]), (false, false, false));
+        assert_eq!(due(&[BEGAN, ANSWER, lost, BEGAN, ANSWER]), (false, false, false));
+        assert_eq!(due(&[BEGAN, ANSWER, lost, CLEARED]), (false, false, false));
+        assert_eq!(
+            due(&[BEGAN, ANSWER, lost, UNDO_BEGAN, UNDONE]),
+            (true, true, false)
+        );
+    }
+    assert_eq!(due(&[BEGAN, CALL, RESULT]), (true, false, true));
+    // What was undone is not continued.
+    assert_eq!(
+        due(&[BEGAN, CALL, RESULT, UNDO_BEGAN, UNDONE]),
+        (false, true, false)
+    );
+    assert_eq!(
+        due(&[BEGAN, ANSWER, UNDO_BEGAN, UNDONE, BEGAN, ANSWER]),
+        (false, false, false)
+    );
+    // A crash ended the undo: perhaps files were restored.
+    assert_eq!(due(&[BEGAN, ANSWER, UNDO_BEGAN]), (true, false, false));
+    assert_eq!(
+        due(&[BEGAN, ANSWER, UNDO_BEGAN, NOTHING_UNDONE]),
+        (false, false, false)
+    );
+}
+
+/// An old recording has each line of a step in a write of its own.
+#[test]
+fn an_old_answer_whose_remark_was_cut_is_no_answer() {
+    let unanswered = |cut: &[u8]| {
+        let restored = restore(&records(&[BEGAN, CALL, RESULT, ANSWER]), cut).unwrap();
+        let steps = restored.history.turns()[0].steps().len();
+        assert_eq!(steps, 2);
+        assert_eq!(restored.loss.lines, usize::from(restored.is_unanswered));
+        restored.is_unanswered
+    };
+    assert!(!unanswered(b""));
+    for cut in [
+        "{",
+        r#"{"at":"2026-01-01T00:00:00Z","event":"#,
+        r#"{"at":"2026-01-01T00:00:00Z","event":"sent"#,
+        r#"{"at":"2026-01-01T00:00:00Z","event":"sent_back","remark":"it is"#,
+    ] {
+        assert!(unanswered(cut.as_bytes()), "{cut}");
+    }
+    for cut in [
+        r#"{"at":"2026-01-01T00:00:00Z","event":"be"#,
+        r#"{"at":"2026-01-01T00:00:00Z","event":"began","user":"two"#,
+    ] {
+        assert!(!unanswered(cut.as_bytes()), "{cut}");
+    }
 }

@@ -9,8 +9,8 @@ use crate::base::model::{
     Step, Turn, TurnId,
 };
 use crate::engine::agent::{
-    CallLosses, CallPermission, CallSize, DiscardedAnswer, Journal, QuestionRecord, SteeringMessage,
-    StepRecord, TakeResult, TurnOutcome,
+    CallLosses, CallPermission, CallSize, Journal, PaidAnswer, QuestionRecord, SteeringMessage, StepRecord,
+    TakeResult, TurnOutcome,
 };
 use crate::interfaces::tool::MemoryOutputs;
 use async_trait::async_trait;
@@ -235,11 +235,11 @@ impl Journal for KeptJournal<'_> {
         self.write(|_, _| ())
     }
 
-    async fn answer_received(&mut self, _: &CallLosses<'_>) -> anyhow::Result<()> {
+    async fn answer_received(&mut self, _: PaidAnswer<'_>, _: &CallLosses<'_>) -> anyhow::Result<()> {
         self.write(|_, _| ())
     }
 
-    async fn answer_discarded(&mut self, _: DiscardedAnswer<'_>) -> anyhow::Result<()> {
+    async fn answer_discarded(&mut self, _: PaidAnswer<'_>) -> anyhow::Result<()> {
         self.write(|_, _| ())
     }
 
