@@ -35,9 +35,14 @@ its next step.
 
 --review and --shorthand end with a verdict of the model. A verdict that was only inferred from its
 words is labelled so; with --json the fields are verdict and source. The reviewed change is checked,
-except for a patch file, and a failing check makes the verdict fail. Exit codes: 0 for pass or a
-finished request, 1 for fail or an unfinished one, 2 for wrong arguments, 78 for a wrong
-configuration.";
+except for a patch file. What it breaks makes the verdict fail. An environment that also fails
+without it leaves the review incomplete, unless the model concludes with fail. Exit codes: 0 for
+pass or a finished request, 1 for fail or an unfinished one, 2 for wrong arguments, 78 for a wrong
+configuration.
+
+A review reads the files as they were when it began, and what you edit meanwhile is not part of it.
+A range is rendered with the packages that it has. If git ignores vendor/, those of the working
+directory are used, and the result says so.";
 
 /// Returns the text after the help.
 pub(super) fn after_help() -> String {
@@ -94,13 +99,14 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
     let request = match shorthand {
         None => words,
         Some(shorthand) => {
-            terminal.ask_for_verdicts()?;
+            // The prompt then describes the files of the reviewed change.
             let change = match (shorthand, &arguments.review) {
                 (Shorthand::Review, what) => {
                     Some(terminal.begin_review(what.as_deref().unwrap_or_default())?)
                 }
                 (Shorthand::Debug | Shorthand::Analyze, _) => None,
             };
+            terminal.ask_for_verdicts()?;
             let parts = [Some(shorthand.text().to_owned()), Some(words), change];
             let parts: Vec<String> = parts
                 .into_iter()
@@ -130,8 +136,10 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
         output.value(&terminal.result_value(&outcome).await?);
     } else {
         terminal.print(&outcome).await?;
-        if let Some(verdict) = verdict_line(&outcome).filter(|_| shorthand.is_some()) {
-            output.line(&verdict);
+        if shorthand.is_some() {
+            if let Some(verdict) = verdict_line(&outcome) {
+                output.line(&verdict);
+            }
             terminal.print_checks().await?;
         }
         let tokens = outcome.usage.total();

@@ -254,7 +254,7 @@ fn a_review_of_another_branch_reads_and_checks_its_files() {
     );
     let feature = std::fs::read_to_string(branch("main")).unwrap();
     std::fs::write(branch("feature"), &feature).unwrap();
-    std::fs::write(branch("main"), parted).unwrap();
+    std::fs::write(branch("main"), &parted).unwrap();
     shell.put(MAIN, "{ replicas: 2 }\n");
     std::fs::remove_file(shell.work().join("limits.json")).unwrap();
     let model = BlockingModel::start(queue([
@@ -269,11 +269,11 @@ fn a_review_of_another_branch_reads_and_checks_its_files() {
         "{ended:?}"
     );
     let asked = model.asked();
-    let told = format!("; the tools read the files of {}", feature.trim());
+    let range = format!("{}..{}", parted.trim(), feature.trim());
+    let request = asked[0].last_user_text();
     assert!(
-        asked[0].last_user_text().contains(&told),
-        "{}",
-        asked[0].last_user_text()
+        request.contains(&range) && !request.contains("the tools"),
+        "{request}"
     );
     let read = &asked[1].last_results()[0].content;
     assert!(

@@ -47,6 +47,8 @@ mod cli_steering;
 mod cli_stops;
 mod cli_resume;
 mod cli_review;
+mod cli_review_files;
+mod cli_review_stops;
 mod cli_tanka;
 mod cli_tanka_fmt;
 mod cli_tanka_lint;

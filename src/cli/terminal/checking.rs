@@ -1,6 +1,7 @@
 //! Drydock's own checks of a session's changes, or of the change that it reviews, made before a turn ends as done and on
 //! request.
 
+use super::reviewed_packages::ReviewedPackages;
 use crate::base::model::{Check, CheckState, FileChange};
 use crate::base::redact::Redactor;
 use crate::engine::agent::Postconditions;
@@ -33,8 +34,8 @@ pub(in crate::cli) struct ChangeCheck {
 pub(super) enum CheckedChange {
     /// The edits of this session.
     Session,
-    /// A change that the session reviews and does not edit.
-    Reviewed(Box<Sides>),
+    /// A change that the session reviews and does not edit: the workspace has its edits.
+    Reviewed(ReviewedPackages),
     /// A patch file that the session reviews. It is not applied, so nothing is checked.
     PatchFile,
 }
@@ -56,17 +57,35 @@ impl ChangeChecker {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// Leaves a reviewed change unchecked, unless it was checked, because the review was stopped.
+    pub(super) fn stop_review(&self) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (CheckedChange::Reviewed(_), None) = (&self.subject, &*latest) {
+            *latest = self
+                .workspace
+                .tree
+                .changes()
+                .ok()
+                .map(|changes| (changes, not_checked("the review was stopped before its checks")));
+        }
+    }
+
     /// Checks the current files, or returns the last result if the changes are still the same.
     pub(super) async fn check(
         &self,
         progress: &mut (dyn FnMut(CompareProgress) + Send),
         cancel: &CancellationToken,
     ) -> Result<ChangeCheck, CompareError> {
-        let sides = match &self.subject {
-            CheckedChange::Session => Sides::from_workspace(&self.workspace)?,
-            CheckedChange::Reviewed(sides) => sides.as_ref().clone(),
-            CheckedChange::PatchFile => return Ok(not_applied()),
+        let packages = match &self.subject {
+            CheckedChange::Session => None,
+            CheckedChange::Reviewed(packages) => Some(packages),
+            CheckedChange::PatchFile => {
+                return Ok(not_checked(
+                    "a patch file is not applied, so only the model has read it",
+                ));
+            }
         };
+        let sides = Sides::from_workspace(&self.workspace)?;
         let changes = sides.changes.clone();
         if changes.is_empty() {
             return Ok(ChangeCheck {
@@ -96,20 +115,28 @@ impl ChangeChecker {
             .map(|check| format!("{}: no, {}", check.name, check.detail))
             .collect();
         // Of a review, every failed check of the files decides, also one that no edit to the files mends.
-        if !failing.is_empty()
-            && matches!(self.subject, CheckedChange::Reviewed(_))
-            && !matches!(finding, CheckOutcome::Failed(_))
-        {
+        if !failing.is_empty() && packages.is_some() && !matches!(finding, CheckOutcome::Failed(_)) {
             finding = CheckOutcome::Failed(failing);
         }
+        let examines_environments = report
+            .checks
+            .iter()
+            .any(|check| check.state != CheckState::NotRun);
         checks.extend(report.checks);
+        if let Some(packages) = packages.filter(|_| examines_environments) {
+            checks.extend(packages.checks());
+            if let (CheckOutcome::Incomplete(why), Some(remedy)) = (&mut finding, packages.remedy()) {
+                why.push_str(&format!("; {remedy}"));
+            }
+        }
         let checked = ChangeCheck {
             checks,
             effects: report.effects,
             broken: report.broken,
             finding,
         };
-        if !cancel.is_cancelled() {
+        // A reviewed change stays as it is, and a review that was stopped is not checked again.
+        if !cancel.is_cancelled() || packages.is_some() {
             let latest = Some((changes, checked.clone()));
             *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest;
         }
@@ -134,13 +161,13 @@ impl ChangeChecker {
     }
 }
 
-/// Returns the result for a patch file.
-fn not_applied() -> ChangeCheck {
+/// Returns the result for a change that is not checked, with the reason.
+fn not_checked(why: &str) -> ChangeCheck {
     ChangeCheck {
         checks: vec![Check {
             name: "files and environments".to_owned(),
             state: CheckState::NotRun,
-            detail: "a patch file is not applied, so only the model has read it".to_owned(),
+            detail: why.to_owned(),
         }],
         effects: String::new(),
         broken: Vec::new(),

@@ -22,6 +22,7 @@ mod recording;
 mod request_history;
 mod results;
 mod review;
+mod reviewed_packages;
 mod run_budget;
 mod running;
 mod status_line;

@@ -67,7 +67,8 @@ impl Terminal {
         let models = ModelChain::resolve(&config, &providers).map_err(CliError::config)?;
         let toolbox = Toolbox::new(tool::all(&services)).map_err(CliError::failed)?;
         check_room(&config, toolbox.specs()).map_err(CliError::config)?;
-        let system = system(&repository, &directory, Role::Editor)?;
+        repository.bound_files(config.sandbox.file_bytes_max);
+        let system = system(&repository, directory.as_ref(), Role::Editor)?;
         let calls = CallFormat {
             detail: match options.verbose {
                 true => Detail::Verbose,
@@ -140,10 +141,12 @@ impl Terminal {
         })
     }
 
-    /// Makes turns read-only, and asks the model for their verdict.
+    /// Makes turns read-only, and asks the model for their verdict. The prompt describes the files that the tools read now,
+    /// so a review begins before this.
     pub(in crate::cli) fn ask_for_verdicts(&mut self) -> Result<(), CliError> {
         self.toolbox = self.toolbox.reading().map_err(CliError::failed)?;
-        self.system = system(&self.workspace.repository, &self.directory, Role::Viewer)?;
+        let Workspace { repository, tree, .. } = &self.workspace;
+        self.system = system(repository, tree.as_ref(), Role::Viewer)?;
         self.verdict = VerdictRule::Asked;
         Ok(())
     }
@@ -173,7 +176,7 @@ impl Terminal {
     }
 }
 
-fn system(repository: &Repository, directory: &Directory, role: Role) -> Result<String, CliError> {
+fn system(repository: &Repository, tree: &dyn Tree, role: Role) -> Result<String, CliError> {
     let everywhere = ["**".to_owned()];
     let facts = PromptFacts {
         repository: repository.name(),
@@ -181,6 +184,6 @@ fn system(repository: &Repository, directory: &Directory, role: Role) -> Result<
         role: Some(role),
         environments: &everywhere,
     };
-    let files = directory.files().map_err(CliError::failed)?;
+    let files = tree.files().map_err(CliError::failed)?;
     Ok(prompt::system(RepositoryKind::of_files(&files), &facts))
 }

@@ -2,11 +2,12 @@
 
 use super::Terminal;
 use super::checking::CheckedChange;
+use super::reviewed_packages::{ReviewedPackages, missing_directories, package_directories};
+use crate::base::model::{FileChange, RepoPath};
 use crate::cli::CliError;
 use crate::engine::agent::prompt;
 use crate::interfaces::tool;
-use crate::rendering::compare::Sides;
-use crate::state::workspace::{Overlay, Tree, WorkspaceEdits};
+use crate::state::workspace::{IgnoredFiles, Overlay, WorkspaceEdits};
 use std::sync::Arc;
 
 /// Bytes of a patch file that a review reads.
@@ -25,17 +26,18 @@ impl Terminal {
     /// Makes a change the subject of the checks and of the tools, and returns the block of data with it. `what` is a range
     /// such as `main..HEAD`, or `main...HEAD` for the changes since the two parted, the path of a patch file, or empty for
     /// what is not committed.
+    ///
+    /// From now on the tools and the checks read the files as they are after the change, on the commit that it begins with.
+    /// Later edits in the working directory have no effect on them.
     pub(in crate::cli) fn begin_review(&mut self, what: &str) -> Result<String, CliError> {
         if what.is_empty() {
-            let source = "the working directory against its commit";
-            let base = self.workspace.base.clone();
-            return self.diff_block(source, source, base.as_deref());
+            return self.review_working_directory();
         }
         match what.split_once("..") {
             // A path such as `../change.patch` is no range.
             Some((from, to)) if !is_file(what) => match to.strip_prefix('.') {
-                Some(to) => self.range_block(from, to, RangeStart::MergeBase),
-                None => self.range_block(from, to, RangeStart::Named),
+                Some(to) => self.review_range(from, to, RangeStart::MergeBase),
+                None => self.review_range(from, to, RangeStart::Named),
             },
             Some(_) | None => {
                 let text = patch_file(what)?;
@@ -45,7 +47,21 @@ impl Terminal {
         }
     }
 
-    fn range_block(&mut self, from: &str, to: &str, start: RangeStart) -> Result<String, CliError> {
+    fn review_working_directory(&mut self) -> Result<String, CliError> {
+        let what = "the working directory against its commit";
+        let base = self.workspace.base.clone();
+        let changes = self
+            .workspace
+            .repository
+            .changes_to(base.as_deref(), self.directory.as_ref());
+        let changes = changes.map_err(CliError::failed)?;
+        let overlay = self.reviewed_overlay(what, base.as_deref(), &changes)?;
+        let ignored = IgnoredFiles::all(overlay, Arc::clone(&self.directory));
+        let ignored = ignored.map_err(CliError::failed)?;
+        Ok(self.review(what, (base, changes), ignored, Vec::new()))
+    }
+
+    fn review_range(&mut self, from: &str, to: &str, start: RangeStart) -> Result<String, CliError> {
         let repository = &self.workspace.repository;
         let head = self.workspace.base.as_deref();
         let head = head.ok_or_else(|| CliError::failed("the repository has no commits yet"))?;
@@ -58,34 +74,54 @@ impl Terminal {
             RangeStart::Named => from,
             RangeStart::MergeBase => repository.merge_base(&from, &to).map_err(CliError::usage)?,
         };
-        let base = repository.base(&to, &|_| ()).map_err(CliError::failed)?;
-        let tree: Arc<dyn Tree> = Arc::new(Overlay::new(base, WorkspaceEdits::new()));
         let range = format!("{from}..{to}");
-        // The tools read the files as they are after the change, whatever is checked out.
-        let source = format!(
-            "{range}; the tools read the files of {to}, and those that compare show nothing of this change"
-        );
-        (self.workspace.tree, self.workspace.base) = (tree, Some(to));
-        self.diff_block(&range, &source, Some(&from))
+        let changes = repository.changes_between(&from, &to);
+        let changes = changes.map_err(CliError::failed)?;
+        let overlay = self.reviewed_overlay(&range, Some(&from), &changes)?;
+        let candidates = package_directories(&overlay);
+        let ignored = IgnoredFiles::below(overlay, Arc::clone(&self.directory), candidates);
+        let (ignored, borrowed) = ignored.map_err(CliError::failed)?;
+        Ok(self.review(&range, (Some(from), changes), ignored, borrowed))
     }
 
-    /// Returns the block with the differences between a commit and the tree that the tools read.
-    fn diff_block(&mut self, what: &str, source: &str, from: Option<&str>) -> Result<String, CliError> {
-        let tree = Arc::clone(&self.workspace.tree);
-        let changes = self.workspace.repository.changes_to(from, tree.as_ref());
-        let changes = changes.map_err(CliError::failed)?;
+    /// Returns the files of a commit with these changes.
+    fn reviewed_overlay(
+        &self,
+        what: &str,
+        base: Option<&str>,
+        changes: &[FileChange],
+    ) -> Result<Overlay, CliError> {
         if changes.is_empty() {
             return Err(CliError::usage(format!(
                 "there is nothing to review: {what} has no changes; name a range such as main..HEAD, or a patch file"
             )));
         }
-        let sides = Sides {
-            guard: Some(self.workspace.guard.clone()),
-            ..Sides::from_changes(Arc::clone(&tree), changes.clone()).map_err(CliError::failed)?
-        };
-        self.checking.subject = CheckedChange::Reviewed(Box::new(sides));
-        let diff = tool::diff_for_model(changes, tree.as_ref(), &self.workspace.guard);
-        Ok(self.block(source, &diff))
+        let scratch = &self.config.sandbox.programs.scratch;
+        let base = self.workspace.repository.unnamed_base(base, scratch);
+        let edits = changes.iter();
+        let edits: WorkspaceEdits = edits
+            .map(|change| (change.path.clone(), change.after.clone()))
+            .collect();
+        Ok(Overlay::new(base.map_err(CliError::failed)?, edits))
+    }
+
+    /// Makes a change on a base the subject, and returns its block.
+    fn review(
+        &mut self,
+        what: &str,
+        (base, changes): (Option<String>, Vec<FileChange>),
+        files: IgnoredFiles,
+        borrowed: Vec<RepoPath>,
+    ) -> String {
+        self.workspace.tree = files.into_tree();
+        self.workspace.base = base;
+        self.checking.workspace = self.workspace.clone();
+        self.checking.subject = CheckedChange::Reviewed(ReviewedPackages {
+            missing: missing_directories(self.workspace.tree.as_ref()),
+            borrowed,
+        });
+        let diff = tool::diff_for_model(changes, self.workspace.tree.as_ref(), &self.workspace.guard);
+        self.block(what, &diff)
     }
 
     fn block(&self, source: &str, text: &str) -> String {

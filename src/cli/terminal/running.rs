@@ -90,6 +90,7 @@ impl Terminal {
         });
         let before = self.changes()?;
         self.checking.forget();
+        let began = Instant::now();
         let models = self.models.models();
         let attendance = match questions {
             Questions::Nobody => Attendance::Unattended,
@@ -113,7 +114,7 @@ impl Terminal {
             last_output: self.last_output,
             bytes_per_1000_tokens: self.bytes_per_1000_tokens(),
             earlier_attempts: agent::EarlierAttempts::default(),
-            began: Instant::now(),
+            began,
             cancel: &cancel,
         };
         let mut watch = TurnWatch::start(self.output, self.calls, &self.redactor, self.entered.as_ref());
@@ -139,6 +140,9 @@ impl Terminal {
         let mut events = |event| watch.show(&event);
         let outcome = agent::run_turn(cx, &mut self.history, &mut journal, &mut events).await;
         stopper.abort();
+        if cancel.is_cancelled() || began.elapsed() >= self.config.limits.turn.turn_time_max {
+            self.checking.stop_review();
+        }
         self.is_printed = watch.finish(outcome.as_ref().ok());
         self.undo.record_turn(&before, &self.changes()?);
         self.used = used.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -82,14 +82,9 @@ pub struct Sides {
 impl Sides {
     /// Compares a workspace with its base. Reads files and may block.
     pub fn from_workspace(workspace: &Workspace) -> Result<Self, CompareError> {
-        let repository = &workspace.repository;
-        let base = workspace
-            .base
-            .as_deref()
-            .and_then(|base| repository.cached_base(base));
         let changes = workspace.tree.changes()?;
         let guard = Some(workspace.guard.clone());
-        let Some(base) = base else {
+        let Some(base) = workspace.tree.overlay_base() else {
             return Ok(Self {
                 guard,
                 ..Self::from_changes(Arc::clone(&workspace.tree), changes)?
@@ -99,7 +94,7 @@ impl Sides {
             workspace: Arc::clone(&workspace.tree),
             changes,
             guard,
-            ..Self::unchanged_base(repository, base)
+            ..Self::unchanged_base(&workspace.repository, base)
         })
     }
 

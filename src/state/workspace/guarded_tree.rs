@@ -2,7 +2,7 @@
 //! The secrets in other files are learnt before any part of those files is shown.
 
 use super::named_secrets::{self, LookupBudget};
-use super::{DeniedFiles, Match, Tree, TreeEntry, TreeError, lines};
+use super::{Base, DeniedFiles, Match, Tree, TreeEntry, TreeError, lines};
 use crate::base::model::{FileChange, FileVersion, MAIN_FILE, RepoPath};
 use crate::base::redact::Redactor;
 use bytes::Bytes;
@@ -261,6 +261,10 @@ impl Tree for GuardedTree {
             found.text = text.unwrap_or_default();
         }
         Ok((matches, total))
+    }
+
+    fn overlay_base(&self) -> Option<Arc<Base>> {
+        self.tree.overlay_base()
     }
 
     fn changes(&self) -> Result<Vec<FileChange>, TreeError> {

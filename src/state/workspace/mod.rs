@@ -1,7 +1,7 @@
 //! A private view of a repository: the base commit, the edits of one conversation on top of it, and the history.
-//! Every tool reads and writes through [`Tree`]. Its backends are the copy-on-write overlay of the gateway, the
-//! real directory of the terminal, and that directory as it was before the edits of a terminal run. `.git` is
-//! invisible in all of them.
+//! Every tool reads and writes through [`Tree`]. Its backends are the copy-on-write overlay of the gateway and of
+//! reviews, which may have the ignored files of a directory as well, the real directory of the terminal, and that
+//! directory as it was before the edits of a terminal run. `.git` is invisible in all of them.
 
 mod base;
 #[cfg(test)]
@@ -16,6 +16,7 @@ mod directory;
 mod fixture;
 mod guarded_tree;
 mod hash;
+mod ignored_files;
 mod lines;
 mod links;
 mod named_secrets;
@@ -30,6 +31,7 @@ pub use base::{Base, BaseProgress, Skipped, clear_unfinished, old_packs, remove_
 pub use denied::DeniedFiles;
 pub use directory::Directory;
 pub use guarded_tree::{GuardedTree, SecretGuard};
+pub use ignored_files::IgnoredFiles;
 pub use overlay::{Overlay, WorkspaceEdits};
 pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
 pub(crate) use repository::{Meter, objects_bounded, transport};
@@ -279,6 +281,11 @@ pub trait Tree: Send + Sync + std::fmt::Debug {
         offset: usize,
         limit: usize,
     ) -> Result<(Vec<Match>, usize), TreeError>;
+
+    /// Returns the base, if the tree has only its files and the changes.
+    fn overlay_base(&self) -> Option<Arc<Base>> {
+        None
+    }
 
     /// Returns the changes against the base, sorted by path.
     fn changes(&self) -> Result<Vec<FileChange>, TreeError>;

@@ -2,6 +2,7 @@
 //! can change only its own directories.
 
 use crate::support::built::built;
+use gix::objs::tree::EntryKind;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -288,11 +289,28 @@ pub(crate) fn commit(work: &Path, files: &[(&str, &str)]) -> String {
     std::fs::write(work.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
     repository.write_object(gix::objs::Tree::empty()).unwrap();
     let empty = gix::ObjectId::empty_tree(gix::hash::Kind::Sha1);
-    write_commit(&repository, work, empty, None, files)
+    let changes: Vec<CommitChange<'_>> = files.iter().map(written).collect();
+    write_commit(&repository, work, empty, None, &changes)
 }
 
 /// Adds a commit that changes these files to the repository of [`commit`], and checks them out.
 pub(crate) fn commit_again(work: &Path, files: &[(&str, &str)]) -> String {
+    for (path, text) in files {
+        std::fs::write(work.join(path), text).unwrap();
+    }
+    let changes: Vec<CommitChange<'_>> = files.iter().map(written).collect();
+    commit_changes(work, &changes)
+}
+
+/// A path, and its new kind and content; `None` removes the entry.
+pub(crate) type CommitChange<'a> = (&'a str, Option<(EntryKind, &'a [u8])>);
+
+fn written<'a>((path, text): &(&'a str, &'a str)) -> CommitChange<'a> {
+    (path, Some((EntryKind::Blob, text.as_bytes())))
+}
+
+/// Adds a commit with these changes to the repository of [`commit`], and checks nothing out.
+pub(crate) fn commit_changes(work: &Path, changes: &[CommitChange<'_>]) -> String {
     let options = gix::open::Options::isolated();
     let repository: gix::Repository = gix::ThreadSafeRepository::open_opts(work, options)
         .unwrap()
@@ -305,10 +323,7 @@ pub(crate) fn commit_again(work: &Path, files: &[(&str, &str)]) -> String {
         .tree_id()
         .unwrap()
         .detach();
-    for (path, text) in files {
-        std::fs::write(work.join(path), text).unwrap();
-    }
-    write_commit(&repository, work, tree, Some(parent), files)
+    write_commit(&repository, work, tree, Some(parent), changes)
 }
 
 fn write_commit(
@@ -316,14 +331,19 @@ fn write_commit(
     work: &Path,
     tree: gix::ObjectId,
     parent: Option<gix::ObjectId>,
-    files: &[(&str, &str)],
+    changes: &[CommitChange<'_>],
 ) -> String {
     let mut editor = repository.edit_tree(tree).unwrap();
-    for (path, text) in files {
-        let blob = repository.write_blob(text.as_bytes()).unwrap().detach();
-        editor
-            .upsert(*path, gix::objs::tree::EntryKind::Blob, blob)
-            .unwrap();
+    for (path, after) in changes {
+        match after {
+            Some((kind, content)) => {
+                let blob = repository.write_blob(content).unwrap().detach();
+                editor.upsert(*path, *kind, blob).unwrap();
+            }
+            None => {
+                editor.remove(*path).unwrap();
+            }
+        }
     }
     let author = gix::actor::Signature {
         name: "Ada".into(),

@@ -8,6 +8,7 @@ use crate::state::workspace::hash::{self, ObjectName};
 use crate::state::workspace::repository::{CommitFile, CommitListing, ObjectDatabase};
 use bytes::Bytes;
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -30,8 +31,9 @@ pub(super) fn build(
     progress: &dyn Fn(BaseProgress),
 ) -> Result<(), RepositoryError> {
     let temporary = path.with_extension(format!("{}{}", super::prune::UNFINISHED, std::process::id()));
-    let written = write(&temporary, commit, listing, objects, previous, progress)
-        .and_then(|()| std::fs::rename(&temporary, path).map_err(|err| disk(&err)));
+    let written = create(&temporary)
+        .and_then(|file| write(file, commit, listing, objects, previous, progress))
+        .and_then(|_| std::fs::rename(&temporary, path).map_err(|err| disk(&err)));
     if written.is_err() {
         // If this unfinished file cannot be removed now, building the next base or the next start removes it.
         let _ = std::fs::remove_file(&temporary);
@@ -39,21 +41,33 @@ pub(super) fn build(
     written
 }
 
+/// Writes the packed file for `commit` without a name, in a directory with room for it.
+pub(super) fn build_unnamed(
+    directory: &Path,
+    commit: ObjectName,
+    listing: &CommitListing,
+    objects: &ObjectDatabase,
+) -> Result<File, RepositoryError> {
+    let file = tempfile::tempfile_in(directory).map_err(|err| disk(&err))?;
+    let mut file = write(file, commit, listing, objects, None, &|_| ())?;
+    file.rewind().map_err(|err| disk(&err))?;
+    Ok(file)
+}
+
+fn create(temporary: &Path) -> Result<File, RepositoryError> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(temporary).map_err(|err| disk(&err))
+}
+
 fn write(
-    temporary: &Path,
+    file: File,
     commit: ObjectName,
     listing: &CommitListing,
     objects: &ObjectDatabase,
     previous: Option<&Base>,
     progress: &dyn Fn(BaseProgress),
-) -> Result<(), RepositoryError> {
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(temporary)
-        .map_err(|err| disk(&err))?;
+) -> Result<File, RepositoryError> {
     let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
     out.write_all(&[0; HEADER_BYTES]).map_err(|err| disk(&err))?;
 
@@ -104,7 +118,8 @@ fn write(
         .and_then(|()| out.write_all(&header.encode(&table)))
         .and_then(|()| out.flush())
         .and_then(|()| out.get_ref().sync_data())
-        .map_err(|err| disk(&err))
+        .map_err(|err| disk(&err))?;
+    out.into_inner().map_err(|err| disk(err.error()))
 }
 
 fn batches(entries: &[CommitFile]) -> impl Iterator<Item = &[CommitFile]> {

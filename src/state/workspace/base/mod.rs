@@ -68,7 +68,11 @@ impl Base {
     /// Loads the packed base of `commit` from `directory`. Returns `None` if it is missing or damaged.
     pub(super) fn load(directory: &Path, commit: gix::ObjectId, objects: &ObjectDatabase) -> Option<Self> {
         let pack = PackedBase::open(&pack_path(directory, commit), hash::object_name(&commit))?;
-        Some(Self {
+        Some(Self::with_pack(commit, pack, objects))
+    }
+
+    fn with_pack(commit: gix::ObjectId, pack: PackedBase, objects: &ObjectDatabase) -> Self {
+        Self {
             commit: commit.to_string(),
             format: commit.kind(),
             pack,
@@ -76,7 +80,22 @@ impl Base {
             file_bytes_max: FILE_BYTES_MAX,
             paths: OnceLock::new(),
             has_links: OnceLock::new(),
-        })
+        }
+    }
+
+    /// Builds the base of `commit` in a file without a name, so that nothing is left behind in `directory`.
+    pub(super) fn build_unnamed(
+        directory: &Path,
+        commit: gix::ObjectId,
+        listing: &CommitListing,
+        objects: &ObjectDatabase,
+    ) -> Result<Self, RepositoryError> {
+        let name = hash::object_name(&commit);
+        let file = build::build_unnamed(directory, name, listing, objects)?;
+        let pack = PackedBase::read(file, name);
+        let pack =
+            pack.ok_or_else(|| RepositoryError::Unreadable("its base could not be read back".to_owned()))?;
+        Ok(Self::with_pack(commit, pack, objects))
     }
 
     /// Builds and stores the base of `commit`, reusing the content of `previous`.

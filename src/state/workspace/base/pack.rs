@@ -150,7 +150,11 @@ impl PackedBase {
     /// Maps the file. Returns `None` if it is missing, incomplete, of another version or of another commit.
     #[allow(clippy::disallowed_methods, reason = "the workspace owns its packs")]
     pub(super) fn open(path: &Path, commit: ObjectName) -> Option<Self> {
-        let mut file = File::open(path).ok()?;
+        Self::read(File::open(path).ok()?, commit)
+    }
+
+    /// Maps an open file, which is read from its beginning.
+    pub(super) fn read(mut file: File, commit: ObjectName) -> Option<Self> {
         let mut header_bytes = [0; HEADER_BYTES];
         file.read_exact(&mut header_bytes).ok()?;
         let (header, tail_bytes) = Header::decode(&header_bytes)?;
@@ -249,12 +253,12 @@ impl PackedBase {
     }
 }
 
-/// Maps a file that only this process writes, under a temporary name, and that is never modified in place.
+/// Maps a file that only this process writes, under a temporary name or without one, and that is never modified in place.
 #[allow(unsafe_code)]
 fn map(file: &File) -> Option<Bytes> {
     // SAFETY: the file has mode 0600 and is in the data directory of this product. It is written under a temporary
     // name, renamed into place and never changed or truncated after that. Pruning only unlinks it, which leaves
-    // existing mappings valid.
+    // existing mappings valid. A file without a name cannot be opened by others, and its writer is done.
     let mapping = unsafe { memmap2::Mmap::map(file) }.ok()?;
     Some(Bytes::from_owner(mapping))
 }

@@ -476,6 +476,10 @@ impl Tree for Overlay {
         Ok(found.finish())
     }
 
+    fn overlay_base(&self) -> Option<Arc<Base>> {
+        Some(Arc::clone(&self.base))
+    }
+
     fn changes(&self) -> Result<Vec<FileChange>, TreeError> {
         let edits = self.edits();
         let mut changes = Vec::with_capacity(edits.len());

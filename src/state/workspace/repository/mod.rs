@@ -136,7 +136,7 @@ impl Repository {
     /// Its configuration may name hooks, filters and other programs, as husky and git-lfs do. None of them is ever
     /// run, and includes are not followed.
     pub fn open_personal(name: &str, path: &Path) -> Result<Arc<Self>, RepositoryError> {
-        // The terminal reads the files directly, so no base is packed.
+        // The terminal reads the files directly or packs them without a name, so no base is stored.
         let bases = path.join(".git/drydock");
         let trust = vet::Trust::Owner;
         Ok(Arc::new(Self::open(name, path, None, &bases, None, trust)?))
@@ -240,20 +240,36 @@ impl Repository {
                 )?
             }
         };
-        let base = Arc::new(
-            base.bounded(
-                self.file_bytes_max
-                    .get()
-                    .copied()
-                    .unwrap_or(super::FILE_BYTES_MAX),
-            ),
-        );
+        let base = Arc::new(base.bounded(self.file_bytes_max()));
         let mut bases = self.bases();
         bases.push(base.clone());
         if bases.len() > BASES_MAX {
             bases.remove(0);
         }
         Ok(base)
+    }
+
+    /// Returns the files of a commit, or no files without one, in a file without a name in `directory`: nothing is
+    /// stored in the repository, and nothing is left behind. Takes seconds in a large repository.
+    pub fn unnamed_base(&self, commit: Option<&str>, directory: &Path) -> Result<Arc<Base>, RepositoryError> {
+        let repository = self.objects.thread_local();
+        let (id, listing) = match commit {
+            Some(commit) => {
+                let id = self.commit_id(commit)?;
+                (id, walk::list(&repository, tree_of(&repository, id)?)?)
+            }
+            None => (
+                ObjectId::null(repository.object_hash()),
+                walk::CommitListing::default(),
+            ),
+        };
+        let base = Base::build_unnamed(directory, id, &listing, &self.objects)?;
+        Ok(Arc::new(base.bounded(self.file_bytes_max())))
+    }
+
+    fn file_bytes_max(&self) -> u64 {
+        let configured = self.file_bytes_max.get().copied();
+        configured.unwrap_or(super::FILE_BYTES_MAX)
     }
 
     /// Returns the newest `limit` commits reachable from `from`, newest first.
@@ -329,6 +345,13 @@ impl Repository {
             None => walk::CommitListing::default(),
         };
         tree_changes::changes(&repository, &listing, tree)
+    }
+
+    /// Returns the differences between two commits, sorted by path, of at most 64 MiB.
+    pub fn changes_between(&self, from: &str, to: &str) -> Result<Vec<FileChange>, RepositoryError> {
+        let repository = self.objects.thread_local();
+        let tree = |commit: &str| tree_of(&repository, self.commit_id(commit)?);
+        walk::changes(&repository, Some(tree(from)?), Some(tree(to)?), &|| false)
     }
 
     /// Returns the files of a commit if they are in memory.

@@ -2,7 +2,7 @@
 //! because anyone with push access can write any bytes.
 
 use super::RepositoryError;
-use crate::base::model::{FileChange, FileMode, FileVersion, RepoPath};
+use crate::base::model::{FileChange, FileMode, FileVersion, RepoPath, short_line};
 use crate::state::workspace::{Skipped, hash};
 use bytes::Bytes;
 use gix::objs::tree::EntryKind;
@@ -15,6 +15,8 @@ const FILES_MAX: usize = 1_000_000;
 const CHANGES_MAX: usize = 20_000;
 /// Maximum number of bytes of content in one comparison.
 const CHANGES_BYTES_MAX: u64 = 64 << 20;
+/// Maximum number of characters of a file name in a message.
+const NAME_CHARS_MAX: usize = 200;
 /// Maximum depth of nested directories.
 const DEPTH_MAX: usize = 256;
 
@@ -104,8 +106,8 @@ pub(super) fn changes(
             if trees != (None, None) {
                 open.push((format!("{name}/"), trees.0, trees.1, depth + 1));
             }
-            let before = version(repository, old, &mut bytes)?;
-            let after = version(repository, new, &mut bytes)?;
+            let before = version(repository, &name, old, &mut bytes)?;
+            let after = version(repository, &name, new, &mut bytes)?;
             let Ok(path) = RepoPath::parse(&name) else {
                 continue;
             };
@@ -139,7 +141,7 @@ pub(super) fn file(
         match child.map(|(_, side)| side) {
             Some(TreeSide::Tree(id)) => tree = id,
             Some(blob @ TreeSide::Blob(..)) if name == path.as_str() => {
-                return version(repository, Some(blob), &mut bytes);
+                return version(repository, &name, Some(blob), &mut bytes);
             }
             Some(TreeSide::Blob(..) | TreeSide::Submodule | TreeSide::Unnamed) | None => return Ok(None),
         }
@@ -223,6 +225,7 @@ fn vet_name(name: &gix::bstr::BStr) -> Result<(), RepositoryError> {
 
 fn version(
     repository: &Repository,
+    name: &str,
     side: Option<TreeSide>,
     bytes: &mut u64,
 ) -> Result<Option<FileVersion>, RepositoryError> {
@@ -231,9 +234,10 @@ fn version(
     };
     *bytes = bytes.saturating_add(repository.find_header(id).map_err(|err| unreadable(&err))?.size());
     if *bytes > CHANGES_BYTES_MAX {
-        return Err(RepositoryError::Unreadable(
-            "the files are too large to show".to_owned(),
-        ));
+        return Err(RepositoryError::Unreadable(format!(
+            "`{}` and other changed files have more than {CHANGES_BYTES_MAX} bytes together; that is too much to show",
+            short_line(name, NAME_CHARS_MAX)
+        )));
     }
     let object = repository
         .find_object(id)
