@@ -118,17 +118,20 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
     };
     let mut source = output
         .is_interactive()
-        .then(|| RequestSource::open(&mut terminal, output));
+        .then(|| RequestSource::sent(&mut terminal));
     let questioner = source
         .as_mut()
         .map(|source| ChatQuestioner::new(source, output, &arguments.options));
     let questions = questioner
         .as_ref()
         .map_or(Questions::Nobody, ChatQuestioner::questions);
-    let outcome = terminal.turn(&request, questions).await?;
-    for line in terminal.take_entered_lines() {
+    let outcome = terminal.turn(&request, questions).await;
+    let entered = terminal.take_entered_lines();
+    let typed = Some(terminal.take_typed()).filter(|typed| !typed.trim().is_empty());
+    for line in entered.into_iter().chain(typed) {
         output.message(&format!("Not sent, because the request has ended: {line}"));
     }
+    let outcome = outcome?;
     let patch = terminal.patch()?;
     if output.prints_events() {
         terminal.print_turn_ended(&outcome).await?;

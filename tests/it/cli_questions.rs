@@ -203,3 +203,39 @@ fn one_request_that_is_not_confirmed_among_uncommitted_changes_is_not_sent() {
     assert_eq!(program.end().code, Some(0));
     assert_eq!((model.asked().len(), shell.get("a").as_str()), (1, "mine\n"));
 }
+
+/// Lines that were entered or typed and reached no step are shown when the request ends, and one request opens no prompt.
+#[test]
+fn what_one_request_did_not_read_is_shown_when_it_ends() {
+    let stopped = "Stopped at step 1.";
+    for (ends, answer, code) in [
+        ("an answer", says("Two.").with_fault(AnswerFault::Held), 0),
+        ("Ctrl-C", says("never").with_fault(AnswerFault::Stall), 1),
+    ] {
+        let (shell, model) = (shell(), BlockingModel::start(queue([answer])));
+        // A prompt would say that earlier requests cannot be recalled.
+        std::fs::create_dir_all(shell.home().join(".local/state/drydock/requests")).unwrap();
+        let arguments = ["ask", "--set", &url(&model), "how many?"];
+        let program = ScreenProgram::start(&shell, &arguments, 100, "xterm-256color");
+        program.wait_for("step 1 ·");
+        model.wait_for_requests(1);
+        program.enter("/diff");
+        program.wait_for("[queued] /diff");
+        program.press("and say w");
+        program.wait_until("the typed line", |screen| {
+            screen.trim_end().ends_with("\n❯ and say w")
+        });
+        match ends {
+            "Ctrl-C" => program.press(key::CTRL_C),
+            _ => model.release(),
+        }
+        let ended = program.end();
+        assert_eq!(ended.code, Some(code), "{}", ended.written);
+        for line in ["/diff", "and say w"] {
+            let shown = format!("Not sent, because the request has ended: {line}");
+            assert!(ended.written.contains(&shown), "{ends}: {}", ended.written);
+        }
+        assert_eq!(ended.written.contains(stopped), code == 1, "{}", ended.written);
+        assert!(!ended.written.contains("cannot be recalled"), "{}", ended.written);
+    }
+}

@@ -10,8 +10,9 @@ use crate::engine::agent::{Questioner, Questions};
 use async_trait::async_trait;
 use rustix::termios::{QueueSelector, tcflush};
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Reads answers from the source of requests.
@@ -59,7 +60,7 @@ impl<'a> ChatQuestioner<'a> {
     async fn read(&self, time_max: Duration, cancel: &CancellationToken) -> ReadAnswer {
         let mut source = self.source.lock().await;
         match &mut **source {
-            RequestSource::Editor(_) => {
+            RequestSource::Editor(_) | RequestSource::Sent => {
                 let read = read_answer(INDICATOR.to_owned(), cancel.clone(), Some(time_max)).await;
                 match read {
                     Ok(PromptedLine::Text(text)) => ReadAnswer::Words(text),

@@ -21,6 +21,8 @@ pub(super) enum PromptResult {
 pub(in crate::cli) enum RequestSource {
     /// A terminal with an editor.
     Editor(LineEditor),
+    /// A terminal that has sent its only request: lines are for its turn, and questions are answered.
+    Sent,
     /// A pipe, or a terminal that can only print.
     Lines(InputReader<BufReader<Stdin>>),
 }
@@ -30,12 +32,18 @@ impl RequestSource {
     pub(in crate::cli) fn open(terminal: &mut Terminal, output: &Output) -> Self {
         match output.is_interactive() {
             true => {
-                terminal.listen(|line| !matches!(parse_line(line), ChatInput::Request(_)));
+                terminal.listen(is_command);
                 Self::Editor(terminal.line_editor(completed_commands()))
             }
             // A character has at most four bytes.
             false => Self::Lines(InputReader::standard(4 * terminal.request_chars_max())),
         }
+    }
+
+    /// Returns the source of a terminal without another request. What is entered while the turn runs is read.
+    pub(in crate::cli) fn sent(terminal: &mut Terminal) -> Self {
+        terminal.listen(is_command);
+        Self::Sent
     }
 
     /// Puts a request that was not sent at the next prompt, so that it can be changed and sent.
@@ -64,6 +72,7 @@ impl RequestSource {
                     edited_line(editor, terminal.ended()).await?
                 }
             },
+            Self::Sent => InputLine::End,
             Self::Lines(input) => {
                 if std::io::stdin().is_terminal() && !output.json() {
                     output.prompt(INDICATOR);
@@ -84,6 +93,11 @@ impl RequestSource {
         }
         Ok(checked_line(line, terminal, output))
     }
+}
+
+/// Returns true for a line that no turn reads.
+fn is_command(line: &str) -> bool {
+    !matches!(parse_line(line), ChatInput::Request(_))
 }
 
 /// Reads a text with the editor. A signal that ends the session restores the terminal first.

@@ -18,6 +18,8 @@ mod markdown_table;
 mod opening;
 mod options;
 mod question;
+#[cfg(test)]
+mod question_deadline;
 mod recording;
 mod request_history;
 mod results;
