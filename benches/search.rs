@@ -175,6 +175,7 @@ impl SearchTool {
             workspace: &self.workspace,
             identity: &identity,
             files_changed_max: 100,
+            lines_changed_max: 5_000,
             environments_changed_max: 0,
             cancel: &cancel,
             writers: &tokio_util::task::TaskTracker::new(),

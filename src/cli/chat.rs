@@ -1,11 +1,12 @@
 //! `drydock chat`: a conversation about the files in the working directory, line by line.
 
 mod commands;
+mod help;
 mod questions;
 mod requests;
 
 use super::output::{Output, OutputStyle};
-use super::terminal::{EVENTS, SessionStart, Terminal, TerminalOptions, banner};
+use super::terminal::{EVENTS, SessionStart, Terminal, TerminalOptions, banner, screen_size};
 use super::{CliError, Global};
 use crate::base::model::{Money, RepoPath, pluralize, totals};
 use crate::engine::agent::{Questions, TurnOutcome};
@@ -13,6 +14,7 @@ use crate::engine::command;
 use crate::state::recording::SessionUsage;
 use clap::Args;
 use commands::{COMMAND_PREFIX, ChatInput, ChatVerb, VERBS, parse_line, question};
+use help::help_rows;
 pub(super) use questions::ChatQuestioner;
 use requests::PromptResult;
 pub(super) use requests::RequestSource;
@@ -188,14 +190,10 @@ async fn show(outcome: &TurnOutcome, terminal: &mut Terminal, output: &Output) -
 fn carry_out(verb: ChatVerb, terminal: &mut Terminal, output: &Output) -> Result<(), CliError> {
     match verb {
         ChatVerb::Help => {
-            for (_, word, arguments, what) in VERBS {
-                let usage = format!("{word} {arguments}");
-                output.line(&format!("/{usage:<16}  {what}"));
+            let columns = output.renders_data().then(|| screen_size().0);
+            for row in help_rows(columns) {
+                output.line(&row);
             }
-            output.line("Ctrl-C             stop what is running");
-            output.line(
-                "queue: REQUEST     run it after the running turn; any other line reaches its next step",
-            );
         }
         ChatVerb::Status => {
             let patch = terminal.patch()?;

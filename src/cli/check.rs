@@ -72,7 +72,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
 /// Checks the schemas of the tools, and that every model that may answer has room for them.
 fn check_tools(config: &Config, services: &ToolServices) -> Result<String, String> {
     let tools = Toolbox::new(tool::all(services)).map_err(|error| error.to_string())?;
-    check_room(config, tools.specs()).map_err(|error| error.to_string())?;
+    check_room(config, &tools).map_err(|error| error.to_string())?;
     Ok(format!("{} tools, all schemas are valid", tools.specs().len()))
 }
 

@@ -168,7 +168,7 @@ fn the_table_holds_four_hundred_attacks_and_sixty_harmless_twins() {
         }
     }
     assert!(
-        attacks >= 400 && benign >= 60,
+        attacks >= 400 && benign >= 60 && attacks + benign >= 600,
         "{attacks} attacks, {benign} harmless twins"
     );
     assert!(

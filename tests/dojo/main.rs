@@ -86,7 +86,7 @@ async fn no_program_reads_a_file_outside_or_the_process() {
     run("jsonnet_reads").await;
 }
 
-/// T50, T51, T70, I5, I6
+/// T50, T51, T70, I5, I6, REP-7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_native_function_starts_a_program_or_connects() {
     run("natives").await;

@@ -1,6 +1,7 @@
 //! Bots of programs that embed Drydock, and the examples, which are such programs.
 
 use crate::support::shell::{BlockingModel, ProgramOutput, RunningProgram, Shell};
+use crate::support::source::{root, rust_files};
 use async_trait::async_trait;
 use drydock::base::config::{Config, ConfigSources};
 use drydock::base::http_client::api_client;
@@ -353,6 +354,27 @@ fn example(name: &str) -> Option<PathBuf> {
     let line = b"SKIPPED needs the examples: cargo build --examples\n";
     std::io::stderr().write_all(line).unwrap();
     None
+}
+
+/// Checks that a test here runs each example, except for the one that `.ci/run` builds for the comparison of the wire
+/// formats, and that a run of all checks requires the examples.
+#[test]
+fn every_example_is_run_and_the_run_of_all_checks_requires_it() {
+    let run = std::fs::read_to_string(root().join(".ci/run")).unwrap();
+    assert!(
+        run.contains("  local present=\"examples,\"\n"),
+        "examples are not required"
+    );
+    let tests = std::fs::read_to_string(root().join("tests/it/bots.rs")).unwrap();
+    let mut examples = 0;
+    for (path, _) in rust_files("examples") {
+        let name = path.trim_start_matches("examples/").trim_end_matches(".rs");
+        let is_run = tests.contains(&format!("example(\"{name}\")"));
+        let is_built = run.contains(&format!("cargo build --locked --example {name}"));
+        assert!(is_run || is_built, "nothing runs {path}");
+        examples += 1;
+    }
+    assert!(examples >= 4, "{examples} examples");
 }
 
 fn ended(command: Command) -> ProgramOutput {

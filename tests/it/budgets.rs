@@ -160,7 +160,7 @@ async fn many_turns_at_once_stay_within_the_budget_of_the_day() {
     for number in 0..10 {
         app.admit_slack_editor(&format!("U0P{number}")).await;
     }
-    let asked = (0..30).map(|number| {
+    let asked = (0..50).map(|number| {
         let app = &app;
         async move {
             app.ask(&format!("U0P{}", number % 10), "how many replicas has web?")
@@ -174,7 +174,7 @@ async fn many_turns_at_once_stay_within_the_budget_of_the_day() {
         .iter()
         .filter(|text| text.contains("the budget of this server for one day is 100,000 tokens"))
         .count();
-    assert!(answered >= 2 && answered + refused == 30, "{said:?}");
+    assert!(answered >= 2 && answered + refused == 50, "{said:?}");
     let tokens = app.count("SELECT SUM(input + output) FROM usage");
     assert!(tokens <= 100_000, "{tokens}");
 }

@@ -1,8 +1,10 @@
 //! `drydock ask`, as a person uses it: the real program, a real repository, an emulated model.
 
 use crate::support::shell::{BlockingModel, Shell};
+use crate::support::source::root;
 use drydock::simulation::emulator::model::{AnswerFault, RequestRole, calls, queue, says};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 const KEY: (&str, &str) = ("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
@@ -98,6 +100,39 @@ fn an_answer_that_is_streamed_is_printed_whole_and_a_half_of_one_is_not() {
         .map(|asked| asked.raw.contains("\"stream\":true"))
         .collect();
     assert_eq!(streamed, [true, true]);
+}
+
+/// CI-14: text, status, tokens, steps and duration.
+#[test]
+fn a_result_for_scripts_has_its_steps_and_its_duration() {
+    let model = BlockingModel::start(queue([
+        says("I look first.")
+            .with_call("file_read", json!({ "path": MAIN }))
+            .with_call("file_read", json!({ "path": "nothing.jsonnet" })),
+        says("Two replicas."),
+    ]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let ended = shell.run(&["ask", "--json", "--set", &anthropic(&model), "how many replicas?"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let value = ended.json();
+    assert_eq!(
+        (&value["answer"], &value["verdict"], &value["steps"]),
+        (&json!("Two replicas."), &json!("no_change"), &json!(2))
+    );
+    let trace = value["trace"].as_array().unwrap();
+    let of = |index: usize| (&trace[index]["text"], &trace[index]["calls"]);
+    let calls = json!([
+        { "name": "file_read", "is_error": false },
+        { "name": "file_read", "is_error": true },
+    ]);
+    assert_eq!(of(0), (&json!("I look first."), &calls));
+    assert_eq!(of(1), (&json!("Two replicas."), &json!([])));
+    assert_eq!(trace.len(), 2);
+    let tokens = |usage: &serde_json::Value| usage["output"].as_u64().unwrap();
+    let of_steps: u64 = trace.iter().map(|step| tokens(&step["usage"])).sum();
+    assert_eq!(tokens(&value["usage"]), of_steps);
+    let seconds = value["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.0 && seconds < 60.0, "{seconds}");
 }
 
 /// TK-19 TK-20 TK-23
@@ -328,7 +363,23 @@ fn a_session_begins_in_order_and_says_what_the_first_mistake_is() {
     );
     let asked = model.asked();
     assert_eq!((asked.len(), asked[0].model.as_str()), (1, "chosen"));
-    assert!(asked[0].tools.iter().any(|tool| tool.name == "file_edit"));
+    let offered: BTreeSet<String> = asked[0].tools.iter().map(|tool| tool.name.to_string()).collect();
+    assert_eq!(offered, registered_tools());
+    assert_eq!(asked[0].messages.len(), 1, "the session is empty");
+}
+
+/// Returns the names of the tools that every request may use, without helm. A test of the tools compares their snapshots
+/// with what is registered.
+fn registered_tools() -> BTreeSet<String> {
+    let some_turns_only = ["conclude", "keep_note", "send_user_message"];
+    let snapshots = std::fs::read_dir(root().join("src/interfaces/tool/snapshots")).unwrap();
+    let names = snapshots.map(|file| {
+        let file = file.unwrap().file_name().into_string().unwrap();
+        let (_, name) = file.rsplit_once("__").unwrap();
+        name.trim_end_matches(".snap").to_owned()
+    });
+    let names = names.filter(|name| !name.starts_with("helm_") && !some_turns_only.contains(&name.as_str()));
+    names.collect()
 }
 
 /// TK-10

@@ -49,6 +49,25 @@ async fn a_step_that_cannot_be_recorded_shows_a_reference_and_nothing_else() {
     assert!(again.text.contains("Found."), "{}", again.text);
 }
 
+/// R28
+#[tokio::test]
+async fn a_turn_that_ran_out_of_time_says_so_and_releases_its_conversation() {
+    let script = queue([says("never").with_fault(AnswerFault::Stall), says("Here.")]);
+    let app = TestApp::with_settings(script, &[("limits.turn_seconds_max", "4")]).await;
+    app.admit_slack_editor(ALICE).await;
+    let late = app.ask(ALICE, "hello").await;
+    assert!(
+        late.text.contains("I stopped after 4 s without an answer."),
+        "{}",
+        late.text
+    );
+    let again = app.ask_in(ALICE, &late.thread, "hello again").await;
+    assert!(again.text.contains("Here."), "{}", again.text);
+    app.wait_until_idle().await;
+    let claimed = "SELECT COUNT(*) FROM conversation WHERE owner IS NOT NULL";
+    assert_eq!(app.count(claimed), 0);
+}
+
 #[tokio::test]
 async fn a_message_is_claimed_by_the_commit_that_stores_it() {
     let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;

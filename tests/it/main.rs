@@ -42,6 +42,7 @@ mod cli_prompt;
 mod cli_questions;
 mod cli_error_locations;
 mod cli_screen;
+mod cli_screen_commands;
 mod cli_serve;
 mod cli_steering;
 mod cli_stops;

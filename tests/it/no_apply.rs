@@ -40,7 +40,7 @@ const SAMPLE_HOOKS: [&str; 2] = [
     "# This hook is called after a pack was received on the remote, i.e. after a successful `git push` operation.",
 ];
 
-/// T60, STK-2, I9
+/// T60, STK-2, I9, TK-83, TK-86, REP-7
 #[test]
 fn no_source_line_applies_commits_or_pushes() {
     let mut found = Vec::new();
@@ -63,7 +63,7 @@ fn no_source_line_applies_commits_or_pushes() {
     assert!(found.is_empty(), "\n{}", found.join("\n"));
 }
 
-/// T60, REP-7, G2, I5
+/// T60, REP-7, G2, I5, TK-5
 #[test]
 fn only_the_sandbox_starts_a_process_and_only_this_program() {
     let starts = [

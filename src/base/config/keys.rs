@@ -226,6 +226,7 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     int("limits.malformed_calls_max", "3", 1, 20, "malformed calls in a row"),
     int("limits.repairs_max", "3", 0, 10, "times an answer is sent back because a check fails"),
     int("limits.files_changed_max", "50", 1, 10_000, "files one turn may change"),
+    int("limits.lines_changed_max", "5_000", 1, 10_000_000, "lines one turn may add and remove"),
     int("limits.environments_changed_max", "0", 0, 10_000, "environments one change may edit; 0: all"),
     int("limits.history_turns_max", "1_000", 1, 1_000, "whole turns of history the model sees"),
     int("limits.history_bytes_max", "400_000", 100_000, 10_000_000, "bytes of one model request"),

@@ -266,6 +266,7 @@ fn limits(reader: &mut SettingsReader<'_>) -> LimitSettings {
             malformed_calls_max: reader.integer("limits.malformed_calls_max"),
             repairs_max: reader.integer("limits.repairs_max"),
             files_changed_max: reader.integer("limits.files_changed_max"),
+            lines_changed_max: reader.integer("limits.lines_changed_max"),
             environments_changed_max: reader.integer("limits.environments_changed_max"),
             history_turns_max: reader.integer("limits.history_turns_max"),
             history_bytes_max: reader.integer("limits.history_bytes_max"),

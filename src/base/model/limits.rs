@@ -29,6 +29,8 @@ pub struct Limits {
     pub repairs_max: u32,
     /// The number of files that one turn may write or delete.
     pub files_changed_max: usize,
+    /// The number of lines that one turn may add and remove, in all its files.
+    pub lines_changed_max: u64,
     /// The number of environments whose own files one change may modify; 0 means no limit.
     pub environments_changed_max: usize,
     /// The number of whole turns of history for the model.
@@ -82,10 +84,33 @@ impl Default for Limits {
             malformed_calls_max: 3,
             repairs_max: 3,
             files_changed_max: 50,
+            lines_changed_max: 5_000,
             environments_changed_max: 0,
             history_turns_max: 1_000,
             history_bytes_max: 400_000,
             context_strategy: ContextStrategyName::Trim,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Limits;
+    use std::time::Duration;
+
+    /// CI-8
+    #[test]
+    fn the_defaults_are_twenty_steps_any_tokens_and_ten_minutes() {
+        let Limits {
+            steps_max,
+            turn_tokens_max,
+            turn_time_max,
+            tool_output_bytes_max,
+            ..
+        } = Limits::default();
+        assert_eq!((steps_max, turn_tokens_max), (20, 0));
+        assert_eq!(turn_time_max, Duration::from_secs(600));
+        // 4,096 bytes of the head of a result and 61,440 of its tail.
+        assert_eq!(tool_output_bytes_max, 4_096 + 61_440);
     }
 }

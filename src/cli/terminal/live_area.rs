@@ -36,7 +36,7 @@ impl ScreenLine {
 }
 
 /// Returns the number of columns and rows of the terminal.
-pub(super) fn screen_size() -> (usize, usize) {
+pub(in crate::cli) fn screen_size() -> (usize, usize) {
     let known = size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0);
     let (columns, rows) = known.unwrap_or(SIZE_ASSUMED);
     (usize::from(columns).max(COLUMNS_MIN), usize::from(rows))

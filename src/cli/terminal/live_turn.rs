@@ -332,6 +332,7 @@ mod tests {
     use crate::cli::terminal::display::{CallFormat, Detail};
     use crate::engine::agent::{TurnEvent, TurnOutcome, WriteCounts};
     use std::sync::Arc;
+    use std::time::Duration;
 
     fn turn() -> LiveTurn {
         let calls = CallFormat {
@@ -354,6 +355,7 @@ mod tests {
             tool_calls: 0,
             writes: WriteCounts::default(),
             usage: Usage::default(),
+            took: Duration::ZERO,
             last_output: OutputNumber(0),
             context: ContextState::default(),
             is_waiting: false,

@@ -38,6 +38,7 @@ pub(super) use checking::ChangeCheck;
 pub(super) use completion::{CommandArgument, CompletedCommand};
 pub(super) use event_lines::EVENTS;
 pub(super) use line_editor::{INDICATOR, LineEditor, PromptedLine, read_answer};
+pub(super) use live_area::screen_size;
 pub(super) use options::TerminalOptions;
 pub(super) use recording::SessionStart;
 pub(super) use results::succeeded;
@@ -248,7 +249,7 @@ impl Terminal {
         let config = Config::for_terminal(sources).map_err(CliError::config)?;
         let client = http_client::api_client().map_err(CliError::failed)?;
         let providers = provider::build(&config.providers, client, config.model.answer_mode);
-        check_room(&config, self.toolbox.specs()).map_err(CliError::config)?;
+        check_room(&config, &self.toolbox).map_err(CliError::config)?;
         self.models = ModelChain::resolve(&config, &providers).map_err(CliError::config)?;
         self.answered_by = None;
         for secret in config.secrets() {

@@ -66,7 +66,7 @@ impl Terminal {
         let providers = provider::build(&config.providers, client, config.model.answer_mode);
         let models = ModelChain::resolve(&config, &providers).map_err(CliError::config)?;
         let toolbox = Toolbox::new(tool::all(&services)).map_err(CliError::failed)?;
-        check_room(&config, toolbox.specs()).map_err(CliError::config)?;
+        check_room(&config, &toolbox).map_err(CliError::config)?;
         repository.bound_files(config.sandbox.file_bytes_max);
         let system = system(&repository, directory.as_ref(), Role::Editor)?;
         let calls = CallFormat {

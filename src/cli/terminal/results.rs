@@ -1,7 +1,7 @@
 //! The result of a turn: as text for people, and as an object for scripts.
 
 use super::{ChangeCheck, Terminal, live_area, markdown};
-use crate::base::model::{CheckState, Verdict};
+use crate::base::model::{CheckState, Turn, Verdict};
 use crate::cli::CliError;
 use crate::engine::agent::TurnOutcome;
 
@@ -23,6 +23,8 @@ impl Terminal {
             "steps": outcome.steps,
             "tool_calls": outcome.tool_calls,
             "usage": outcome.usage,
+            "seconds": outcome.took.as_secs_f64(),
+            "trace": self.history.turns().last().map(trace),
             "files": patch.stats,
             "checks": checks,
             "environments": effects,
@@ -90,6 +92,24 @@ impl Terminal {
         self.show_failures(&broken);
         Ok(())
     }
+}
+
+/// Returns the steps of a turn: the words of the model, its calls, each of which worked or failed, and the tokens.
+fn trace(turn: &Turn) -> Vec<serde_json::Value> {
+    let steps = turn.steps().iter().map(|step| {
+        let assistant = step.assistant();
+        let calls = assistant.calls().map(|call| {
+            let result = step.results().iter().find(|result| result.call == call.id);
+            let is_error = result.is_some_and(|result| result.is_error);
+            serde_json::json!({ "name": call.name, "is_error": is_error })
+        });
+        serde_json::json!({
+            "text": assistant.text(),
+            "calls": calls.collect::<Vec<_>>(),
+            "usage": assistant.usage,
+        })
+    });
+    steps.collect()
 }
 
 /// Returns true if the turn's result means exit code 0.

@@ -322,6 +322,7 @@ impl<'a> Calls<'a> {
             workspace: self.cx.workspace,
             identity: self.cx.identity,
             files_changed_max: self.cx.limits.files_changed_max,
+            lines_changed_max: self.cx.limits.lines_changed_max,
             environments_changed_max: self.cx.limits.environments_changed_max,
             cancel: &self.ended,
             writers: &self.writers,

@@ -9,12 +9,14 @@ mod strategy;
 
 pub use strategy::{ContextStrategy, SummaryWriter, TurnRoom, strategy};
 
+use super::offered_tools::largest_offer;
 use super::prompt::{self, PromptFacts, RepositoryKind};
 pub use super::window::RequestTooLong;
 use super::window::{self, WindowBounds};
 use crate::base::config::Config;
 use crate::base::model::{History, Limits, Step, Turn, Usage, group_thousands};
 use crate::interfaces::provider::{ToolSpec, fixed_bytes};
+use crate::interfaces::tool::{Toolbox, ToolboxError};
 use crate::state::access::Role;
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -128,22 +130,36 @@ pub struct NoRoomForConversation {
     window: u32,
 }
 
-/// Returns an error if instructions and tools use more than half of the context window of a model that may answer.
-pub fn check_room(config: &Config, tools: &[ToolSpec]) -> Result<(), NoRoomForConversation> {
+/// The reason why no turn can begin with the configured models and tools.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RoomError {
+    /// A model has too little room.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoomForConversation),
+    /// The tools cannot be offered.
+    #[error(transparent)]
+    Tools(#[from] ToolboxError),
+}
+
+/// Returns an error if instructions and tools use more than half of the context window of a model that may answer. All
+/// tools count that a turn may offer with this configuration.
+pub fn check_room(config: &Config, toolbox: &Toolbox) -> Result<(), RoomError> {
     let facts = PromptFacts {
         repository: "",
         branch: "",
-        role: Some(Role::Admin),
-        environments: &[],
+        // The instructions for a person with some of the environments are the longest ones.
+        role: Some(Role::Editor),
+        environments: &["*".to_owned()],
     };
-    let fixed = fixed_bytes(&prompt::system(RepositoryKind::Tanka, &facts), tools);
+    let tools = largest_offer(config, toolbox)?;
+    let fixed = fixed_bytes(&prompt::system(RepositoryKind::Tanka, &facts), tools.specs());
     let tokens = fixed as u64 * 1_000 / u64::from(BYTES_ASSUMED);
     for (index, name) in config.model.in_order().enumerate() {
         let (provider, model) = name.split_once('/').unwrap_or(("", name));
         let window = config.model_facts(provider, model).context_tokens;
         let window = window.unwrap_or(CONTEXT_TOKENS_ASSUMED);
         if tokens > u64::from(window / 2) {
-            return Err(NoRoomForConversation {
+            let no_room = NoRoomForConversation {
                 key: match index {
                     0 => "model.default",
                     _ => "model.fallbacks",
@@ -151,7 +167,8 @@ pub fn check_room(config: &Config, tools: &[ToolSpec]) -> Result<(), NoRoomForCo
                 model: name.to_owned(),
                 tokens,
                 window,
-            });
+            };
+            return Err(no_room.into());
         }
     }
     Ok(())

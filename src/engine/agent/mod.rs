@@ -64,6 +64,7 @@ use questions::QuestionLimit;
 use repetition::Repetition;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use verdicts::Notes;
@@ -146,6 +147,8 @@ pub struct TurnOutcome {
     pub writes: WriteCounts,
     /// The tokens of all model calls.
     pub usage: Usage,
+    /// The time from the start of the turn to its end.
+    pub took: Duration,
     /// The number of the conversation's newest output.
     pub last_output: OutputNumber,
     /// The state of the context after the last model call.
@@ -207,6 +210,7 @@ pub async fn run_turn(
         tool_calls: turn.tool_calls,
         writes: turn.writes,
         usage: turn.usage,
+        took: cx.began.elapsed(),
         last_output: turn.last_output,
         context,
         is_waiting: end.is_waiting,

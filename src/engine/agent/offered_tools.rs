@@ -1,10 +1,11 @@
 //! The tools that a turn offers to the model: those that its person may use, and those of its verdict, its strategy, its
 //! questions and its messages.
 
-use super::context::ContextStrategy;
+use super::context::{ContextStrategy, strategy};
 use super::{Questions, Recipients, TurnContext, VerdictRule};
+use crate::base::config::Config;
 use crate::interfaces::tool::{self, Toolbox, ToolboxError};
-use crate::state::access::Identity;
+use crate::state::access::{Access, Identity, Role};
 
 /// The facts that decide which tools are offered.
 #[derive(Clone, Copy)]
@@ -44,6 +45,23 @@ impl ToolOffer<'_> {
         }
         Ok(offered)
     }
+}
+
+/// Returns every tool that a turn may offer with this configuration, whoever its person is and whatever its verdict.
+pub(super) fn largest_offer(config: &Config, toolbox: &Toolbox) -> Result<Toolbox, ToolboxError> {
+    let offer = ToolOffer {
+        toolbox,
+        identity: &Access::program_identity("start", Role::Admin),
+        repository: "start",
+        verdict: VerdictRule::Asked,
+        strategy: strategy(config.limits.turn.context_strategy),
+        questions: Questions::Stored,
+        recipients: match config.messages.between_people {
+            true => Recipients::People,
+            false => Recipients::Nobody,
+        },
+    };
+    offer.tools()
 }
 
 impl<'a> TurnContext<'a> {

@@ -15,6 +15,7 @@ mod secrets;
 mod steering;
 mod stops;
 mod strategies;
+mod tool_hangs;
 mod verdicts;
 mod waits;
 
@@ -48,6 +49,7 @@ fn notice(ran: &fixture::TurnRun) -> &str {
     ran.outcome().notice.as_deref().unwrap_or_default()
 }
 
+/// CI-15
 #[tokio::test]
 async fn a_request_is_read_edited_and_answered_and_every_call_is_counted() {
     let fixture = TurnFixture::new();

@@ -82,6 +82,7 @@ impl CallFixture {
             workspace: &self.workspace,
             identity: &self.identity,
             files_changed_max: 50,
+            lines_changed_max: 5_000,
             environments_changed_max: 0,
             cancel: &self.cancel,
             writers: &TaskTracker::new(),

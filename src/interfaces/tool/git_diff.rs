@@ -120,6 +120,7 @@ mod tests {
     };
     use serde_json::json;
 
+    /// TK-86
     #[test]
     fn the_diff_is_of_the_workspace_or_a_part_of_it() {
         let policy = write_policy(&[("a/b", "x\n"), ("ab", "x\n"), ("c", "x\n")]);

@@ -55,6 +55,7 @@ mod tests {
     use crate::interfaces::tool::testing::{answer, path, write_policy};
     use serde_json::json;
 
+    /// TK-86
     #[test]
     fn added_modified_and_deleted_files_are_listed() {
         let policy = write_policy(&[("b", "x\n"), ("c", "x\n"), ("d", "x\n")]);

@@ -31,6 +31,7 @@ mod arguments;
 mod calls;
 mod comparing;
 mod write_policy;
+mod line_budget;
 mod history;
 mod invisible;
 #[cfg(test)]
@@ -88,6 +89,8 @@ pub struct Context<'a> {
     pub identity: &'a Identity,
     /// The total number of files that the turn may write or delete.
     pub files_changed_max: usize,
+    /// The total number of lines that the turn may add and remove.
+    pub lines_changed_max: u64,
     /// The number of environments whose own files may differ from the base; 0 means no limit.
     pub environments_changed_max: usize,
     /// Fires when the turn is stopped, and when it runs out of time.
@@ -255,7 +258,7 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeSet;
 
-    /// TK-1, TK-24, TK-25, TK-37, TK-43, TK-83, TK-86, REP-5
+    /// TK-1, TK-24, TK-25, TK-37, TK-43, TK-83, TK-86, REP-5, REP-1
     #[test]
     fn every_tool_keeps_the_contract() {
         let mut names = BTreeSet::new();
@@ -286,6 +289,12 @@ mod tests {
                 assert_eq!(checked, Ok(()), "{example}");
             }
             assert_ne!(spec.name, "tanka_apply");
+            assert_ne!(
+                tool.effect(),
+                Effect::Execute,
+                "{} may run any command",
+                spec.name
+            );
             if spec.name.starts_with("git_") || spec.name.starts_with("tanka_") {
                 assert_eq!(tool.effect(), Effect::Read, "{}", spec.name);
             }
@@ -319,7 +328,7 @@ mod tests {
         );
     }
 
-    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-40, TK-41, TK-44, TK-45, TK-46, TK-47, TK-49
+    /// TK-27, TK-28, TK-29, TK-30, TK-31, TK-35, TK-36, TK-38, TK-39, TK-40, TK-41, TK-44, TK-45, TK-46, TK-47, TK-49, REP-1
     #[test]
     fn parameters_defaults_and_bounds_are_as_promised() {
         let mut promised = BTreeSet::new();

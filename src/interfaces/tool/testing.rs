@@ -49,7 +49,7 @@ pub(crate) fn all_tools() -> Vec<Arc<dyn Tool>> {
 }
 
 /// Returns a helm that does not start.
-pub(super) fn no_helm() -> Arc<Helm> {
+pub(crate) fn no_helm() -> Arc<Helm> {
     let mut settings = SandboxSettings::default().programs;
     settings.helm = Some("/nonexistent/helm".into());
     Arc::new(Helm::configured(ProgramPath::at("/nonexistent/drydock"), &settings).unwrap())
@@ -270,6 +270,7 @@ pub(super) fn write_policy_for<C: AsRef<[u8]>>(
         repository: "infra".to_owned(),
         identity: identity(role, environments),
         files_changed_max: 50,
+        lines_changed_max: 5_000,
         environments_changed_max: 0,
         cancel: CancellationToken::new(),
         writers: TaskTracker::new(),

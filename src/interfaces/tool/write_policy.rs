@@ -35,6 +35,8 @@ pub(super) struct WritePolicy {
     pub(super) identity: Identity,
     /// The total number of files that the turn may write or delete.
     pub(super) files_changed_max: usize,
+    /// The number of lines that the turn may add and remove.
+    pub(super) lines_changed_max: u64,
     /// The number of environments whose own files may differ from the base; 0 means no limit.
     pub(super) environments_changed_max: usize,
     /// Fires when the turn is stopped, and when it runs out of time.
@@ -53,6 +55,7 @@ impl From<Context<'_>> for WritePolicy {
             repository: cx.workspace.repository.name().to_owned(),
             identity: cx.identity.clone(),
             files_changed_max: cx.files_changed_max,
+            lines_changed_max: cx.lines_changed_max,
             environments_changed_max: cx.environments_changed_max,
             cancel: cx.cancel.clone(),
             writers: cx.writers.clone(),
@@ -103,12 +106,15 @@ impl WritePolicy {
         refuse_hidden_secrets(written)?;
         let _admitted = self.admit_write(path)?;
         self.admit_settings(path, content.as_bytes())?;
-        Ok(self.tree.write(path, Bytes::from(content))?)
+        let content = Bytes::from(content);
+        self.admit_lines(&[(path.clone(), Some(content.clone()))].into())?;
+        Ok(self.tree.write(path, content)?)
     }
 
     /// Deletes a file.
     pub(super) fn delete(&self, path: &RepoPath) -> Result<(), ToolError> {
         let _admitted = self.admit_write(path)?;
+        self.admit_lines(&[(path.clone(), None)].into())?;
         Ok(self.tree.delete(path)?)
     }
 
@@ -140,6 +146,7 @@ impl WritePolicy {
                 self.files_changed_max
             )));
         }
+        self.admit_lines(changes)?;
         for (path, content) in changes {
             let after = content.clone().map(|content| FileVersion {
                 content,
@@ -285,7 +292,7 @@ impl WritePolicy {
 }
 
 /// Returns true if a path is in the `vendor/` directory of a project with a lock file.
-fn is_packaged(path: &RepoPath, files: &[RepoPath]) -> bool {
+pub(super) fn is_packaged(path: &RepoPath, files: &[RepoPath]) -> bool {
     let parts: Vec<&str> = path.as_str().split('/').collect();
     let holds_lock = |depth: usize| {
         let directory = parts.get(..depth).unwrap_or_default();

@@ -57,6 +57,7 @@ mod tests {
         environment
     }
 
+    /// TK-5
     #[test]
     fn the_label_is_the_one_of_tanka() {
         for (name, fields, expected) in [

@@ -151,6 +151,7 @@ mod tests {
         objects[0].value["metadata"].clone()
     }
 
+    /// TK-5
     #[test]
     fn what_names_no_namespace_gets_the_default_unless_it_is_cluster_wide() {
         let in_dev = environment("dev");
@@ -205,6 +206,7 @@ mod tests {
         );
     }
 
+    /// TK-5
     #[test]
     fn labels_and_defaults_never_replace_what_is_there() {
         let mut environment = environment("");

@@ -13,7 +13,7 @@ use crate::base::http_client;
 use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::engine::admin::{self, Admin};
-use crate::engine::agent::context::{NoRoomForConversation, check_room};
+use crate::engine::agent::context::{RoomError, check_room};
 use crate::engine::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention};
 use crate::interfaces::provider;
 use crate::interfaces::tool::{self, ToolServices, Toolbox};
@@ -78,7 +78,7 @@ pub enum StartError {
     },
     /// The instructions and tools leave no room for a conversation with a configured model.
     #[error(transparent)]
-    Room(#[from] NoRoomForConversation),
+    Room(#[from] RoomError),
     /// Another setting of the configuration does not work.
     #[error("{0}")]
     Setup(String),
@@ -355,7 +355,7 @@ fn toolbox(
         helm: helm.map(Arc::new),
     };
     let toolbox = Toolbox::new(tool::all(&services)).map_err(setup)?;
-    check_room(config, toolbox.specs())?;
+    check_room(config, &toolbox)?;
     Ok(toolbox)
 }
 

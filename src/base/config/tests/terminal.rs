@@ -34,6 +34,16 @@ fn the_provider_whose_key_is_present_answers_with_its_usual_model() {
     }
 }
 
+/// TK-22: of two keys, that of the provider that comes first answers; Google is not preferred.
+#[test]
+fn of_several_keys_the_first_provider_of_the_list_answers() {
+    let keys = ["GEMINI_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"].map(|name| (name, "key-0123456789"));
+    let answering = |keys: &[(&str, &str)]| terminal(None, keys).map(|(model, _)| model);
+    assert_eq!(answering(&keys), Ok("anthropic/claude-opus-4-6".to_owned()));
+    assert_eq!(answering(&keys[..2]), Ok("openai/gpt-4o".to_owned()));
+    assert_eq!(answering(&keys[..1]), Ok("google/gemini-3.5-flash".to_owned()));
+}
+
 /// TK-16
 #[test]
 fn a_chosen_model_wins_over_the_keys_that_are_present() {

@@ -2,13 +2,18 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::{ContextBudget, ContextParts, FixedParts, measured};
+use super::{ContextBudget, ContextParts, FixedParts, check_room, measured};
+use crate::base::config::{Config, ConfigSources, SourceFile};
 use crate::base::model::{
     Assistant, ContentBlock, History, Limits, Step, StopReason, ToolCall, ToolResult, Turn, Usage,
 };
+use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::interfaces::provider::{Patience, ToolChoice, TurnRequest, encode_in_each_format, fixed_bytes};
-use crate::interfaces::tool::{Toolbox, testing::all_tools};
+use crate::interfaces::tool::{
+    Tool, Toolbox, ask_user, conclude, keep_note, send_user_message, testing::all_tools, workspace_tools,
+};
 use crate::state::access::{Role, testing::identity};
+use std::sync::Arc;
 
 /// Returns a step that reads a file of so many bytes.
 fn reads(id: String, bytes: usize) -> Step {
@@ -205,5 +210,75 @@ fn the_parts_of_a_context_add_up() {
             "Room for".to_owned(),
             "400,000 bytes, about 100,000 tokens, 100 %".to_owned()
         )
+    );
+}
+
+/// Returns the fewest tokens of a context window that has room at the start, with these settings.
+fn smallest_window(toolbox: &Toolbox, settings: &[(&str, &str)]) -> usize {
+    let has_room = |tokens: &usize| {
+        let settings = settings.iter();
+        let settings = settings.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let model = ("model.default".to_owned(), "ollama/small".to_owned());
+        let config = Config::for_terminal(ConfigSources {
+            file: Some(SourceFile {
+                path: "drydock.toml".into(),
+                text: format!("[models.\"ollama/small\"]\ncontext_tokens = {tokens}\n"),
+            }),
+            environment: [("OLLAMA_HOST".to_owned(), "http://127.0.0.1:9".to_owned())].into(),
+            flags: settings.chain([model]).collect(),
+        });
+        check_room(&config.unwrap(), toolbox).is_ok()
+    };
+    let (mut without, mut with) = (8_000, 64_000);
+    assert!(!has_room(&without) && has_room(&with));
+    while with - without > 1 {
+        let between = without.midpoint(with);
+        match has_room(&between) {
+            true => with = between,
+            false => without = between,
+        }
+    }
+    with
+}
+
+/// The tools that only some turns offer count as well, if the configuration enables them.
+#[test]
+fn the_start_counts_every_tool_that_a_turn_may_offer() {
+    let toolbox = Toolbox::new(workspace_tools()).unwrap();
+    let tools = |tools: &[Arc<dyn Tool>]| {
+        let offered = tools
+            .iter()
+            .fold(Toolbox::new(workspace_tools()).unwrap(), |offered, tool| {
+                offered.with(Arc::clone(tool)).unwrap()
+            });
+        fixed_bytes("", offered.specs())
+    };
+    let usual = smallest_window(&toolbox, &[]);
+    let people = smallest_window(&toolbox, &[("messages.between_people", "true")]);
+    let notes = smallest_window(&toolbox, &[("limits.context_strategy", "notes")]);
+    let counted = tools(&[conclude(), ask_user()]);
+    // Half of a window may be used, and three bytes count as a token.
+    let more = |tool: Arc<dyn Tool>| (tools(&[conclude(), ask_user(), tool]) - counted) * 2 / 3;
+    assert!(
+        (people - usual).abs_diff(more(send_user_message())) <= 3,
+        "{people} {usual}"
+    );
+    assert!(
+        (notes - usual).abs_diff(more(keep_note())) <= 3,
+        "{notes} {usual}"
+    );
+    let instructions = usual - counted * 2 / 3;
+    let verdicts_and_questions = (counted - tools(&[])) * 2 / 3;
+    assert!(verdicts_and_questions > 500, "{verdicts_and_questions}");
+    let facts = PromptFacts {
+        repository: "",
+        branch: "",
+        role: Some(Role::Editor),
+        environments: &["*".to_owned()],
+    };
+    let system = prompt::system(RepositoryKind::Tanka, &facts);
+    assert!(
+        instructions.abs_diff(system.len() * 2 / 3) <= 200,
+        "{instructions}"
     );
 }

@@ -63,6 +63,8 @@ pub(super) struct TurnFixture {
     pub(super) cancel: CancellationToken,
     /// The person who answers while the turn waits.
     pub(super) questioner: Option<Box<dyn Questioner>>,
+    /// Outputs instead of those of the journal.
+    pub(super) outputs: Option<Arc<dyn Outputs>>,
     /// True if the next turn goes on after a question.
     pub(super) resumed_steps: usize,
     /// The actions of the slow tools, in order.
@@ -109,9 +111,14 @@ impl TurnRun {
 
 impl TurnFixture {
     pub(super) fn new() -> Self {
+        Self::with_files(&[("a.txt", "alpha\n"), ("b.txt", "beta\n")])
+    }
+
+    /// Creates a fixture whose repository has these files.
+    pub(super) fn with_files(files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let git = directory.path().join("repo.git");
-        commit(&git, &[("a.txt", "alpha\n"), ("b.txt", "beta\n")]);
+        commit(&git, files);
         let bases = directory.path().join("bases");
         let repository = Repository::open_local("infra", &git, Some("main"), &bases).unwrap();
         let head = repository.head().unwrap().unwrap();
@@ -165,6 +172,7 @@ impl TurnFixture {
             redactor,
             cancel: CancellationToken::new(),
             questioner: None,
+            outputs: None,
             resumed_steps: 0,
             log,
             _directory: directory,
@@ -177,6 +185,17 @@ impl TurnFixture {
         tools.push(tool);
         self.toolbox = Toolbox::new(tools).unwrap();
         self
+    }
+
+    /// Replaces all tools.
+    pub(super) fn with_toolbox(mut self, tools: Vec<Arc<dyn Tool>>) -> Self {
+        self.toolbox = Toolbox::new(tools).unwrap();
+        self
+    }
+
+    /// Replaces the tree of the workspace by one that uses it.
+    pub(super) fn replace_tree(&mut self, replace: impl FnOnce(Arc<dyn Tree>) -> Arc<dyn Tree>) {
+        self.workspace.tree = replace(Arc::clone(&self.workspace.tree));
     }
 
     /// Resets the workspace and the stop signal.
@@ -244,7 +263,10 @@ impl TurnFixture {
                 .strategy
                 .unwrap_or_else(|| strategy(self.limits.context_strategy)),
             redactor: &self.redactor,
-            outputs: &(Arc::clone(&journal.outputs) as Arc<dyn Outputs>),
+            outputs: &match &self.outputs {
+                Some(outputs) => Arc::clone(outputs),
+                None => Arc::clone(&journal.outputs) as Arc<dyn Outputs>,
+            },
             last_output: OutputNumber(0),
             bytes_per_1000_tokens: None,
             earlier_attempts: self.earlier_attempts,

@@ -122,6 +122,7 @@ impl TurnRunner {
             tool_calls: 0,
             writes: WriteCounts::default(),
             usage: Usage::default(),
+            took: opened.began.elapsed(),
             last_output: opened.conversation.last_output,
             context: opened.conversation.context.clone(),
             is_waiting: false,
@@ -154,6 +155,7 @@ mod tests {
     use crate::base::model::{ContextState, ConversationId, OutputNumber, Usage, Verdict, VerdictSource};
     use crate::engine::agent::{TurnOutcome, WriteCounts};
     use crate::engine::gateway::active_turns::ActiveTurns;
+    use std::time::Duration;
     use tokio_util::sync::CancellationToken;
 
     /// R23
@@ -170,6 +172,7 @@ mod tests {
             tool_calls: 0,
             writes: WriteCounts::default(),
             usage: Usage::default(),
+            took: Duration::ZERO,
             last_output: OutputNumber(0),
             context: ContextState::default(),
             is_waiting: false,

@@ -88,6 +88,7 @@ fn an_installed_package_is_not_fetched_again() {
     assert_eq!(restored.packages[0].fate, PackageChangeKind::Restored);
 }
 
+/// TK-46
 #[test]
 fn an_update_reports_the_old_and_the_new_version() {
     let (_room, tree) = started();

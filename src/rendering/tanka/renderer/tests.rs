@@ -137,6 +137,7 @@ async fn a_static_environment_is_named_after_its_place_and_knows_itself() {
     );
 }
 
+/// TK-5
 #[tokio::test]
 async fn one_inline_environment_needs_no_name_and_several_do() {
     let data = json!({ "c": config_map("c") });

@@ -71,7 +71,16 @@ struct ModelFixture {
 }
 
 impl ModelFixture {
-    fn new((known, mode): Way, script: impl AnswerScript + 'static) -> Self {
+    fn new(way: Way, script: impl AnswerScript + 'static) -> Self {
+        Self::at(way, script, |url| url)
+    }
+
+    /// Creates a fixture whose provider is at another address than the emulator. `address` gets that of the emulator.
+    fn at(
+        (known, mode): Way,
+        script: impl AnswerScript + 'static,
+        address: impl FnOnce(String) -> String,
+    ) -> Self {
         let emulator = ModelEmulator::start(script).expect("emulator");
         // A provider without a key is at a path without a version.
         let needs_key = !known.variables.is_empty();
@@ -84,7 +93,7 @@ impl ModelFixture {
             api_key: needs_key.then(|| Secret::new(KEY.to_owned())),
             needs_key,
             wire: known.wire,
-            base_url,
+            base_url: address(base_url),
             request_seconds_max: 20,
             idle_seconds_max: 1,
             attempts_max: 1,

@@ -498,7 +498,7 @@ fn a_search_shows_its_window_and_counts_all() {
     }
 }
 
-/// T35, TK-34, REP-4, I4
+/// T35, TK-34, REP-4, I4, REP-7
 #[test]
 fn nothing_outside_can_be_named_by_any_operation() {
     let mut corpus: Vec<String> = Vec::new();

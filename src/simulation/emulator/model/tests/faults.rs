@@ -8,6 +8,9 @@ use http::Method;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
+/// The text for a service to which there is no connection.
+const UNREACHED: &str = "the model provider could not be reached: no connection; check the network and `providers.anthropic.base_url`";
+
 fn line() -> crate::simulation::emulator::model::ScriptedAnswer {
     says("Words that are cut.").with_call("file_read", json!({"path": "environments/prod/main.jsonnet"}))
 }
@@ -257,8 +260,23 @@ async fn nobody_listening_is_said_without_the_address() {
     let stopped = super::ModelEmulator::start(queue([])).expect("emulator");
     std::mem::replace(&mut fixture.emulator, stopped).shutdown().await;
     let error = fixture.ask(&asking("hello")).await.expect_err("nobody");
-    let expected = "the model provider could not be reached: no connection; check the network and `providers.anthropic.base_url`";
-    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.to_string(), UNREACHED);
+}
+
+/// R10: a service that does not speak TLS, and a name that does not resolve.
+#[tokio::test]
+async fn a_failed_handshake_and_an_unknown_name_are_said_without_the_address() {
+    let without_tls = |url: String| url.replacen("http://", "https://", 1);
+    // No resolver sends a question for a name with such a long part, so the test stays on this machine.
+    let unknown_name = |_: String| format!("http://{}.invalid", "n".repeat(64));
+    let addresses: [fn(String) -> String; 2] = [without_tls, unknown_name];
+    for address in addresses {
+        let mut fixture = ModelFixture::at(streamed("anthropic"), queue([]), address);
+        let outcome = fixture.ask(&asking("hello")).await;
+        assert_eq!(failure_kind_of(&outcome), Some(ProviderFailureKind::Unreached));
+        assert_eq!(outcome.expect_err("unreached").to_string(), UNREACHED);
+        assert_eq!(fixture.emulator.requests().len(), 0);
+    }
 }
 
 #[tokio::test]
