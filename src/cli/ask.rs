@@ -147,7 +147,7 @@ pub(super) async fn run(arguments: AskArguments, global: &Global, output: &Outpu
         }
         let tokens = outcome.usage.total();
         let steps = pluralize(outcome.steps as usize, "step", "steps");
-        let facts = format!("{steps}, {tokens} tokens, {}", terminal.model());
+        let facts = format!("{steps}, {tokens} tokens, {}", outcome.model);
         if patch.stats.is_empty() {
             output.styled_message(OutputStyle::Dim, &format!("No file was changed. {facts}"));
         } else {

@@ -628,3 +628,25 @@ fn a_request_that_nobody_watches_ends_at_its_own_budget() {
         "{ended:?}"
     );
 }
+
+#[test]
+fn the_model_that_answered_is_named_after_a_fallback() {
+    let first = BlockingModel::start(queue([says("").with_fault(AnswerFault::Status {
+        status: 400,
+        headers: Vec::new(),
+        body: json!({"type": "error", "error": {"type": "billing_error", "message": "no credit"}}).to_string(),
+    })]));
+    let second = BlockingModel::start(queue([says("Two replicas.")]));
+    let shell = shell().set(KEY.0, KEY.1);
+    let settings = [
+        anthropic(&first),
+        "model.fallbacks=backup/second".to_owned(),
+        "providers.backup.keyless=true".to_owned(),
+        format!("providers.backup.base_url={}", second.url()),
+    ];
+    let options = settings.iter().flat_map(|setting| ["--set", setting.as_str()]);
+    let arguments: Vec<&str> = ["ask"].into_iter().chain(options).chain(["how many?"]).collect();
+    let ended = shell.run(&arguments);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Two replicas.\n"), "{ended:?}");
+    assert!(ended.err.contains("1 step, 1050 tokens, backup/second"), "{ended:?}");
+}
