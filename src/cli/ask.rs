@@ -40,8 +40,8 @@ without it leaves the review incomplete, unless the model concludes with fail. E
 pass or a finished request, 1 for fail or an unfinished one, 2 for wrong arguments, 78 for a wrong
 configuration.
 
-A review reads the files as they were when it began, and what you edit meanwhile is not part of it.
-A range is rendered with the packages that it has. If git ignores vendor/, those of the working
+A review reads the change as it was when it began, and what you edit meanwhile is not part of it,
+except in files that git ignores. The tools of a patch file read the working directory. A range is rendered with the packages that it has. If git ignores vendor/, those of the working
 directory are used, and the result says so.";
 
 /// Returns the text after the help.

@@ -621,6 +621,20 @@ fn a_request_that_nobody_watches_ends_at_its_own_budget() {
     assert_eq!((ended.code, model.asked().len()), (Some(1), 0), "{ended:?}");
     let why = "The budget of one request is 1,000 tokens; 0 of them are used";
     assert!(format!("{}{}", ended.out, ended.err).contains(why), "{ended:?}");
+    // The words of Drydock are no step of the model.
+    let value = shell.run(
+        &[
+            set.as_slice(),
+            &["--json", "--set", "budgets.unattended_turn_tokens_max=1000"],
+        ]
+        .concat(),
+    );
+    let value = value.json();
+    assert_eq!(
+        (&value["steps"], &value["trace"]),
+        (&json!(0), &json!([])),
+        "{value}"
+    );
     let ended = bounded("0");
     assert_eq!(
         (ended.code, ended.out.as_str()),
@@ -634,7 +648,8 @@ fn the_model_that_answered_is_named_after_a_fallback() {
     let first = BlockingModel::start(queue([says("").with_fault(AnswerFault::Status {
         status: 400,
         headers: Vec::new(),
-        body: json!({"type": "error", "error": {"type": "billing_error", "message": "no credit"}}).to_string(),
+        body: json!({"type": "error", "error": {"type": "billing_error", "message": "no credit"}})
+            .to_string(),
     })]));
     let second = BlockingModel::start(queue([says("Two replicas.")]));
     let shell = shell().set(KEY.0, KEY.1);
@@ -647,6 +662,13 @@ fn the_model_that_answered_is_named_after_a_fallback() {
     let options = settings.iter().flat_map(|setting| ["--set", setting.as_str()]);
     let arguments: Vec<&str> = ["ask"].into_iter().chain(options).chain(["how many?"]).collect();
     let ended = shell.run(&arguments);
-    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Two replicas.\n"), "{ended:?}");
-    assert!(ended.err.contains("1 step, 1050 tokens, backup/second"), "{ended:?}");
+    assert_eq!(
+        (ended.code, ended.out.as_str()),
+        (Some(0), "Two replicas.\n"),
+        "{ended:?}"
+    );
+    assert!(
+        ended.err.contains("1 step, 1050 tokens, backup/second"),
+        "{ended:?}"
+    );
 }

@@ -135,6 +135,13 @@ fn a_review_is_of_a_range_or_of_a_patch_file() {
         range.contains("+{ replicas: 3 }") && range.contains("\n\nis it safe?\n\n"),
         "{range}"
     );
+    // The history of the workspace ends where the range begins.
+    let commits = range
+        .split_once("The commits, newest first:\\n")
+        .expect("commits")
+        .1;
+    let (commits, _) = commits.split_once("\\n\\n").expect("a diff");
+    assert!(!commits.contains("\\n") && commits.contains(": "), "{commits}");
     assert!(
         asked[1].last_user_text().contains("-one\\n+two"),
         "{}",
@@ -337,5 +344,21 @@ fn a_verdict_that_was_inferred_says_so() {
         asked[1]
             .last_user_text()
             .starts_with("Find the cause of the failure.")
+    );
+}
+
+#[test]
+fn the_steps_of_a_review_end_with_its_conclusion() {
+    let shell = shell();
+    shell.put(MAIN, "{ replicas: 3 }\n");
+    let model = BlockingModel::start(queue([concludes("pass", "Fine.")]));
+    let ended = ask(&shell, &model, &["--review", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let value = ended.json();
+    let calls = json!([{ "name": "conclude", "is_error": false }]);
+    assert_eq!(
+        (&value["steps"], &value["trace"][0]["calls"]),
+        (&json!(1), &calls),
+        "{value}"
     );
 }

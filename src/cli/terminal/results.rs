@@ -1,9 +1,10 @@
 //! The result of a turn: as text for people, and as an object for scripts.
 
 use super::{ChangeCheck, Terminal, live_area, markdown};
-use crate::base::model::{CheckState, Turn, Verdict};
+use crate::base::model::{CheckState, Step, Turn, Verdict, VerdictSource};
 use crate::cli::CliError;
 use crate::engine::agent::TurnOutcome;
+use crate::interfaces::tool::CONCLUDE;
 
 impl Terminal {
     /// Returns the result of a turn as an object for scripts.
@@ -24,7 +25,7 @@ impl Terminal {
             "tool_calls": outcome.tool_calls,
             "usage": outcome.usage,
             "seconds": outcome.took.as_secs_f64(),
-            "trace": self.history.turns().last().map(trace),
+            "trace": self.history.turns().last().map(|turn| trace(turn, outcome)),
             "files": patch.stats,
             "checks": checks,
             "environments": effects,
@@ -94,22 +95,34 @@ impl Terminal {
     }
 }
 
-/// Returns the steps of a turn: the words of the model, its calls, each of which worked or failed, and the tokens.
-fn trace(turn: &Turn) -> Vec<serde_json::Value> {
-    let steps = turn.steps().iter().map(|step| {
-        let assistant = step.assistant();
-        let calls = assistant.calls().map(|call| {
-            let result = step.results().iter().find(|result| result.call == call.id);
-            let is_error = result.is_some_and(|result| result.is_error);
-            serde_json::json!({ "name": call.name, "is_error": is_error })
-        });
-        serde_json::json!({
-            "text": assistant.text(),
-            "calls": calls.collect::<Vec<_>>(),
-            "usage": assistant.usage,
-        })
+/// Returns the steps of a turn: the words of the model, its calls, each of which worked or failed, and the tokens. The words
+/// of Drydock that end a turn without an answer are no step. A conclusion is the last call.
+fn trace(turn: &Turn, outcome: &TurnOutcome) -> Vec<serde_json::Value> {
+    let steps = match turn.steps().split_last() {
+        Some((last, earlier)) if outcome.answer.is_empty() && last.is_final() => earlier,
+        Some(_) | None => turn.steps(),
+    };
+    let mut trace: Vec<serde_json::Value> = steps.iter().map(traced_step).collect();
+    if outcome.source == VerdictSource::Concluded
+        && let Some(calls) = trace.last_mut().and_then(|last| last["calls"].as_array_mut())
+    {
+        calls.push(serde_json::json!({ "name": CONCLUDE, "is_error": false }));
+    }
+    trace
+}
+
+fn traced_step(step: &Step) -> serde_json::Value {
+    let assistant = step.assistant();
+    let calls = assistant.calls().map(|call| {
+        let result = step.results().iter().find(|result| result.call == call.id);
+        let is_error = result.is_some_and(|result| result.is_error);
+        serde_json::json!({ "name": call.name, "is_error": is_error })
     });
-    steps.collect()
+    serde_json::json!({
+        "text": assistant.text(),
+        "calls": calls.collect::<Vec<_>>(),
+        "usage": assistant.usage,
+    })
 }
 
 /// Returns true if the turn's result means exit code 0.

@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 /// Bytes of a patch file that a review reads.
 const PATCH_BYTES_MAX: u64 = 1 << 20;
+/// The maximum number of commits of a range that a review names.
+const COMMITS_MAX: usize = 50;
 
 /// The commit that a range begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +30,8 @@ impl Terminal {
     /// what is not committed.
     ///
     /// From now on the tools and the checks read the files as they are after the change, on the commit that it begins with.
-    /// Later edits in the working directory have no effect on them.
+    /// Later edits in the working directory have no effect on them, except in files that git ignores. A patch file changes
+    /// nothing: the tools then read the working directory.
     pub(in crate::cli) fn begin_review(&mut self, what: &str) -> Result<String, CliError> {
         if what.is_empty() {
             return self.review_working_directory();
@@ -58,7 +61,7 @@ impl Terminal {
         let overlay = self.reviewed_overlay(what, base.as_deref(), &changes)?;
         let ignored = IgnoredFiles::all(overlay, Arc::clone(&self.directory));
         let ignored = ignored.map_err(CliError::failed)?;
-        Ok(self.review(what, (base, changes), ignored, Vec::new()))
+        Ok(self.review(what, "", (base, changes), ignored, Vec::new()))
     }
 
     fn review_range(&mut self, from: &str, to: &str, start: RangeStart) -> Result<String, CliError> {
@@ -81,7 +84,10 @@ impl Terminal {
         let candidates = package_directories(&overlay);
         let ignored = IgnoredFiles::below(overlay, Arc::clone(&self.directory), candidates);
         let (ignored, borrowed) = ignored.map_err(CliError::failed)?;
-        Ok(self.review(&range, (Some(from), changes), ignored, borrowed))
+        let commits = self.workspace.repository.log_between(&from, &to, COMMITS_MAX);
+        let commits = tool::commit_lines(&commits.map_err(CliError::failed)?, &self.redactor);
+        let commits = format!("The commits, newest first:\n{commits}\n");
+        Ok(self.review(&range, &commits, (Some(from), changes), ignored, borrowed))
     }
 
     /// Returns the files of a commit with these changes.
@@ -105,10 +111,11 @@ impl Terminal {
         Ok(Overlay::new(base.map_err(CliError::failed)?, edits))
     }
 
-    /// Makes a change on a base the subject, and returns its block.
+    /// Makes a change on a base the subject, and returns its block, with the lines about its commits.
     fn review(
         &mut self,
         what: &str,
+        commits: &str,
         (base, changes): (Option<String>, Vec<FileChange>),
         files: IgnoredFiles,
         borrowed: Vec<RepoPath>,
@@ -121,7 +128,7 @@ impl Terminal {
             borrowed,
         });
         let diff = tool::diff_for_model(changes, self.workspace.tree.as_ref(), &self.workspace.guard);
-        self.block(what, &diff)
+        self.block(what, &format!("{commits}{diff}"))
     }
 
     fn block(&self, source: &str, text: &str) -> String {

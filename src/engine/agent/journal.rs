@@ -38,7 +38,7 @@ pub trait Journal: Send {
 
     /// Records that an answer of the model has arrived, before it is processed, and what its call did cost beside it.
     /// If answers were lost, the reservation stays and counts in full for them. The answer is recorded once more, with
-    /// its step, as discarded or as a summary. A journal without reservations records its cost now.
+    /// its step, as discarded or as a summary. A journal may record its cost now or then.
     async fn answer_received(
         &mut self,
         answer: PaidAnswer<'_>,

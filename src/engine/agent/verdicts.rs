@@ -111,6 +111,21 @@ impl TurnLoop<'_> {
         (completion, Some(conclusion.verdict))
     }
 
+    /// Takes the words of the last answer as the end of the turn, although the model also calls tools: some services do not
+    /// forbid that.
+    pub(super) fn take_last_words(&self, mut completion: Completion) -> Completion {
+        let assistant = &mut completion.assistant;
+        let ends = self.ends_work() && assistant.calls().next().is_some();
+        if ends && !assistant.text().trim().is_empty() && assistant.stop == StopReason::ToolUse {
+            // The blocks of the provider hold the calls, which have no results.
+            assistant.raw = None;
+            assistant.stop = StopReason::EndTurn;
+            let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text { .. });
+            assistant.blocks.retain(is_text);
+        }
+        completion
+    }
+
     /// Returns the verdict on an answer whose checks did not fail.
     pub(super) fn model_verdict(
         &self,

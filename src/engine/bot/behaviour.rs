@@ -38,7 +38,8 @@ pub enum BotAppended<'a> {
     User(&'a str),
     /// An answer of the model with its usage, its calls and their results.
     Step(&'a Step),
-    /// The tokens of an answer that was paid and is no part of the conversation: it was empty, broke off, or its turn failed.
+    /// The tokens of an answer that was paid and is no part of the conversation: it was empty, broke off, its turn failed, or it
+    /// is a summary.
     Unused(Usage),
 }
 

@@ -46,7 +46,7 @@ use async_trait::async_trait;
 use codec::AnswerMode;
 use codec::Codec;
 use gemini::GeminiGenerate;
-use openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
+use openai_chat::{AnswerBound, KeyHeader, OpenaiChat, ToolChoiceSupport};
 use responses::OpenaiResponses;
 use serde::Serialize;
 use std::time::Duration;
@@ -65,8 +65,16 @@ fn codec(wire: WireFormat, provider: ProviderId, name: &str) -> Box<dyn Codec> {
                 ProviderId::Azure => (AnswerBound::MaxCompletionTokens, KeyHeader::ApiKey),
                 _ => (AnswerBound::MaxTokens, KeyHeader::Bearer),
             };
-            let provider = label.into();
-            Box::new(OpenaiChat { provider, bound, key })
+            let tool_choice = match provider {
+                ProviderId::Ollama => ToolChoiceSupport::Ignored,
+                _ => ToolChoiceSupport::Obeyed,
+            };
+            Box::new(OpenaiChat {
+                provider: label.into(),
+                bound,
+                key,
+                tool_choice,
+            })
         }
     }
 }

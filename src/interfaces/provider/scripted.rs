@@ -68,6 +68,19 @@ pub(crate) fn says(text: &str) -> ScriptStep {
 
 /// Returns an answer with tool calls: id, name, arguments as text.
 pub(crate) fn calls(calls: &[(&str, &str, &str)]) -> ScriptStep {
+    ScriptStep::Answer(completion(call_blocks(calls), StopReason::ToolUse))
+}
+
+/// Returns an answer with words and tool calls.
+pub(crate) fn says_and_calls(text: &str, calls: &[(&str, &str, &str)]) -> ScriptStep {
+    let text = ContentBlock::Text {
+        text: text.to_owned(),
+    };
+    let blocks = [vec![text], call_blocks(calls)].concat();
+    ScriptStep::Answer(completion(blocks, StopReason::ToolUse))
+}
+
+fn call_blocks(calls: &[(&str, &str, &str)]) -> Vec<ContentBlock> {
     let call = |(id, name, arguments): &(&str, &str, &str)| {
         ContentBlock::Call(ToolCall {
             id: (*id).to_owned(),
@@ -75,7 +88,7 @@ pub(crate) fn calls(calls: &[(&str, &str, &str)]) -> ScriptStep {
             arguments: (*arguments).into(),
         })
     };
-    ScriptStep::Answer(completion(calls.iter().map(call).collect(), StopReason::ToolUse))
+    calls.iter().map(call).collect()
 }
 
 fn completion(blocks: Vec<ContentBlock>, stop: StopReason) -> Completion {

@@ -49,10 +49,13 @@ impl ToolBody for GitLog {
 
 fn run(history: &HistoryContext, arguments: LogArguments) -> Result<String, ToolError> {
     let commits = history.repository.log(history.head()?, arguments.limit)?;
+    Ok(commit_lines(&commits, &history.guard.redactor))
+}
+
+/// Returns a line for each commit, as `git_log` writes it.
+pub fn commit_lines(commits: &[Commit], redactor: &Redactor) -> String {
     let lines = commits.iter();
-    Ok(lines
-        .map(|commit| commit_line(commit, &history.guard.redactor))
-        .collect())
+    lines.map(|commit| commit_line(commit, redactor)).collect()
 }
 
 fn commit_line(commit: &Commit, redactor: &Redactor) -> String {

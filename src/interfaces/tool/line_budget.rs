@@ -1,4 +1,4 @@
-//! The budget of changed lines of one turn: the lines that its files add to the base and remove from it. Binary files have
+//! The budget of changed lines of one conversation: the lines that its files add to the base and remove from it. Binary files have
 //! none, and those of packages do not count.
 
 use super::ToolError;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 
 impl WritePolicy {
-    /// Refuses writes and deletions, all together, after which more lines differ from the base than one turn may change.
+    /// Refuses writes and deletions, all together, after which more lines differ from the base than a conversation may change.
     /// Those that reduce the number are always admitted.
     pub(super) fn admit_lines(&self, written: &BTreeMap<RepoPath, Option<Bytes>>) -> Result<(), ToolError> {
         let files = self.tree.files()?;
@@ -40,7 +40,7 @@ impl WritePolicy {
             group_thousands(self.lines_changed_max)
         );
         let instead = "; change fewer lines, or finish with the files changed so far and tell the person that the \
-                       request has to be split, or `limits.lines_changed_max` raised by an operator";
+                       change has to be split over conversations, or `limits.lines_changed_max` raised by an operator";
         Err(ToolError::refused_with_advice(why, instead))
     }
 
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(
             failure(refused),
             "this would change 5,001 lines, and the change budget is 5,000 lines: `long` was not changed; change fewer \
-             lines, or finish with the files changed so far and tell the person that the request has to be split, or \
+             lines, or finish with the files changed so far and tell the person that the change has to be split over conversations, or \
              `limits.lines_changed_max` raised by an operator"
         );
         // What stays the same does not count.

@@ -51,6 +51,7 @@ pub use ask_user::{ask_user, question_of_call};
 pub use conclude::{CONCLUDE, Conclusion, conclude};
 pub use function_tool::function_tool;
 pub use git_diff::diff_for_model;
+pub use git_log::commit_lines;
 pub use keep_note::{keep_note, kept_note};
 pub use outputs::{MemoryOutputs, OUTPUTS_BYTES_MAX, Outputs};
 pub use send_user_message::{message_of_call, send_user_message};

@@ -86,8 +86,14 @@ fn render_event(text: &mut String, event: &RecordedEvent) {
             block(text, &head, "");
         }
         RecordedEvent::Summarised { session } => {
-            let summary = session.summary().unwrap_or_default();
-            block(text, "a model summarised the earlier turns", summary);
+            let (head, summary) = match session.summary() {
+                Some(summary) => ("a model summarised the earlier turns", summary),
+                None => (
+                    "a model was asked for a summary; the earlier turns were shortened",
+                    "",
+                ),
+            };
+            block(text, head, summary);
         }
         RecordedEvent::UndoBegan { files } => block(text, "an undo began", &files.join("\n")),
         RecordedEvent::Undone { files } => block(text, "the undo restored these files", &files.join("\n")),

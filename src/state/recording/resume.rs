@@ -211,6 +211,11 @@ struct RestoredStep {
 }
 
 impl RestoredStep {
+    /// Returns true for an answer without calls of an old recording, which does not say how many lines follow.
+    fn is_unmarked_answer(&self) -> bool {
+        self.lines_recorded.is_none() && self.lines() == 0 && self.assistant.calls().next().is_none()
+    }
+
     /// Returns the number of lines after the one of the answer.
     fn lines(&self) -> usize {
         self.results.len() + usize::from(self.remark.is_some()) + self.messages.len()
@@ -363,8 +368,17 @@ impl<'r> RestoredHistory<'r> {
                 Ok(())
             }
             RecordedEvent::Change { .. } | RecordedEvent::Verdict { .. } => Ok(()),
-            RecordedEvent::Recovered { .. } | RecordedEvent::LeftOut { .. } => {
+            RecordedEvent::Recovered { .. } => {
                 self.due.lost = true;
+                // The next line says whether an old answer was left out.
+                match self.step.as_ref().is_some_and(RestoredStep::is_unmarked_answer) {
+                    true => Ok(()),
+                    false => self.finish_last_step(line).map(|_| ()),
+                }
+            }
+            RecordedEvent::LeftOut { .. } => {
+                self.due.lost = true;
+                self.leave_out_unmarked_answer();
                 self.finish_last_step(line).map(|_| ())
             }
             RecordedEvent::Unreadable { line } => Err(ResumeError::Unreadable(*line)),
@@ -380,10 +394,7 @@ impl<'r> RestoredHistory<'r> {
     /// Marks the last answer as cut, if it is not recorded whether it was sent back. Old recordings have each line of a
     /// step in a write of its own.
     fn leave_out_unmarked_answer(&mut self) {
-        let is_unmarked = |step: &&mut RestoredStep| {
-            step.lines_recorded.is_none() && step.lines() == 0 && step.assistant.calls().next().is_none()
-        };
-        if let Some(step) = self.step.as_mut().filter(is_unmarked) {
+        if let Some(step) = self.step.as_mut().filter(|step| step.is_unmarked_answer()) {
             step.may_be_sent_back = true;
         }
     }

@@ -25,8 +25,8 @@ impl IgnoredFiles {
         Self::new(overlay, directory, ignored)
     }
 
-    /// Adds the files below these directories. A directory that git does not ignore, or that the overlay or its base has,
-    /// adds none. Returns the directories whose files were added as well.
+    /// Adds the files below these directories that git ignores, except where the overlay has files. Returns the directories
+    /// whose files were added as well.
     pub fn below(
         overlay: Overlay,
         directory: Arc<Directory>,
@@ -35,22 +35,16 @@ impl IgnoredFiles {
         let listed = directory.files()?;
         let (mut ignored, mut added) = (Vec::new(), Vec::new());
         for candidate in candidates {
-            let was = overlay.base().files();
-            let is_elsewhere = [&listed, &was]
-                .iter()
-                .any(|files| has_at_or_below(files, &candidate));
-            if is_elsewhere || overlay.entry(&candidate)?.is_some() {
-                continue;
-            }
             let files = directory.files_below(candidate.as_str())?;
-            if !files.is_empty() {
-                ignored.extend(files);
-                added.push(candidate);
-            }
+            let is_listed = |path: &RepoPath| listed.binary_search(path).is_ok();
+            ignored.extend(files.into_iter().filter(|path| !is_listed(path)));
+            added.push(candidate);
         }
         ignored.sort();
         ignored.dedup();
-        Ok((Self::new(overlay, directory, ignored)?, added))
+        let files = Self::new(overlay, directory, ignored)?;
+        added.retain(|candidate| has_at_or_below(&files.ignored, candidate));
+        Ok((files, added))
     }
 
     fn new(

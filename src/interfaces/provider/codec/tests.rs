@@ -12,7 +12,7 @@ mod responses;
 use super::{Codec, DecodeError};
 use crate::base::model::{ContentBlock, StopReason, ToolCall, Usage};
 use crate::interfaces::provider::anthropic::AnthropicMessages;
-use crate::interfaces::provider::openai_chat::{AnswerBound, KeyHeader, OpenaiChat};
+use crate::interfaces::provider::openai_chat::{AnswerBound, KeyHeader, OpenaiChat, ToolChoiceSupport};
 use crate::interfaces::provider::{Completion, StreamEvent, codecs};
 use proptest::prelude::*;
 
@@ -23,6 +23,7 @@ const OPENAI: OpenaiChat = OpenaiChat {
     provider: std::borrow::Cow::Borrowed("openai"),
     bound: AnswerBound::MaxCompletionTokens,
     key: KeyHeader::Bearer,
+    tool_choice: ToolChoiceSupport::Obeyed,
 };
 
 fn call(id: &str, name: &str, arguments: &str) -> ContentBlock {

@@ -1,7 +1,7 @@
 //! Encodes a conversation as a chat completions request. The messages come last and only new ones are added, so each
 //! request begins with the bytes of the previous one.
 
-use super::{AnswerBound, OpenaiChat};
+use super::{AnswerBound, OpenaiChat, ToolChoiceSupport};
 use crate::base::model::{Assistant, Attachment, Step, ToolCall, ToolResult, Turn};
 use crate::interfaces::provider::TurnRequest;
 use crate::interfaces::provider::answer::RequestIds;
@@ -157,15 +157,18 @@ pub(super) fn encode(
         AnswerBound::MaxTokens => (None, bound),
     };
     let is_streamed = delivery == AnswerMode::Streamed;
+    // Many servers of this format ignore a forced call, so no other tool is offered with it.
+    let tools = match wire.tool_choice {
+        ToolChoiceSupport::Ignored if request.forbids_calls() => &[],
+        ToolChoiceSupport::Ignored | ToolChoiceSupport::Obeyed => request.callable_tools(),
+    };
     request.written(&Body {
         model: request.model,
         max_completion_tokens,
         max_tokens,
         stream: is_streamed,
         stream_options: is_streamed.then_some(StreamOptions { include_usage: true }),
-        // Many servers of this format ignore a forced call, so no other tool is offered with it.
-        tools: request
-            .callable_tools()
+        tools: tools
             .iter()
             .map(|tool| Tool {
                 r#type: "function",
@@ -176,7 +179,7 @@ pub(super) fn encode(
                 },
             })
             .collect(),
-        tool_choice: Choice::of(request),
+        tool_choice: Choice::of(request).filter(|_| !tools.is_empty()),
         messages: messages(&wire.provider, request),
     })
 }

@@ -21,6 +21,17 @@ pub(super) struct OpenaiChat {
     pub(super) bound: AnswerBound,
     /// The header for the key.
     pub(super) key: KeyHeader,
+    /// The effect of `tool_choice`.
+    pub(super) tool_choice: ToolChoiceSupport,
+}
+
+/// The effect of `tool_choice` in requests to a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToolChoiceSupport {
+    /// The service obeys or refuses it.
+    Obeyed,
+    /// The service ignores it: <https://docs.ollama.com/api/openai-compatibility>.
+    Ignored,
 }
 
 /// The field that limits an answer.

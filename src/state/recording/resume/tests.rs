@@ -213,3 +213,18 @@ fn an_old_answer_whose_remark_was_cut_is_no_answer() {
         assert!(!unanswered(cut.as_bytes()), "{cut}");
     }
 }
+
+/// The lines that the first session after the crash wrote say what it left out.
+#[test]
+fn an_old_answer_that_was_left_out_is_left_out_every_time() {
+    let steps = |after: &[&str]| {
+        let lines = [&[BEGAN, CALL, RESULT, ANSWER, RECOVERED], after].concat();
+        let restored = restore(&records(&lines), b"").unwrap();
+        let turns = restored.history.turns().iter();
+        turns.map(|turn| turn.steps().len()).collect::<Vec<_>>()
+    };
+    assert_eq!(steps(&[LEFT_OUT, ANSWER]), [2]);
+    assert_eq!(steps(&[LEFT_OUT, BEGAN, ANSWER]), [2, 1]);
+    // A crash that cut the next request left nothing out.
+    assert_eq!(steps(&[BEGAN, ANSWER]), [2, 1]);
+}

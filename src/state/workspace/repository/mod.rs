@@ -274,11 +274,27 @@ impl Repository {
 
     /// Returns the newest `limit` commits reachable from `from`, newest first.
     pub fn log(&self, from: &str, limit: usize) -> Result<Vec<Commit>, RepositoryError> {
+        self.newest_commits(from, None, limit)
+    }
+
+    /// Returns the newest `limit` commits reachable from `to` and not from `from`, newest first.
+    pub fn log_between(&self, from: &str, to: &str, limit: usize) -> Result<Vec<Commit>, RepositoryError> {
+        self.newest_commits(to, Some(from), limit)
+    }
+
+    fn newest_commits(
+        &self,
+        tip: &str,
+        hidden: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Commit>, RepositoryError> {
         let repository = self.objects.thread_local();
-        let from = self.commit_id(from)?;
+        let tip = self.commit_id(tip)?;
+        let hidden = hidden.map(|hidden| self.commit_id(hidden)).transpose()?;
         let newest_first = gix::revision::walk::Sorting::ByCommitTime(Default::default());
         repository
-            .rev_walk([from])
+            .rev_walk([tip])
+            .with_hidden(hidden)
             .sorting(newest_first)
             .all()
             .map_err(|err| unreadable(&err))?

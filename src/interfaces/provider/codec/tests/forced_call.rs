@@ -13,6 +13,10 @@ use serde_json::json;
 
 /// Returns the body of a request in each format, with the word of the format.
 fn encoded(tool_choice: ToolChoice<'_>) -> String {
+    encoded_for(ProviderId::Custom, tool_choice)
+}
+
+fn encoded_for(provider: ProviderId, tool_choice: ToolChoice<'_>) -> String {
     let mut history = History::default();
     history.begin("Is it safe?").expect("turn");
     let tools = ["file_read", "conclude"].map(|name| ToolSpec {
@@ -31,7 +35,7 @@ fn encoded(tool_choice: ToolChoice<'_>) -> String {
         patience: Patience::Full,
     };
     let bodies = WireFormat::ALL.iter().map(|wire| {
-        let codec = codec(*wire, ProviderId::Custom, "house");
+        let codec = codec(*wire, provider, "house");
         let body = codec.encode(&request, AnswerMode::Whole).expect("a body");
         format!("{}: {}", wire.word(), String::from_utf8(body).expect("UTF-8"))
     });
@@ -54,6 +58,21 @@ fn a_choice_of_tools_has_the_form_of_each_format() {
     openai-responses: {"model":"m","max_output_tokens":100,"store":false,"stream":false,"tools":[{"type":"function","name":"file_read","description":"","parameters":{"type":"object"},"strict":false},{"type":"function","name":"conclude","description":"","parameters":{"type":"object"},"strict":false}],"tool_choice":"none","input":[{"role":"user","content":"Is it safe?"}]}
     gemini-generate: {"tools":[{"functionDeclarations":[{"name":"file_read","description":"","parametersJsonSchema":{"type":"object"}},{"name":"conclude","description":"","parametersJsonSchema":{"type":"object"}}]}],"toolConfig":{"functionCallingConfig":{"mode":"NONE"}},"generationConfig":{"maxOutputTokens":100},"contents":[{"role":"user","parts":[{"text":"Is it safe?"}]}]}
     "#);
+}
+
+/// A server that ignores the choice gets no tools if the model has to write text.
+#[test]
+fn a_server_that_ignores_the_choice_of_tools_is_offered_none() {
+    let [custom, ollama] =
+        [ProviderId::Custom, ProviderId::Ollama].map(|provider| encoded_for(provider, ToolChoice::Text));
+    let chat = |requests: &str| {
+        let line = requests.lines().find(|line| line.starts_with("openai-chat: "));
+        line.expect("a request").to_owned()
+    };
+    assert!(chat(&custom).contains(r#""tool_choice":"none""#), "{custom}");
+    assert!(!chat(&ollama).contains("tool"), "{ollama}");
+    let forced = encoded_for(ProviderId::Ollama, ToolChoice::Forced("conclude"));
+    assert!(!chat(&forced).contains("file_read"), "{forced}");
 }
 
 #[test]
