@@ -17,8 +17,8 @@ Examples:
   drydock outbox drop inbox-7/result            drop one: it is never sent
 
 A `failed` operation was not sent. An `ambiguous` one may have been sent: `retry` searches the chat for it first, if the
-platform allows that. If not, it sends the operation again, so check the chat before. Each retry and drop is a line of
-the audit log. The delivery starts at once if a server is running, otherwise at the next start.";
+platform allows that. If not, it sends the operation again, so check the chat before. A message of a person whom its
+recipient has blocked is withdrawn instead. Each retry and drop is a line of the audit log. The delivery starts at once if a server is running, otherwise at the next start.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum OutboxCommand {
@@ -80,10 +80,18 @@ pub(super) async fn run(command: OutboxCommand, global: &Global, output: &Output
         return print_json(output, &answer);
     }
     match answer {
-        AdminReply::Letters { count: 0 } => output.message("Nothing was given up there."),
-        AdminReply::Letters { count } => {
-            let operations = pluralize(count as usize, "operation is", "operations are");
-            output.line(&format!("{operations} {done}"));
+        AdminReply::Letters { count, withdrawn } => {
+            if count > 0 {
+                let operations = pluralize(count as usize, "operation is", "operations are");
+                output.line(&format!("{operations} {done}"));
+            } else if withdrawn.is_empty() {
+                output.message("Nothing was given up there.");
+            }
+            for op in withdrawn {
+                output.line(&format!(
+                    "{op} is withdrawn: the person for whom it is has blocked its sender"
+                ));
+            }
         }
         _ => {}
     }

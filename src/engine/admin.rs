@@ -11,7 +11,9 @@ use crate::base::model::{Installation, Platform};
 use crate::engine::gateway::{ChannelHealth, Gateway, Holding, PrunedAmount, Retention, RoundStart};
 use crate::state::access::{Access, AccessError, Admitter, Grant, NewInvite, NewPerson, Role, User};
 use crate::state::recording;
-use crate::state::store::{AuditLine, DatabaseSize, DeadLetter, DeadLetterFilter, Prune, Store, StoreError};
+use crate::state::store::{
+    AuditLine, DatabaseSize, DeadLetter, DeadLetterFilter, Prune, ResentLetters, Store, StoreError,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -185,6 +187,9 @@ pub enum AdminReply {
     Letters {
         /// Number of dead letters.
         count: u64,
+        /// The messages between people that are not sent again, because their senders were blocked.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        withdrawn: Vec<String>,
     },
     /// The amount that was removed, or would be removed.
     Pruned {
@@ -415,19 +420,26 @@ impl Admin {
     async fn drop_letters(&self, which: DeadLetterFilter) -> Result<AdminReply, AdminError> {
         self.check_channel(which.channel()).await?;
         let dropped = self.store.drop_letters(which, "operator", (self.now)()).await?;
-        Ok(counted(dropped))
+        Ok(AdminReply::Letters {
+            count: dropped.len() as u64,
+            withdrawn: Vec::new(),
+        })
     }
 
     async fn send_again(&self, which: DeadLetterFilter) -> Result<AdminReply, AdminError> {
         self.check_channel(which.channel()).await?;
-        let channels = self.store.send_again(which, "operator", (self.now)()).await?;
+        let ResentLetters { queued, withdrawn } =
+            self.store.send_again(which, "operator", (self.now)()).await?;
         if let Some(gateway) = &self.gateway {
-            let woken: BTreeSet<&String> = channels.iter().collect();
+            let woken: BTreeSet<&String> = queued.iter().collect();
             woken
                 .into_iter()
                 .for_each(|channel| gateway.outgoing.retry(channel));
         }
-        Ok(counted(channels))
+        Ok(AdminReply::Letters {
+            count: queued.len() as u64,
+            withdrawn,
+        })
     }
 
     async fn prune(&self, begin: RoundStart, prune: Prune) -> Result<AdminReply, AdminError> {
@@ -438,12 +450,6 @@ impl Admin {
             failed: round.failed,
             is_done: round.is_done,
         })
-    }
-}
-
-fn counted(channels: Vec<String>) -> AdminReply {
-    AdminReply::Letters {
-        count: channels.len() as u64,
     }
 }
 

@@ -303,3 +303,64 @@ async fn the_model_is_told_once_that_the_budget_of_a_request_is_nearly_used() {
         "{last}"
     );
 }
+
+/// The model reads once of each budget that it is nearly used: not again after a question, in the next request of the
+/// conversation, or after a restart.
+///
+/// T92
+#[tokio::test]
+async fn the_model_is_told_once_of_each_budget_whatever_its_work_waits_for() {
+    const NOTES: [&str; 2] = [
+        "Of the budget of one request, $",
+        "Of the budget of this conversation, $",
+    ];
+    let mut after_notes = 0;
+    let answers = move |asked: &ModelRequest| {
+        let (input, read) = match asked.raw.contains(NOTES[1]) {
+            true => (10, format!("later-{after_notes}")),
+            false => (30_000, format!("nothing-{}", asked.messages.len())),
+        };
+        let usage = Usage {
+            input,
+            ..Usage::default()
+        };
+        let question =
+            json!({ "question": "More?", "choices": ["Yes", "No"], "default": "No", "minutes": 60 });
+        let answer = match asked.raw.contains(NOTES[1]) {
+            false => calls("file_read", json!({ "path": read })),
+            true => {
+                after_notes += 1;
+                match after_notes {
+                    1 => calls("ask_user", question),
+                    number if number % 2 == 0 => calls("file_read", json!({ "path": read })),
+                    _ => says("Done."),
+                }
+            }
+        };
+        answer.with_usage(usage)
+    };
+    let settings = [
+        ("budgets.turn_cents_max", "100"),
+        ("budgets.conversation_cents_max", "100"),
+        ("models.anthropic/demo.price_input", "3"),
+        ("models.anthropic/demo.price_output", "15"),
+    ];
+    let mut app = TestApp::with_settings(answers, &settings).await;
+    app.admit_slack_editor(ALICE).await;
+    let said = app.say(ALICE, "how many replicas has web?").await;
+    let asked = app.wait_for_slack_reply(&said.ts, "I need your decision.").await;
+    app.demo.slack.click(ALICE, &asked.ts, "Yes").await.unwrap();
+    app.wait_for_result(&said.ts, 1).await;
+    let told = |app: &TestApp| {
+        let asked = app.model_requests();
+        NOTES.map(|note| asked.last().unwrap().raw.matches(note).count())
+    };
+    assert_eq!(told(&app), [1, 1]);
+    app.ask_in(ALICE, &said.ts, "and api?").await;
+    assert_eq!(told(&app), [1, 1]);
+    app.wait_until_idle().await;
+    app.restart().await;
+    let third = app.ask_in(ALICE, &said.ts, "and db?").await;
+    assert!(third.text.contains("Done."), "{}", third.text);
+    assert_eq!(told(&app), [1, 1]);
+}

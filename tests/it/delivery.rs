@@ -198,7 +198,7 @@ async fn what_an_operator_sends_again_goes_out_at_once() {
     let started = Instant::now();
     let answer = app.send_admin_request(AdminRequest::OutboxRetry { which }).await;
     assert!(
-        matches!(answer, AdminReply::Letters { count } if count > 0),
+        matches!(answer, AdminReply::Letters { count, .. } if count > 0),
         "{answer:?}"
     );
     app.wait_for_result(&said.ts, 1).await;

@@ -263,6 +263,11 @@ impl BudgetWarning {
         let is_short = !bound.allows(spent + call + call + call);
         (is_part_used || is_short).then_some(Self { scope, spent, bound })
     }
+
+    /// Returns the scope of the budget.
+    pub fn scope(&self) -> BudgetScope {
+        self.scope
+    }
 }
 
 /// Says to the model which budget is nearly used.

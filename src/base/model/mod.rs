@@ -4,6 +4,7 @@ mod attachment;
 mod base64_bytes;
 mod call_arguments;
 mod budget;
+mod budget_scopes;
 mod change;
 mod cut;
 mod edit_distance;
@@ -36,6 +37,7 @@ pub use attachment::{
     MediaTypes,
 };
 pub use budget::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, Budgets, Spending};
+pub use budget_scopes::BudgetScopes;
 pub use call_arguments::CallArguments;
 pub use change::{Change, Check, CheckState, FileChange, FileMode, FileVersion, RequiredGrant, Stats};
 pub use cut::{cut_after, cut_to};

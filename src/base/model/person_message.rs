@@ -96,6 +96,15 @@ impl PersonMessage {
     pub fn operation_name(sender: UserId, recipient: UserId) -> String {
         format!("message-{sender}-{recipient}-")
     }
+
+    /// Returns the sender and the recipient of the message that an operation shows or asks about; `None` for another
+    /// operation.
+    pub fn people_of_operation(id: &str) -> Option<(UserId, UserId)> {
+        let (_, name) = id.rsplit_once('/')?;
+        let mut parts = name.strip_prefix("message-")?.split('-');
+        let mut person = || parts.next()?.parse().ok().map(UserId);
+        Some((person()?, person()?))
+    }
 }
 
 impl MessageOutcome {
@@ -143,6 +152,24 @@ impl MessageOutcome {
 #[cfg(test)]
 mod tests {
     use super::{MESSAGE_CHARS_MAX, MessageOutcome, PersonMessage};
+    use crate::base::model::UserId;
+
+    #[test]
+    fn the_people_of_a_message_are_read_from_the_name_of_its_operation() {
+        let name = PersonMessage::operation_name(UserId(3), UserId(41));
+        for end in ["00ff", "00ff-1"] {
+            let people = PersonMessage::people_of_operation(&format!("inbox-7/{name}{end}"));
+            assert_eq!(people, Some((UserId(3), UserId(41))));
+        }
+        for other in [
+            "inbox-7/result",
+            "inbox-7/message-3",
+            "inbox-7/message-3-41-0/missing",
+            "",
+        ] {
+            assert_eq!(PersonMessage::people_of_operation(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_message_between_people_has_bounds_and_nothing_invisible() {

@@ -22,6 +22,18 @@ pub(super) struct BudgetedJournal<'a, J> {
     spent: Spending,
     /// The most that the running call may cost.
     reserved: Spending,
+    /// The note of the running step that the budget is nearly used.
+    note: BudgetNote,
+}
+
+/// The note for the model that the budget is nearly used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BudgetNote {
+    None,
+    /// The results of the running step have it.
+    Due,
+    /// A recorded step has it.
+    Given,
 }
 
 impl<'a, J> BudgetedJournal<'a, J> {
@@ -39,6 +51,7 @@ impl<'a, J> BudgetedJournal<'a, J> {
             models: models.iter().map(|model| model.facts).collect(),
             spent: Spending::default(),
             reserved: Spending::default(),
+            note: BudgetNote::None,
         }
     }
 
@@ -74,7 +87,10 @@ impl<J: Journal> Journal for BudgetedJournal<'_, J> {
         let permission = self.journal.reserve_call(call).await?;
         let warning = BudgetWarning::check(scope, bound, spent, most);
         Ok(match (permission, warning) {
-            (CallPermission::Granted, Some(warning)) => CallPermission::GrantedNearEnd(warning.to_string()),
+            (CallPermission::Granted, Some(warning)) if self.note != BudgetNote::Given => {
+                self.note = BudgetNote::Due;
+                CallPermission::GrantedNearEnd(warning.to_string())
+            }
             (permission, _) => permission,
         })
     }
@@ -110,6 +126,11 @@ impl<J: Journal> Journal for BudgetedJournal<'_, J> {
     }
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
-        self.journal.record_step(record).await
+        let has_note = self.note == BudgetNote::Due && !record.step.results().is_empty();
+        self.journal.record_step(record).await?;
+        if has_note {
+            self.note = BudgetNote::Given;
+        }
+        Ok(())
     }
 }

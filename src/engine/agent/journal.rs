@@ -20,7 +20,8 @@ pub struct CallSize {
 pub enum CallPermission {
     /// The call may be made.
     Granted,
-    /// The call may be made, and a budget is nearly used. The text says to the model which.
+    /// The call may be made, and budgets are nearly used of which the model was not told. The text says which. The
+    /// model gets it with the results of the step; if the answer has no calls, the next permission says it again.
     GrantedNearEnd(String),
     /// A budget does not cover the call. The text says which, in words for users.
     Refused(String),

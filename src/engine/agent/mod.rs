@@ -175,7 +175,7 @@ pub async fn run_turn(
         cx,
         deadline: cx.began + cx.limits.turn_time_max,
         last_step_tools: verdicts::last_step_tools(cx.verdict)?,
-        notes: Notes::default(),
+        notes: Notes::of(&cx, history),
         budget: default.budget(cx.limits, fixed_bytes(cx.system, offered.specs())),
         offered,
         current: 0,
@@ -301,8 +301,8 @@ impl TurnLoop<'_> {
             };
             let call = self.call_size(&turns);
             match journal.reserve_call(call).await? {
-                CallPermission::Granted => {}
-                CallPermission::GrantedNearEnd(note) => self.notes.remind_of_budget(note),
+                CallPermission::Granted => self.notes.set_budget_note(None),
+                CallPermission::GrantedNearEnd(note) => self.notes.set_budget_note(Some(note)),
                 CallPermission::Refused(why) => {
                     return Ok(LoopEnd::notice(Verdict::Limit, format!("I stopped: {why}.")));
                 }

@@ -1,7 +1,7 @@
 //! The verdict of the model, and the notes by which it ends its work in time.
 
-use super::{TurnLoop, inferred_verdict};
-use crate::base::model::{ContentBlock, StopReason, Verdict, VerdictSource};
+use super::{TurnContext, TurnLoop, inferred_verdict};
+use crate::base::model::{ContentBlock, History, Step, StopReason, Turn, Verdict, VerdictSource};
 use crate::interfaces::provider::{Completion, ToolChoice};
 use crate::interfaces::tool::{self, CONCLUDE, Conclusion, Toolbox, ToolboxError};
 use std::time::Duration;
@@ -19,33 +19,52 @@ pub enum VerdictRule {
     Asked,
 }
 
+/// The words of the notes about tokens and time, by which a turn that goes on finds them in its earlier steps.
+const TOKENS_NOTE: &str = "tokens of this work are used. Come to an end.";
+const TIME_NOTE: &str = "seconds are left. Come to an end.";
+
 /// The notes that the model has got.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
     tokens: bool,
     time: bool,
-    budget: BudgetNote,
-}
-
-/// The note about a budget that is nearly used.
-#[derive(Clone, Debug, Default)]
-enum BudgetNote {
-    /// No budget is nearly used.
-    #[default]
-    None,
-    /// The model gets it with the results of the running step.
-    Due(String),
-    /// The model has got it.
-    Given,
+    /// The note about budgets that the model gets with the results of the running step.
+    budget: Option<String>,
 }
 
 impl Notes {
-    /// Keeps a note about a budget for the end of the step, if the model has got none.
-    pub(super) fn remind_of_budget(&mut self, note: String) {
-        if !matches!(self.budget, BudgetNote::Given) {
-            self.budget = BudgetNote::Due(note);
+    /// Returns the notes that the model has got in the earlier steps of a turn. The time of a turn that begins again is a
+    /// new one; its tokens are not.
+    pub(super) fn of(cx: &TurnContext<'_>, history: &History) -> Self {
+        let attempts = usize::try_from(cx.earlier_attempts.turns).unwrap_or(usize::MAX);
+        let mut turns = history.turns().iter().rev();
+        let open = turns.next().map_or(&[][..], Turn::steps);
+        let resumed = open.iter().rev().take(cx.resumed_steps);
+        let attempted = turns.take(attempts).flat_map(Turn::steps);
+        // An attempt that was cut short may be the beginning of the open turn.
+        let begun = open.iter().filter(|_| attempts > 0);
+        Self {
+            tokens: resumed
+                .clone()
+                .chain(attempted)
+                .chain(begun)
+                .any(|step| has_note(step, TOKENS_NOTE)),
+            time: resumed.clone().any(|step| has_note(step, TIME_NOTE)),
+            budget: None,
         }
     }
+
+    /// Sets the note about budgets of the running step.
+    pub(super) fn set_budget_note(&mut self, note: Option<String>) {
+        self.budget = note;
+    }
+}
+
+/// True if the last result of a step ends with a note that has these words.
+fn has_note(step: &Step, words: &str) -> bool {
+    let last = step.results().last();
+    let note = last.and_then(|result| result.content.rsplit_once("\n\n[Drydock: "));
+    note.is_some_and(|(_, note)| note.contains(words))
 }
 
 /// Returns the tools that run in the last of several steps.
@@ -163,19 +182,14 @@ impl TurnLoop<'_> {
         let (spent, tokens_max) = (self.spent(), limits.turn_tokens_max);
         if !self.notes.tokens && tokens_max > 0 && spent >= tokens_max / 100 * NEARLY_USED {
             self.notes.tokens = true;
-            notes.push(format!(
-                "{spent} of the {tokens_max} tokens of this work are used. Come to an end."
-            ));
+            notes.push(format!("{spent} of the {tokens_max} {TOKENS_NOTE}"));
         }
-        if let BudgetNote::Due(note) = &self.notes.budget {
-            notes.push(note.clone());
-            self.notes.budget = BudgetNote::Given;
-        }
+        notes.extend(self.notes.budget.take());
         let left = self.deadline.saturating_duration_since(Instant::now());
         let is_late = left <= limits.turn_time_max.mul_f64(0.2) && limits.turn_time_max > Duration::ZERO;
         if !self.notes.time && is_late && !left.is_zero() {
             self.notes.time = true;
-            notes.push(format!("{} seconds are left. Come to an end.", left.as_secs()));
+            notes.push(format!("{} {TIME_NOTE}", left.as_secs()));
         }
         (!notes.is_empty()).then(|| format!("[Drydock: {}]", notes.join(" ")))
     }

@@ -44,13 +44,6 @@ pub struct RecordingLoss {
     pub lines: usize,
 }
 
-impl RecordingLoss {
-    /// Returns true if something was lost.
-    pub fn is_some(self) -> bool {
-        self.bytes > 0 || self.lines > 0
-    }
-}
-
 /// A conversation restored from its recording, with the state of its session.
 #[derive(Debug)]
 pub struct RestoredSession {

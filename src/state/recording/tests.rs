@@ -203,7 +203,7 @@ fn secrets_are_taken_out_of_every_text() {
 }
 
 /// T32
-/// T64: signed blocks are kept byte for byte, or not at all.
+/// Signed blocks are kept byte for byte, or not at all.
 #[test]
 fn blocks_with_a_secret_are_not_recorded_and_others_are_not_changed() {
     let whole = r#"{"type":"thinking","thinking":"First I \"look\".","signature":"c2ln"}"#;

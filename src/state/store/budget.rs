@@ -5,6 +5,10 @@
 //! its way, or that was cancelled after its request was sent. Nobody knows what the call did cost, so it counts in full
 //! against the budgets of its time. A call of which several answers were lost counts once: its reservation is the most
 //! that one of them costs.
+//!
+//! The model is told once of each budget, in each of its periods, that it is nearly used. The transaction that records the
+//! step with the note also records that. Until then the reservation of the call holds the note, so another turn does not
+//! tell it at the same time. What an administrator allows in addition makes another budget.
 
 mod allowance;
 
@@ -15,7 +19,8 @@ use super::claim::{Claim, check_fence};
 use super::column::{count, count_column, millis};
 use super::{Store, StoreError};
 use crate::base::model::{
-    BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, ConversationId, InboxId, Money, Spending, UserId,
+    BudgetBound, BudgetRefusal, BudgetScope, BudgetScopes, BudgetWarning, ConversationId, InboxId, Money,
+    Spending, UserId,
 };
 use crate::crash_point;
 use jiff::{Timestamp, tz::TimeZone};
@@ -26,12 +31,12 @@ use rusqlite::{Row, Transaction, params};
 pub struct ReservationId(pub(super) i64);
 
 /// The reservation of a model call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallReservation {
     /// The reservation.
     pub id: ReservationId,
-    /// The narrowest budget that is nearly used, if there is one.
-    pub warning: Option<BudgetWarning>,
+    /// The budgets that are nearly used, from the narrowest to the widest, and of which the model was not told.
+    pub warnings: Vec<BudgetWarning>,
 }
 
 /// Whose budgets a call uses.
@@ -72,16 +77,18 @@ impl Store {
         let reserved = self
             .write_unsynced(move |tx| {
                 check_fence(tx, claim)?;
-                let mut warning = None;
+                let mut warnings = Vec::new();
                 for (scope, bound) in bounds {
-                    let state = state(tx, subject, (scope, bound), at)?;
+                    let ScopeUse { state, is_told } = scope_use(tx, subject, (scope, bound), at)?;
                     if let Some(refusal) = BudgetRefusal::check(scope, state.bound, state.spent, call) {
                         return Ok(Err(refusal));
                     }
-                    warning = warning.or_else(|| BudgetWarning::check(scope, state.bound, state.spent, call));
+                    let warning = BudgetWarning::check(scope, state.bound, state.spent, call);
+                    warnings.extend(warning.filter(|_| !is_told));
                 }
-                let id = reserve(tx, subject, call, at)?;
-                Ok(Ok(CallReservation { id, warning }))
+                let told = warnings.iter().map(BudgetWarning::scope).collect();
+                let id = reserve(tx, subject, call, told, at)?;
+                Ok(Ok(CallReservation { id, warnings }))
             })
             .await;
         crash_point::after("reserve");
@@ -107,8 +114,8 @@ impl Store {
         at: Timestamp,
     ) -> Result<Vec<BudgetState>, StoreError> {
         self.read(move |tx| {
-            let states = bounds.into_iter().map(|bound| state(tx, subject, bound, at));
-            states.collect()
+            let used = bounds.into_iter().map(|bound| scope_use(tx, subject, bound, at));
+            used.map(|used| Ok(used?.state)).collect()
         })
         .await
     }
@@ -124,79 +131,104 @@ fn subject_id(scope: BudgetScope, subject: BudgetSubject) -> Option<i64> {
     }
 }
 
-fn state(
+/// The use of a budget.
+struct ScopeUse {
+    state: BudgetState,
+    /// True if the model was told that the budget is nearly used, or another turn is about to tell it.
+    is_told: bool,
+}
+
+fn scope_use(
     tx: &Transaction<'_>,
     subject: BudgetSubject,
     (scope, bound): (BudgetScope, BudgetBound),
     at: Timestamp,
-) -> Result<BudgetState, StoreError> {
+) -> Result<ScopeUse, StoreError> {
     let Some(id) = subject_id(scope, subject) else {
-        return Ok(BudgetState {
-            scope,
-            bound: BudgetBound::default(),
-            spent: Spending::default(),
+        return Ok(ScopeUse {
+            state: BudgetState {
+                scope,
+                bound: BudgetBound::default(),
+                spent: Spending::default(),
+            },
+            is_told: false,
         });
     };
-    let allowed = allowance::allowed(tx, (scope, id), at)?;
-    Ok(BudgetState {
+    let (allowed, allowed_at) = allowance::allowed(tx, (scope, id), at)?;
+    let period = ScopePeriod {
         scope,
-        bound: bound.raised(allowed),
-        spent: used(tx, scope, id, at)? + reserved(tx, scope, id, at)?,
+        id,
+        midnight: midnight(at),
+        allowed_at,
+    };
+    let (used, was_told) = period.used(tx)?;
+    let (reserved, is_being_told) = period.reserved(tx, subject.inbox)?;
+    Ok(ScopeUse {
+        state: BudgetState {
+            scope,
+            bound: bound.raised(allowed),
+            spent: used + reserved,
+        },
+        is_told: was_told || is_being_told,
     })
 }
 
-/// Returns what recorded calls did cost.
-fn used(tx: &Transaction<'_>, scope: BudgetScope, id: i64, at: Timestamp) -> Result<Spending, StoreError> {
-    let sql = match scope {
-        BudgetScope::Turn => concat!(
-            "SELECT COALESCE(SUM(input + output + cache_read + cache_write), 0), COALESCE(SUM(money), 0) FROM usage ",
-            "WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1) AND ?2 IS NOT NULL"
-        ),
-        BudgetScope::Conversation => concat!(
-            "SELECT COALESCE(SUM(input + output + cache_read + cache_write), 0), COALESCE(SUM(money), 0) FROM usage ",
-            "WHERE turn IN (SELECT id FROM turn WHERE conversation = ?1) AND ?2 IS NOT NULL"
-        ),
-        BudgetScope::PersonDay => concat!(
-            "SELECT COALESCE(SUM(input + output + cache_read + cache_write), 0), COALESCE(SUM(money), 0) FROM usage ",
-            "WHERE user_id = ?1 AND at >= ?2"
-        ),
-        BudgetScope::Day => concat!(
-            "SELECT COALESCE(SUM(input + output + cache_read + cache_write), 0), COALESCE(SUM(money), 0) FROM usage ",
-            "WHERE ?1 IS NOT NULL AND at >= ?2"
-        ),
-    };
-    let spent = tx
-        .prepare_cached(sql)?
-        .query_row(params![id, midnight(at)], spending)?;
-    Ok(spent)
+/// A period of a budget.
+struct ScopePeriod {
+    scope: BudgetScope,
+    /// The id of the scope's subject, as stored.
+    id: i64,
+    /// The beginning of the day.
+    midnight: i64,
+    /// The time of the last decision to allow more.
+    allowed_at: i64,
 }
 
-/// Returns what is reserved for calls that run, or whose cost is not known.
-fn reserved(
-    tx: &Transaction<'_>,
-    scope: BudgetScope,
-    id: i64,
-    at: Timestamp,
-) -> Result<Spending, StoreError> {
-    let sql = match scope {
-        BudgetScope::Turn => {
-            "SELECT COALESCE(SUM(tokens), 0), COALESCE(SUM(money), 0) FROM reservation WHERE inbox = ?1 AND ?2 IS NOT NULL"
-        }
-        BudgetScope::Conversation => {
-            "SELECT COALESCE(SUM(tokens), 0), COALESCE(SUM(money), 0) FROM reservation
-             WHERE conversation = ?1 AND ?2 IS NOT NULL"
-        }
-        BudgetScope::PersonDay => {
-            "SELECT COALESCE(SUM(tokens), 0), COALESCE(SUM(money), 0) FROM reservation WHERE user_id = ?1 AND at >= ?2"
-        }
-        BudgetScope::Day => {
-            "SELECT COALESCE(SUM(tokens), 0), COALESCE(SUM(money), 0) FROM reservation WHERE ?1 IS NOT NULL AND at >= ?2"
-        }
-    };
-    let reserved = tx
-        .prepare_cached(sql)?
-        .query_row(params![id, midnight(at)], spending)?;
-    Ok(reserved)
+impl ScopePeriod {
+    /// Returns what recorded calls did cost, and whether one of them told the model that the budget is nearly used.
+    fn used(&self, tx: &Transaction<'_>) -> Result<(Spending, bool), StoreError> {
+        let calls = match self.scope {
+            BudgetScope::Turn => "turn IN (SELECT id FROM turn WHERE inbox = ?1) AND ?2 IS NOT NULL",
+            BudgetScope::Conversation => {
+                "turn IN (SELECT id FROM turn WHERE conversation = ?1) AND ?2 IS NOT NULL"
+            }
+            BudgetScope::PersonDay => "user_id = ?1 AND at >= ?2",
+            BudgetScope::Day => "?1 IS NOT NULL AND at >= ?2",
+        };
+        let sql = format!(
+            "SELECT COALESCE(SUM(input + output + cache_read + cache_write), 0), COALESCE(SUM(money), 0),
+               COALESCE(MAX(at > ?3 AND told & ?4), 0) FROM usage WHERE {calls}"
+        );
+        let values = params![self.id, self.midnight, self.allowed_at, self.bit()];
+        Ok(tx.prepare_cached(&sql)?.query_row(values, told_spending)?)
+    }
+
+    /// Returns what is reserved for calls that run, or whose cost is not known, and whether a call of another message is
+    /// about to tell the model. A message that is done tells nothing.
+    fn reserved(&self, tx: &Transaction<'_>, inbox: InboxId) -> Result<(Spending, bool), StoreError> {
+        let calls = match self.scope {
+            BudgetScope::Turn => "inbox = ?1 AND ?2 IS NOT NULL",
+            BudgetScope::Conversation => "conversation = ?1 AND ?2 IS NOT NULL",
+            BudgetScope::PersonDay => "user_id = ?1 AND at >= ?2",
+            BudgetScope::Day => "?1 IS NOT NULL AND at >= ?2",
+        };
+        let sql = format!(
+            "SELECT COALESCE(SUM(tokens), 0), COALESCE(SUM(money), 0),
+               COALESCE(MAX(at > ?3 AND told & ?4 AND inbox <> ?5 AND EXISTS (SELECT 1 FROM inbox AS message
+                 WHERE message.id = reservation.inbox AND message.done_at IS NULL)), 0)
+             FROM reservation WHERE {calls}"
+        );
+        let values = params![self.id, self.midnight, self.allowed_at, self.bit(), inbox.0];
+        Ok(tx.prepare_cached(&sql)?.query_row(values, told_spending)?)
+    }
+
+    fn bit(&self) -> u8 {
+        BudgetScopes::default().with(self.scope).number()
+    }
+}
+
+fn told_spending(row: &Row<'_>) -> rusqlite::Result<(Spending, bool)> {
+    Ok((spending(row)?, row.get(2)?))
 }
 
 fn spending(row: &Row<'_>) -> rusqlite::Result<Spending> {
@@ -210,10 +242,12 @@ fn reserve(
     tx: &Transaction<'_>,
     subject: BudgetSubject,
     call: Spending,
+    told: BudgetScopes,
     at: Timestamp,
 ) -> Result<ReservationId, StoreError> {
     tx.prepare_cached(
-        "INSERT INTO reservation (inbox, conversation, user_id, tokens, money, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO reservation (inbox, conversation, user_id, tokens, money, at, told)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?
     .execute(params![
         subject.inbox.0,
@@ -222,6 +256,7 @@ fn reserve(
         count_column(call.tokens),
         count_column(call.money.nano_dollars()),
         millis(at),
+        told.number(),
     ])?;
     Ok(ReservationId(tx.last_insert_rowid()))
 }

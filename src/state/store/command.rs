@@ -5,7 +5,7 @@ use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::edits::{self, FileEdits};
 use super::{
-    ComposedWrite, ProspectiveChange, QueueKind, Store, StoreError, change, claim, conversation, inbox,
+    ComposedWrite, ProspectiveChange, QueueKind, Store, StoreError, change, claim, conversation, inbox, key,
     outbox, question, retry,
 };
 use crate::base::model::{ChangeNumber, ConversationId, InboxId, Op};
@@ -397,17 +397,57 @@ fn to_stop(
     Ok(None)
 }
 
-/// Marks the commands that were sent before the stop `by`, to the conversation or from where the stop was sent, and have no
-/// effect yet. Only a retry heeds the mark. Returns their number.
+/// Marks the commands that were sent before the stop `by` and have no effect yet: to the conversation, from where the stop
+/// was sent, or outside of a thread while the conversation was the one that such a command meant. Only a retry heeds the
+/// mark. Returns their number.
 fn stop_commands(tx: &Transaction<'_>, id: ConversationId, by: InboxId) -> Result<u32, StoreError> {
+    let lane = QueueKind::Change.as_str();
     let marked = tx
         .prepare_cached(
             "UPDATE inbox SET stopped_by = ?2
              WHERE conversation IN (?1, (SELECT own.conversation FROM inbox AS own WHERE own.id = ?2)) AND lane = ?3
                AND done_at IS NULL AND effect IS NULL AND id < ?2",
         )?
-        .execute(params![id.0, by.0, QueueKind::Change.as_str()])?;
-    Ok(u32::try_from(marked).unwrap_or(u32::MAX))
+        .execute(params![id.0, by.0, lane])?;
+    let mut marked = u32::try_from(marked).unwrap_or(u32::MAX);
+    for command in commands_outside_threads(tx, id, by)? {
+        let stopped = tx
+            .prepare_cached("UPDATE inbox SET stopped_by = ?2 WHERE id = ?1")?
+            .execute(params![command.0, by.0])?;
+        marked = marked.saturating_add(u32::try_from(stopped).unwrap_or(u32::MAX));
+    }
+    Ok(marked)
+}
+
+/// Returns the commands without effect that the person sent before `by` outside of a thread, in the chat of a
+/// conversation, and that mean the conversation.
+fn commands_outside_threads(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    by: InboxId,
+) -> Result<Vec<InboxId>, StoreError> {
+    let mut key = conversation::load(tx, id)?.key;
+    let chat = key.place.account.platform.chat();
+    if key.place.thread.take().is_none() || !chat.is_some_and(|chat| chat.drops_threads_of_commands) {
+        return Ok(Vec::new());
+    }
+    let mut statement = tx.prepare_cached(
+        "SELECT inbox.id FROM inbox JOIN conversation ON conversation.id = inbox.conversation
+         WHERE conversation.key = ?1 AND lane = ?3 AND done_at IS NULL AND effect IS NULL AND inbox.id < ?2
+           AND stopped_by IS NULL",
+    )?;
+    let waiting = statement.query_map(
+        params![key::text(&key)?, by.0, QueueKind::Change.as_str()],
+        |row| row.get(0).map(InboxId),
+    )?;
+    let waiting: Vec<InboxId> = waiting.collect::<rusqlite::Result<_>>()?;
+    let mut meant = Vec::new();
+    for command in waiting {
+        if conversation::latest(tx, &key, command)? == Some(id) {
+            meant.push(command);
+        }
+    }
+    Ok(meant)
 }
 
 #[cfg(test)]

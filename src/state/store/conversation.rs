@@ -7,8 +7,8 @@ use super::history::HistoryLimits;
 use super::inbox::QueueKind;
 use super::{Store, StoreError, edits, history, key, summary};
 use crate::base::model::{
-    Account, ContextState, ConversationId, ConversationKey, History, Inbound, InboxId, OutputNumber, Sender,
-    TrimBoundary, TurnId,
+    Account, ChatPlace, ContextState, ConversationId, ConversationKey, History, Inbound, InboxId,
+    OutputNumber, Sender, TrimBoundary, TurnId,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
@@ -74,17 +74,15 @@ impl Store {
         chat: &str,
         command: InboxId,
     ) -> Result<Option<ConversationId>, StoreError> {
-        let (after, before) = key::chat_key_range(sender, account, chat)?;
-        self.read(move |tx| {
-            let id = tx
-                .prepare_cached(LATEST)?
-                .query_row(params![after, before, command.0], |row| {
-                    row.get(0).map(ConversationId)
-                })
-                .optional()?;
-            Ok(id)
-        })
-        .await
+        let key = ConversationKey {
+            user: sender.clone(),
+            place: ChatPlace {
+                account: account.clone(),
+                chat: chat.to_owned(),
+                thread: None,
+            },
+        };
+        self.read(move |tx| latest(tx, &key, command)).await
     }
 
     /// Finds the session of a conversation: by its own name (32 hex digits), the conversation's row id, or a change
@@ -177,6 +175,23 @@ pub(super) fn boundary_of(trimmed: i64, dropped: i64) -> TrimBoundary {
         trimmed: turn(trimmed),
         dropped: turn(dropped),
     }
+}
+
+/// Returns the conversation like [`Store::latest_conversation`], for the person and the chat of a key.
+pub(super) fn latest(
+    tx: &Transaction<'_>,
+    key: &ConversationKey,
+    command: InboxId,
+) -> Result<Option<ConversationId>, StoreError> {
+    let place = &key.place;
+    let (after, before) = key::chat_key_range(&key.user, &place.account, &place.chat)?;
+    let id = tx
+        .prepare_cached(LATEST)?
+        .query_row(params![after, before, command.0], |row| {
+            row.get(0).map(ConversationId)
+        })
+        .optional()?;
+    Ok(id)
 }
 
 /// Stores the state of the context. A boundary that was stored only moves forward, with the summary of the turns before

@@ -8,9 +8,9 @@ use super::{
     TurnStart, TurnWorker,
 };
 use crate::base::model::{
-    Account, Action, AskedQuestion, Assistant, Change, ChatPlace, ContentBlock, ContextState, ConversationId,
-    FileMode, FileVersion, Inbound, InboundKind, InboxId, Op, Platform, Reply, RepoPath, Sender, Step,
-    StopReason, ToolCall, ToolResult, TurnId, Usage, UserId, Verdict, VerdictSource,
+    Account, Action, AskedQuestion, Assistant, BudgetScopes, Change, ChatPlace, ContentBlock, ContextState,
+    ConversationId, FileMode, FileVersion, Inbound, InboundKind, InboxId, Op, Platform, Reply, RepoPath,
+    Sender, Step, StopReason, ToolCall, ToolResult, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -164,6 +164,7 @@ pub(super) fn cost(input: u64) -> Cost {
         },
         money: None,
         reservation: None,
+        told: BudgetScopes::default(),
     }
 }
 

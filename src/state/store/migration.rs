@@ -44,6 +44,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V10__history_changes",
         include_str!("../../../migrations/sqlite/V10__history_changes.sql"),
     ),
+    (
+        "V11__budget_notes",
+        include_str!("../../../migrations/sqlite/V11__budget_notes.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

@@ -67,7 +67,7 @@ pub use open::OpenError;
 pub(crate) use outbox::enqueue as enqueue_in;
 pub use outbox::{
     Admission, AttemptWeight, DeadLetter, DeadLetterFilter, DueOperation, POSTPONED_MAX, Postponement,
-    RetryMode,
+    ResentLetters, RetryMode,
 };
 pub use person_message::{MessageDelivery, NewPersonMessage, ReceivedMessage, SendingCheck};
 pub use privacy::{GroupAccess, check_directory, prepare_directory};

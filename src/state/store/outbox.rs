@@ -11,7 +11,7 @@ use super::writer::Durability;
 use super::{Store, StoreError};
 use crate::base::model::{Action, MessageRef, Op};
 use crate::crash_point;
-pub use dead_letters::{DeadLetter, DeadLetterFilter};
+pub use dead_letters::{DeadLetter, DeadLetterFilter, ResentLetters};
 use jiff::Timestamp;
 pub use lease::POSTPONED_MAX;
 use lease::{HEADS, LeasedOperations, heads_due, is_due, lease_due, lease_next};
@@ -366,6 +366,11 @@ impl Store {
     ) -> Result<(), StoreError> {
         let instead = instead.into_iter().collect();
         self.finish_operation(op, "ambiguous", why, instead, at).await
+    }
+
+    /// Withdraws an operation that must not be sent any more. Its thread continues.
+    pub async fn record_withdrawn(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
+        self.finish_operation(op, "dropped", why, Vec::new(), at).await
     }
 
     /// Replaces a placeholder line that may already show: its fill becomes a new post.

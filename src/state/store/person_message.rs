@@ -25,6 +25,9 @@ use rusqlite::{OptionalExtension, Transaction, params};
 /// Maximum number of decisions in one list.
 const CONSENTS_LISTED_MAX: u32 = 50;
 
+/// The reason why a message is withdrawn.
+const SENDER_BLOCKED: &str = "its sender was blocked";
+
 /// A message to send, composed for its recipient.
 #[derive(Clone, Debug)]
 pub struct NewPersonMessage {
@@ -186,6 +189,16 @@ impl Store {
         .await
     }
 
+    /// Returns the reason why an operation must not be sent any more: it shows a message, or asks about messages, and its
+    /// recipient has blocked the sender. An operation that was in flight when that was decided is not withdrawn yet.
+    pub async fn reason_to_withdraw(&self, op: &str) -> Result<Option<&'static str>, StoreError> {
+        if PersonMessage::people_of_operation(op).is_none() {
+            return Ok(None);
+        }
+        let op = op.to_owned();
+        self.read(move |tx| reason_to_withdraw(tx, &op)).await
+    }
+
     /// Returns the private conversation in which a person wrote last, with any of their accounts.
     pub async fn private_conversation(&self, user: UserId) -> Result<Option<Conversation>, StoreError> {
         self.read(move |tx| {
@@ -206,6 +219,15 @@ impl Store {
         })
         .await
     }
+}
+
+/// Returns the reason like [`Store::reason_to_withdraw`].
+pub(super) fn reason_to_withdraw(tx: &Transaction<'_>, op: &str) -> Result<Option<&'static str>, StoreError> {
+    let Some((sender, recipient)) = PersonMessage::people_of_operation(op) else {
+        return Ok(None);
+    };
+    let consent = consent(tx, recipient, sender)?;
+    Ok((consent == Some(MessageConsent::Blocked)).then_some(SENDER_BLOCKED))
 }
 
 /// True if a turn of a message sent messages to other people.
@@ -400,7 +422,7 @@ fn decide(
             )?
             .execute([recipient.0, sender.0])?;
             let name = PersonMessage::operation_name(sender, recipient);
-            outbox::withdraw(tx, &name, "its sender was blocked", at)?;
+            outbox::withdraw(tx, &name, SENDER_BLOCKED, at)?;
             "message.blocked"
         }
     };

@@ -5,7 +5,9 @@ use super::claim::{Claim, check_fence};
 use super::column::{count, count_column, millis};
 use super::turn::check_open;
 use super::{Store, StoreError, conversation};
-use crate::base::model::{ContextState, ConversationId, InboxId, Money, Spending, TurnId, Usage, UserId};
+use crate::base::model::{
+    BudgetScopes, ContextState, ConversationId, InboxId, Money, Spending, TurnId, Usage, UserId,
+};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 
@@ -25,6 +27,8 @@ pub struct Cost {
     pub money: Option<Money>,
     /// The reservation that the cost replaces.
     pub reservation: Option<ReservationId>,
+    /// The budgets about which the step of the call tells the model that they are nearly used.
+    pub told: BudgetScopes,
 }
 
 /// The usage of a person.
@@ -187,10 +191,10 @@ pub(super) fn record(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     tx.prepare_cached(
-        "INSERT INTO usage (turn, user_id, provider, model, input, output, cache_read, cache_write, at, money)
+        "INSERT INTO usage (turn, user_id, provider, model, input, output, cache_read, cache_write, at, money, told)
          VALUES (?1, (SELECT identity.user_id FROM identity
                       JOIN conversation ON conversation.sender = identity.sender WHERE conversation.id = ?2),
-                 ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                 ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?
     .execute(params![
         turn.0,
@@ -203,6 +207,7 @@ pub(super) fn record(
         count_column(cost.usage.cache_write),
         millis(at),
         cost.money.map(|money| count_column(money.nano_dollars())),
+        cost.told.number(),
     ])?;
     match cost.reservation {
         Some(reservation) => end_reservation(tx, reservation),

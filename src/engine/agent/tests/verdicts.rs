@@ -1,9 +1,11 @@
 //! Tests of verdicts of the model, and of the end of a turn that has used its steps.
 
-use super::fixture::{ScriptedPostconditions, TurnFixture, TurnRun};
+use super::fixture::{MemoryJournal, ScriptedPostconditions, TurnFixture, TurnRun};
 use super::{notice, write};
-use crate::base::model::{Verdict, VerdictSource};
-use crate::engine::agent::VerdictRule;
+use crate::base::model::{
+    Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage, Verdict, VerdictSource,
+};
+use crate::engine::agent::{EarlierAttempts, VerdictRule};
 use crate::interfaces::provider::scripted::{
     RecordedToolChoice, ScriptStep, ScriptedProvider, calls, says, says_and_calls,
 };
@@ -289,4 +291,60 @@ async fn the_model_is_told_once_when_its_tokens_are_nearly_used() {
             .0
             .ends_with("[Drydock: 440 of the 500 tokens of this work are used. Come to an end.]")
     );
+}
+
+/// A turn that goes on after a question, or begins again after a restart, is told once as well.
+#[tokio::test]
+async fn a_turn_that_goes_on_is_not_told_again_of_its_tokens_and_its_time() {
+    let note = "[Drydock: 1700 of the 2000 tokens of this work are used. Come to an end. 9 seconds are left. Come to an end.]";
+    let step = |content: String| {
+        let usage = Usage {
+            input: 1_700,
+            ..Usage::default()
+        };
+        let call = ToolCall {
+            id: "0".to_owned(),
+            name: "file_read".to_owned(),
+            arguments: "{}".into(),
+        };
+        let assistant = Assistant {
+            blocks: vec![ContentBlock::Call(call)],
+            raw: None,
+            stop: StopReason::ToolUse,
+            usage,
+        };
+        let result = ToolResult {
+            call: "0".to_owned(),
+            content,
+            is_error: false,
+        };
+        Step::new(assistant, vec![result]).unwrap()
+    };
+    let mut fixture = TurnFixture::new();
+    fixture.limits.turn_tokens_max = 2_000;
+    for (content, is_restarted, told) in [
+        (format!("text\n\n{note}"), false, 0),
+        (format!("text\n\n{note}"), true, 0),
+        ("text".to_owned(), false, 1),
+        ("text".to_owned(), true, 1),
+    ] {
+        let mut history = History::default();
+        history.begin("please").unwrap();
+        history.push(step(content)).unwrap();
+        fixture.earlier_attempts = EarlierAttempts::default();
+        fixture.resumed_steps = 1;
+        if is_restarted {
+            history.close("(interrupted)");
+            fixture.earlier_attempts.turns = 1;
+            fixture.earlier_attempts.usage.input = 1_700;
+            fixture.resumed_steps = 0;
+        }
+        let model = ScriptedProvider::new([calls(&[READ_A]), says("Done.")]);
+        let journal = MemoryJournal::default();
+        let ran = fixture.run_on(&model, &mut history, journal).await;
+        let results = ran.results();
+        let tells = |content: &str| content.contains("tokens of this work are used");
+        let count = results.iter().filter(|(content, _)| tells(content)).count();
+        assert_eq!(count, told, "{is_restarted}: {results:?}");
+    }
 }

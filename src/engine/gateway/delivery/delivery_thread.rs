@@ -38,6 +38,8 @@ enum OperationOutcome {
     Ambiguous(String),
     /// The operation is a placeholder line that may already show. Its edit carries the whole content.
     Replaced,
+    /// The operation must not be sent any more.
+    Withdrawn(&'static str),
     /// The operation is retried later.
     Postponed(Postponement),
     Untried,
@@ -144,7 +146,13 @@ impl DeliveryThread {
         if let Some(since) = due.ambiguous_since {
             // A clock that ran ahead gives no usable send time.
             let since = since.min((self.now)());
-            again = match self.channel.find(op, since).await {
+            let found = self.channel.find(op, since).await;
+            if !matches!(found, Ok(DeliveryLookup::Message(_)))
+                && let Some(withdrawn) = self.withdrawal(op).await
+            {
+                return withdrawn;
+            }
+            again = match found {
                 Ok(DeliveryLookup::Message(message)) => {
                     self.gate.answered();
                     return OperationOutcome::Delivered(Some(message));
@@ -171,12 +179,27 @@ impl DeliveryThread {
                 return self.postponed(due, again, wait, why, AttemptWeight::NotCounted);
             }
         }
+        if let Some(withdrawn) = self.withdrawal(op).await {
+            return withdrawn;
+        }
         match self.channel.deliver(op).await {
             Ok(delivered) => {
                 self.gate.answered();
                 OperationOutcome::Delivered(delivered.message)
             }
             Err(error) => self.failed(due, error, CallPurpose::Deliver, again),
+        }
+    }
+
+    /// Returns the outcome of an operation that must not be sent any more. Its recipient may have decided so after it was
+    /// leased. If that cannot be read, the operation is not sent now.
+    async fn withdrawal(&self, op: &Op) -> Option<OperationOutcome> {
+        match self.store.reason_to_withdraw(&op.id).await {
+            Ok(why) => why.map(OperationOutcome::Withdrawn),
+            Err(error) => {
+                warn!(%error, op.id = op.id, "not sent, because it is not known whether it was withdrawn");
+                Some(OperationOutcome::Untried)
+            }
         }
     }
 
@@ -289,6 +312,12 @@ impl DeliveryThread {
                 let why = "it may be visible already; its full text is posted instead";
                 store_outcome(&outcome, cancel, || {
                     store.record_replaced(&op.id, why, (self.now)())
+                })
+                .await;
+            }
+            OperationOutcome::Withdrawn(why) => {
+                store_outcome(&outcome, cancel, || {
+                    store.record_withdrawn(&op.id, why, (self.now)())
                 })
                 .await;
             }

@@ -2,7 +2,9 @@
 
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::config::{Config, ModelFacts};
-use crate::base::model::{Attendance, BudgetBound, BudgetRefusal, BudgetScope, Money, Usage};
+use crate::base::model::{
+    Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetScopes, BudgetWarning, Money, Usage,
+};
 use crate::engine::agent::{AnsweringModel, CallPermission, CallSize, TurnModel, call_cost_max};
 use crate::engine::gateway::parts::Parts;
 use crate::state::store::{BudgetSubject, Claim, ReservationId, Store, StoreError};
@@ -17,6 +19,8 @@ pub(super) struct CallBudget {
     config: Arc<Config>,
     /// The reservation of the running call.
     pub(super) reservation: Option<ReservationId>,
+    /// The budgets of which the model is told with the results of the running call.
+    pub(super) tells: BudgetScopes,
     /// The budget that did not cover the last call.
     pub(super) refusal: Option<BudgetRefusal>,
 }
@@ -43,6 +47,7 @@ impl CallBudget {
             models: models.iter().map(|model| model.facts).collect(),
             config: Arc::clone(&parts.config),
             reservation: None,
+            tells: BudgetScopes::default(),
             refusal: None,
         }
     }
@@ -62,6 +67,7 @@ impl CallBudget {
         at: Timestamp,
     ) -> Result<CallPermission, StoreError> {
         self.refusal = None;
+        self.tells = BudgetScopes::default();
         if self.bounds.is_empty() {
             return Ok(CallPermission::Granted);
         }
@@ -72,9 +78,12 @@ impl CallBudget {
         Ok(match reserved {
             Ok(reserved) => {
                 self.reservation = Some(reserved.id);
-                match reserved.warning {
-                    None => CallPermission::Granted,
-                    Some(warning) => CallPermission::GrantedNearEnd(warning.to_string()),
+                let warnings = reserved.warnings.iter();
+                self.tells = warnings.clone().map(BudgetWarning::scope).collect();
+                let notes: Vec<String> = warnings.map(BudgetWarning::to_string).collect();
+                match notes.is_empty() {
+                    true => CallPermission::Granted,
+                    false => CallPermission::GrantedNearEnd(notes.join(" ")),
                 }
             }
             Err(refusal) => {

@@ -6,7 +6,7 @@ use super::question::QuestionComposer;
 use super::recording::TurnRecording;
 use super::steering::Steering;
 use super::{ClaimedMessage, OpenedTurn};
-use crate::base::model::{BudgetRefusal, ContextState, PersonMessage, Step, TurnId, Usage};
+use crate::base::model::{BudgetRefusal, BudgetScopes, ContextState, PersonMessage, Step, TurnId, Usage};
 use crate::crash_point;
 use crate::engine::agent::{
     AnsweringModel, CallLosses, CallPermission, CallSize, Journal, PaidAnswer, QuestionRecord,
@@ -100,6 +100,23 @@ impl TurnJournal {
             usage,
             money: self.budget.money(model, usage),
             reservation: None,
+            told: BudgetScopes::default(),
+        }
+    }
+
+    /// Returns the cost of the answer of a step, like [`Self::cost`].
+    fn step_cost(&mut self, step: &Step, model: AnsweringModel<'_>) -> Cost {
+        Cost {
+            told: self.told_with(step),
+            ..self.cost(step.assistant().usage, model)
+        }
+    }
+
+    /// Returns the budgets of which a step tells the model. The note is one of the results.
+    fn told_with(&self, step: &Step) -> BudgetScopes {
+        match step.results().is_empty() {
+            true => BudgetScopes::default(),
+            false => self.budget.tells,
         }
     }
 
@@ -199,7 +216,7 @@ impl Journal for TurnJournal {
 
     async fn record_step(&mut self, record: StepRecord<'_>) -> anyhow::Result<()> {
         let (step, model) = (record.step, record.model);
-        let cost = self.cost(step.assistant().usage, model);
+        let cost = self.step_cost(step, model);
         if step.is_final() {
             let step = step.clone();
             self.last = Some(LastStep { step, cost });
@@ -240,6 +257,7 @@ impl Journal for TurnJournal {
         // The reservation stays until the cost is stored.
         let cost = Cost {
             reservation: self.budget.reservation,
+            told: self.told_with(step),
             ..self.side_cost(step.assistant().usage, model)
         };
         let (store, claim) = (self.store.clone(), self.claim);
@@ -270,7 +288,7 @@ impl Journal for TurnJournal {
         question: QuestionRecord<'_>,
     ) -> anyhow::Result<()> {
         let (step, model) = (record.step, record.model);
-        let cost = self.cost(step.assistant().usage, model);
+        let cost = self.step_cost(step, model);
         let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
         let edits = self.overlay.edits();
         let effects = self.effects(&record, &edits);
@@ -297,7 +315,7 @@ impl Journal for TurnJournal {
         let composer = self.messages.as_ref().context("this turn may send no messages")?;
         let (step, composed) = composer.compose(step.clone(), messages).await?;
         let messages = (composed, composer.sending_check());
-        let cost = self.cost(step.assistant().usage, model);
+        let cost = self.step_cost(&step, model);
         let (store, claim, at) = (self.store.clone(), self.claim, (self.now)());
         let edits = self.overlay.edits();
         let effects = self.effects(&record, &edits);

@@ -77,18 +77,20 @@ impl Store {
     }
 }
 
-/// Returns what was allowed in addition to a budget, for the day of `at`.
+/// Returns what was allowed in addition to a budget, for the day of `at`, and the time of the last such decision.
 pub(super) fn allowed(
     tx: &Transaction<'_>,
     (scope, id): (BudgetScope, i64),
     at: Timestamp,
-) -> Result<Spending, StoreError> {
+) -> Result<(Spending, i64), StoreError> {
     let allowed = tx
         .prepare_cached(
-            "SELECT COALESCE(SUM(tokens), 0), COALESCE(SUM(money), 0) FROM allowance
+            "SELECT COALESCE(SUM(tokens), 0), COALESCE(SUM(money), 0), COALESCE(MAX(at), 0) FROM allowance
              WHERE scope = ?1 AND subject = ?2 AND (day IS NULL OR day = ?3)",
         )?
-        .query_row(params![word(&scope)?, id, day(at)], spending)?;
+        .query_row(params![word(&scope)?, id, day(at)], |row| {
+            Ok((spending(row)?, row.get(2)?))
+        })?;
     Ok(allowed)
 }
 

@@ -1,8 +1,10 @@
 //! Tests of reservations, of the scopes of budgets and of allowances.
 
 use super::{BudgetSubject, day, midnight};
-use crate::base::model::{BudgetBound, BudgetRefusal, BudgetScope, InboxId, Money, Spending, TurnId, UserId};
-use crate::state::store::fixture::{answer, at, begin, command, cost, fresh, person};
+use crate::base::model::{
+    BudgetBound, BudgetRefusal, BudgetScope, BudgetWarning, InboxId, Money, Spending, TurnId, UserId,
+};
+use crate::state::store::fixture::{answer, at, begin, command, cost, fresh, person, reads};
 use crate::state::store::people::add_person;
 use crate::state::store::{AllowOutcome, BudgetRequest, Claim, Cost, ReservationId, Store, StoreError};
 
@@ -257,4 +259,135 @@ fn a_day_begins_at_midnight_in_utc() {
     assert_eq!(day(late) + 1, day(early));
     assert_eq!(midnight(early) - midnight(late), 24 * 60 * 60 * 1_000);
     assert_eq!(midnight(early), early.as_millisecond());
+}
+
+const TURN: BudgetScope = BudgetScope::Turn;
+
+/// Reserves a call in two budgets of a dollar. Returns the budgets of which the model is told.
+async fn warned(store: &Store, running: &Running, second: i64) -> (ReservationId, Vec<BudgetScope>) {
+    let bounds = vec![(TURN, cents(100)), (PERSON_DAY, cents(100))];
+    let call = spending(1, 30);
+    let reserved = store.reserve_call(&running.claim, running.subject, bounds, call, at(second));
+    let reserved = reserved.await.unwrap().unwrap();
+    let scopes = reserved.warnings.iter().map(BudgetWarning::scope);
+    (reserved.id, scopes.collect())
+}
+
+/// Records the step of a call of 20 cents, which tells the model of these budgets.
+async fn tells(store: &Store, running: &Running, call: ReservationId, told: &[BudgetScope], second: i64) {
+    let cost = Cost {
+        told: told.iter().copied().collect(),
+        ..paid(20, Some(call))
+    };
+    let step = reads("text".to_owned());
+    store
+        .record_step(&running.claim, running.turn, &step, &cost, None, at(second))
+        .await
+        .unwrap();
+}
+
+async fn end(store: &Store, running: &Running, second: i64) {
+    store
+        .dismiss(&running.claim, running.subject.inbox, Vec::new(), at(second))
+        .await
+        .unwrap();
+    store.release(&running.claim).await.unwrap();
+}
+
+/// T92: a question, a retry and a restart are other attempts in the same periods.
+#[tokio::test]
+async fn the_model_is_told_once_of_each_budget_in_each_period() {
+    const DAY: i64 = 86_400;
+    let (_directory, store) = fresh();
+    let user = admit(&store, "U1").await;
+    let first = running(&store, "U1", user, 1).await;
+    let (call, due) = warned(&store, &first, 2).await;
+    assert_eq!(due, []);
+    tells(&store, &first, call, &[], 2).await;
+    // What no step has recorded was not told.
+    let (call, due) = warned(&store, &first, 3).await;
+    assert_eq!(due, [TURN, PERSON_DAY]);
+    store.release_call(&first.claim, call).await.unwrap();
+    let (call, due) = warned(&store, &first, 4).await;
+    assert_eq!(due, [TURN, PERSON_DAY]);
+    tells(&store, &first, call, &due, 4).await;
+    let (call, due) = warned(&store, &first, 5).await;
+    assert_eq!(due, []);
+    store.release_call(&first.claim, call).await.unwrap();
+    end(&store, &first, 6).await;
+    // Another request has a budget of its own, and the day is the same.
+    let second = running(&store, "U1", user, 7).await;
+    let (call, due) = warned(&store, &second, 8).await;
+    assert_eq!(due, []);
+    tells(&store, &second, call, &due, 8).await;
+    let (call, due) = warned(&store, &second, 9).await;
+    assert_eq!(due, [TURN]);
+    tells(&store, &second, call, &due, 9).await;
+    // Another day.
+    let (call, due) = warned(&store, &second, DAY).await;
+    assert_eq!(due, []);
+    tells(&store, &second, call, &due, DAY).await;
+    let (call, due) = warned(&store, &second, DAY + 1).await;
+    assert_eq!(due, [PERSON_DAY]);
+    store.release_call(&second.claim, call).await.unwrap();
+}
+
+/// T92: what an administrator allows in addition is another budget, of which the model is told again.
+#[tokio::test]
+async fn the_model_is_told_again_after_more_was_allowed() {
+    let (_directory, store) = fresh();
+    let user = admit(&store, "U1").await;
+    let running = running(&store, "U1", user, 1).await;
+    let (call, _) = warned(&store, &running, 2).await;
+    tells(&store, &running, call, &[TURN, PERSON_DAY], 2).await;
+    let (call, due) = warned(&store, &running, 3).await;
+    assert_eq!(due, []);
+    store.release_call(&running.claim, call).await.unwrap();
+    let allow = command(&store, "budget", "allow", 4).await;
+    let by = (allow, "operator");
+    store
+        .allow_more(PERSON_DAY, running.subject, spending(0, 5), by, at(4))
+        .await
+        .unwrap();
+    let (_, due) = warned(&store, &running, 5).await;
+    assert_eq!(due, [PERSON_DAY]);
+}
+
+/// T92: while one turn is about to tell its model, another one does not.
+#[tokio::test]
+async fn a_budget_of_several_turns_is_told_by_one_of_them() {
+    let (_directory, store) = fresh();
+    let mut turns = Vec::new();
+    for name in ["U1", "U2"] {
+        let user = admit(&store, name).await;
+        turns.push(running(&store, name, user, 1).await);
+    }
+    let warned = async |running: &Running| {
+        let bounds = vec![(BudgetScope::Day, cents(100))];
+        let reserved = store.reserve_call(&running.claim, running.subject, bounds, spending(1, 30), at(5));
+        let reserved = reserved.await.unwrap().unwrap();
+        (reserved.id, reserved.warnings.len())
+    };
+    let [first, second] = turns.as_slice() else {
+        panic!()
+    };
+    let (earlier, told) = warned(first).await;
+    assert_eq!(told, 0);
+    let (call, told) = warned(first).await;
+    assert_eq!(told, 1);
+    store.release_call(&first.claim, earlier).await.unwrap();
+    let (other, told) = warned(second).await;
+    assert_eq!(told, 0);
+    store.release_call(&second.claim, other).await.unwrap();
+    // Its call failed, so nothing was told.
+    store.release_call(&first.claim, call).await.unwrap();
+    let (kept, told) = warned(first).await;
+    assert_eq!(told, 0);
+    let (_, told) = warned(second).await;
+    assert_eq!(told, 1);
+    store.release_call(&first.claim, kept).await.unwrap();
+    // The call of a message that is done, whose process ended, tells nothing.
+    end(&store, second, 6).await;
+    let (_, told) = warned(first).await;
+    assert_eq!(told, 1);
 }

@@ -1,13 +1,16 @@
 //! Tests of commands. Each takes effect once, even if the process ends between the effect, its record and the answer.
 
 use super::{ClearOutcome, DiscardOutcome, StopOutcome, UndoOutcome, UndoRemainder};
-use crate::base::model::{ConversationId, InboxId, UserId};
+use crate::base::model::{ConversationId, Inbound, InboundKind, InboxId, UserId};
 use crate::state::store::fixture::{
-    EndDraft, accept, answer, at, begin, claim, command, cost, edits, find, fresh, patch, person, post, says,
-    turn,
+    EndDraft, accept, answer, at, begin, claim, command, cost, edits, find, fresh, patch, person, place,
+    post, room, says, turn,
 };
 use crate::state::store::people::{self, GrantRow};
-use crate::state::store::{ComposedWrite, NewChange, Store, StoreError, TurnStart};
+use crate::state::store::{
+    AcceptOutcome, ComposedWrite, NewChange, QueueKind, RetryOutcome, RetryRequest, Store, StoreError,
+    TurnStart,
+};
 
 async fn conversation(store: &Store) -> ConversationId {
     find(store, &says("U1", "", &[])).await.unwrap()
@@ -421,4 +424,62 @@ async fn a_stop_outlives_a_restart_and_reaches_no_later_message() {
         at(6),
     );
     assert_eq!(nothing.await.map(|stopped| stopped.message), Ok(None));
+}
+
+/// A command outside of a thread means the newest conversation of its time. A stop in the thread reaches it as well.
+#[tokio::test]
+async fn a_stop_reaches_a_retry_that_was_sent_outside_of_its_thread() {
+    let (_directory, store) = fresh();
+    let id = conversation_of(&store, "1.0", 0).await;
+    let slash = async |delivery: &str, second| {
+        let retry = Inbound {
+            place: place(None),
+            kind: InboundKind::Command {
+                verb: "retry".to_owned(),
+                arguments: String::new(),
+            },
+            ..says("U1", "", &[delivery])
+        };
+        let accepted = store.accept(&retry, QueueKind::Change, room(20), None, at(second));
+        match accepted.await.unwrap() {
+            AcceptOutcome::Stored { inbox, .. } => inbox,
+            other => panic!("{other:?}"),
+        }
+    };
+    let meant = slash("a", 1).await;
+    let other = conversation_of(&store, "2.0", 2).await;
+    let of_other = slash("b", 3).await;
+    let stop = command(&store, "stop", "s", 4).await;
+    let later = slash("c", 5).await;
+    let stopped = store.stop(id, stop, None, at(6)).await.unwrap();
+    assert_eq!((stopped.message, stopped.commands), (None, 1));
+    let retried = async |conversation, command| {
+        let request = RetryRequest {
+            command,
+            reply_to: None,
+            direct: false,
+        };
+        store.retry(conversation, request, at(7)).await.unwrap()
+    };
+    assert_eq!(retried(id, meant).await, RetryOutcome::Stopped);
+    for command in [of_other, later] {
+        assert_ne!(retried(other, command).await, RetryOutcome::Stopped);
+    }
+}
+
+/// Returns a conversation in a thread whose only message is answered.
+async fn conversation_of(store: &Store, thread: &str, second: i64) -> ConversationId {
+    let said = Inbound {
+        place: place(Some(thread)),
+        ..says("U1", "hi", &[thread])
+    };
+    let (inbox, id, _) = accept(store, &said, second).await;
+    let claimed = claim(store, "w").await.unwrap();
+    assert_eq!(claimed.conversation, id);
+    store
+        .dismiss(&claimed, inbox, Vec::new(), at(second))
+        .await
+        .unwrap();
+    store.release(&claimed).await.unwrap();
+    id
 }

@@ -5,7 +5,7 @@ use super::{FORCED, WAITING};
 use crate::base::model::{Action, ChatPlace, InboxId, Op};
 use crate::state::store::audit::audit_in;
 use crate::state::store::column::{millis, parse, time};
-use crate::state::store::{Store, StoreError};
+use crate::state::store::{Store, StoreError, person_message};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,15 @@ impl DeadLetterFilter {
             Self::Channel(channel) => Some(channel),
         }
     }
+}
+
+/// The outcome of a resend.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResentLetters {
+    /// The channel of each operation that is sent again.
+    pub queued: Vec<String>,
+    /// The ids of the messages between people that are not sent: their recipients have blocked the senders.
+    pub withdrawn: Vec<String>,
 }
 
 /// Maximum number of dead letters in one report.
@@ -156,17 +165,25 @@ impl Store {
     }
 
     /// Queues dead letters to be sent again, with their attempts reset. Those that may already show are looked up
-    /// first, and sent if the lookup gives no answer. Returns the channel of each operation.
+    /// first, and sent if the lookup gives no answer. A message whose sender was blocked is withdrawn instead.
     pub async fn send_again(
         &self,
         which: DeadLetterFilter,
         by: &str,
         at: Timestamp,
-    ) -> Result<Vec<String>, StoreError> {
+    ) -> Result<ResentLetters, StoreError> {
         let by = by.to_owned();
         self.write(move |tx| {
-            let letters = chosen(tx, &which)?;
-            for (op, _, state) in &letters {
+            let mut resent = ResentLetters::default();
+            for (op, channel, state) in chosen(tx, &which)? {
+                if let Some(why) = person_message::reason_to_withdraw(tx, &op)? {
+                    tx.prepare_cached("UPDATE outbox SET state = 'dropped', why = ?2 WHERE op = ?1")?
+                        .execute(params![op, why])?;
+                    let data = serde_json::json!({ "by": by, "op": op, "why": why });
+                    audit_in(tx, "outbox.drop", data, at)?;
+                    resent.withdrawn.push(op);
+                    continue;
+                }
                 let state = if state == "failed" { WAITING } else { FORCED };
                 tx.prepare_cached(
                     "UPDATE outbox SET state = ?2, due_at = ?3, attempts = 0, done_at = NULL, told_by = NULL,
@@ -175,8 +192,9 @@ impl Store {
                 )?
                 .execute(params![op, state, millis(at)])?;
                 audit_in(tx, "outbox.retry", serde_json::json!({ "by": by, "op": op }), at)?;
+                resent.queued.push(channel);
             }
-            Ok(letters.into_iter().map(|(_, channel, _)| channel).collect())
+            Ok(resent)
         })
         .await
     }

@@ -10,7 +10,9 @@ use crate::state::store::fixture::{
     accept, answer, at, begin, claim, command, cost, fresh, person, post, says,
 };
 use crate::state::store::people::{GrantRow, add_person, revoke, set_grant};
-use crate::state::store::{ActionOwner, Claim, NewAction, StepEffects, Store, StoreError, TurnStart};
+use crate::state::store::{
+    ActionOwner, Claim, DeadLetterFilter, NewAction, ResentLetters, StepEffects, Store, StoreError, TurnStart,
+};
 
 const ALICE: UserId = UserId(1);
 const BOB: UserId = UserId(2);
@@ -517,4 +519,37 @@ async fn a_retry_that_begins_anew_sends_nothing_again() {
         .unwrap();
     second.sends(&store, "one", 5, MessageOutcome::Repeated).await;
     second.sends(&store, "two", 6, MessageOutcome::Sent).await;
+}
+
+/// T28: what was given up before the block is not sent by an operator after it.
+#[tokio::test]
+async fn a_message_that_was_given_up_is_not_sent_again_after_a_block() {
+    let (_directory, store) = fresh();
+    admit(&store).await;
+    decide(&store, MessageConsent::Accepted, 1).await;
+    let of_alice = format!("inbox-1/{}a-0", PersonMessage::operation_name(ALICE, BOB));
+    let of_bob = format!("inbox-1/{}a-0", PersonMessage::operation_name(BOB, ALICE));
+    let ids = [of_alice.as_str(), &of_bob];
+    let posts = ids.iter().map(|id| post(id, None, "hi")).collect();
+    store.enqueue(posts, at(2)).await.unwrap();
+    for id in ids {
+        store.record_failed(id, "refused", None, at(3)).await.unwrap();
+    }
+    assert_eq!(store.reason_to_withdraw(&of_alice).await, Ok(None));
+    decide(&store, MessageConsent::Blocked, 4).await;
+    let all = DeadLetterFilter::Channel("slack".to_owned());
+    let resent = store.send_again(all, "operator", at(5)).await.unwrap();
+    let expected = ResentLetters {
+        queued: vec!["slack".to_owned()],
+        withdrawn: vec![of_alice.clone()],
+    };
+    assert_eq!(resent, expected);
+    let due = store.lease_due("slack", at(6), 8).await.unwrap();
+    let due: Vec<&str> = due.iter().map(|due| due.op.id.as_str()).collect();
+    assert_eq!(due, [&of_bob]);
+    assert_eq!(store.dead_letters(None, 9).await, Ok(Vec::new()));
+    let again = store
+        .send_again(DeadLetterFilter::Op(of_alice), "operator", at(7))
+        .await;
+    assert!(again.unwrap_err().to_string().contains("it is dropped"));
 }

@@ -585,7 +585,10 @@ async fn rows_of_budgets_are_kept_as_long_as_usage() {
         .write(|tx| {
             for (id, day) in [(1, 1), (2, 12)] {
                 let at = on(day, 0).as_millisecond();
-                tx.execute("INSERT INTO reservation VALUES (?1, 1, 1, 1, 5, 5, ?2)", [id, at])?;
+                tx.execute(
+                    "INSERT INTO reservation VALUES (?1, 1, 1, 1, 5, 5, ?2, 0)",
+                    [id, at],
+                )?;
                 tx.execute(
                     "INSERT INTO budget_request VALUES ('r' || ?1, 'day', 0, 1, 5, 5, 1, ?2, NULL)",
                     [id, at],

@@ -1,11 +1,12 @@
 //! Outages of a platform, a token or a disk. Waiting operations are held and delivered afterwards.
 
 use super::fixture::{ChannelAction, DeliveryFixture, FakeChannel, elapsed, file, op, post};
-use crate::base::model::{Action, MessageRef, Op, Reply};
+use crate::base::model::{Action, MessageRef, Op, PersonMessage, Reply, UserId};
 use crate::engine::gateway::delivery::ChannelState;
 use crate::interfaces::channel::SendError;
 use std::collections::BTreeSet;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -320,7 +321,7 @@ async fn a_resend_by_an_operator_is_sent_even_if_the_earlier_outcome_is_unknown(
         .store
         .send_again(again, "operator", super::fixture::now())
         .await;
-    assert_eq!(channels.map(|channels| channels.len()), Ok(2));
+    assert_eq!(channels.map(|resent| resent.queued.len()), Ok(2));
     fixture.delivery.retry_now();
     fixture.until_delivered().await;
     assert_eq!(fixture.letters().await, []);
@@ -329,4 +330,47 @@ async fn a_resend_by_an_operator_is_sent_even_if_the_earlier_outcome_is_unknown(
         shown.contains("inbox-1/answer") && shown.contains("inbox-1/CHG-1.patch"),
         "{shown:?}"
     );
+}
+
+/// T28: a message that is in flight when its recipient blocks the sender is not sent again.
+#[tokio::test(start_paused = true)]
+async fn a_message_in_flight_when_its_sender_is_blocked_is_not_sent_again() {
+    let message = format!(
+        "inbox-1/{}00ff-0",
+        PersonMessage::operation_name(UserId(1), UserId(2))
+    );
+    let lost = || SendError::Ambiguous("the connection broke".to_owned());
+    for (can_find, error) in [
+        (true, lost()),
+        (false, lost()),
+        (true, server_error()),
+        (false, server_error()),
+    ] {
+        let path = Arc::new(Mutex::new(PathBuf::new()));
+        let database = Arc::clone(&path);
+        let blocked = message.clone();
+        let behaves = move |op: &Op| {
+            if op.id != blocked {
+                return ChannelAction::Shows;
+            }
+            let other = rusqlite::Connection::open(&*database.lock().unwrap()).unwrap();
+            let decides = "PRAGMA foreign_keys = OFF;
+                INSERT OR REPLACE INTO message_consent (recipient, sender, state) VALUES (2, 1, 'blocked')";
+            other.execute_batch(decides).unwrap();
+            ChannelAction::Fails(error.clone())
+        };
+        let fixture = DeliveryFixture::start(match can_find {
+            true => FakeChannel::new(behaves),
+            false => FakeChannel::without_lookup(behaves),
+        });
+        *path.lock().unwrap() = fixture.database();
+        fixture
+            .enqueue(vec![post(&message, "C1"), post("inbox-2/result", "C1")])
+            .await;
+        fixture.until_delivered().await;
+        assert_eq!(fixture.fake.calls_of(&message), 1);
+        // It is no dead letter either, and later operations continue.
+        assert_eq!(fixture.letters().await, []);
+        assert_eq!(fixture.fake.shown(), ["inbox-2/result"]);
+    }
 }
