@@ -208,9 +208,10 @@ fn read_only(path: &RepoPath) -> TreeError {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    #![allow(clippy::disallowed_methods, reason = "tests build their own files")]
+
     use super::IgnoredFiles;
     use crate::base::model::{FileMode, FileVersion, RepoPath};
     use crate::state::workspace::contract::{CONTRACT_FILES, assert_reads};
