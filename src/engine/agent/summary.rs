@@ -69,7 +69,7 @@ struct TurnSummaries<'a, 'turn> {
     unrecorded: Option<SummaryAnswer>,
 }
 
-/// What the answer with a summary did cost.
+/// The cost of the answer with a summary.
 struct SummaryAnswer {
     /// The model, by its provider's name for it.
     model: String,

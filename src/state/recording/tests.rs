@@ -202,7 +202,6 @@ fn secrets_are_taken_out_of_every_text() {
     );
 }
 
-/// T32
 /// Signed blocks are kept byte for byte, or not at all.
 #[test]
 fn blocks_with_a_secret_are_not_recorded_and_others_are_not_changed() {
@@ -245,6 +244,7 @@ fn blocks_with_a_secret_are_not_recorded_and_others_are_not_changed() {
     }
 }
 
+/// T32
 #[test]
 fn a_recording_has_a_hex_name_and_is_private() {
     let directory = tempfile::tempdir().unwrap();
