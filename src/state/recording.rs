@@ -226,6 +226,18 @@ impl Recorder {
         redact: Redact,
         at: Timestamp,
     ) -> Result<Self, SessionError> {
+        Self::open_after(directory, session, redact, at, 0)
+    }
+
+    /// Opens a recording to append to it, like [`Recorder::open`], after a session that left out so many lines of its last
+    /// step. Both facts are one write.
+    pub fn open_after(
+        directory: &Path,
+        session: &str,
+        redact: Redact,
+        at: Timestamp,
+        left_out: usize,
+    ) -> Result<Self, SessionError> {
         let path = path(directory, session)?;
         create_directory(directory)?;
         let mut file = open_shared(&path)?;
@@ -238,12 +250,18 @@ impl Recorder {
             file: Mutex::new(file),
             redact,
         };
-        if lost_bytes > 0 {
-            recorder.append(&SessionRecord {
+        let recovered = (lost_bytes > 0).then_some(RecordedEvent::Recovered { lost_bytes });
+        let left_out = (left_out > 0).then_some(RecordedEvent::LeftOut { lines: left_out });
+        let events = recovered.into_iter().chain(left_out);
+        let records: Vec<SessionRecord> = events
+            .map(|event| SessionRecord {
                 at,
                 turn: None,
-                event: RecordedEvent::Recovered { lost_bytes },
-            })?;
+                event,
+            })
+            .collect();
+        if !records.is_empty() {
+            recorder.append_all(&records)?;
         }
         Ok(recorder)
     }

@@ -598,7 +598,7 @@ fn the_model_is_told_in_time_that_the_budget_of_the_request_is_nearly_used() {
         "{ended:?}"
     );
     let asked = model.asked();
-    let told = "[Drydock: Of the budget of one request, $0 of $0.6000 are used.";
+    let told = "[Drydock: Of the budget of one request, $0 of $0.6000 and 0 of 500,000 tokens are used.";
     let said = &asked[1].last_results()[0].content;
     assert!(said.contains(told), "{said}");
     assert_eq!(asked[2].raw.matches("Of the budget of one request").count(), 1);
@@ -619,7 +619,7 @@ fn a_request_that_nobody_watches_ends_at_its_own_budget() {
     };
     let ended = bounded("1000");
     assert_eq!((ended.code, model.asked().len()), (Some(1), 0), "{ended:?}");
-    let why = "The budget of one request is 1,000 tokens; 0 of them are used";
+    let why = "the budget of one request is 1,000 tokens; 0 of them are used";
     assert!(format!("{}{}", ended.out, ended.err).contains(why), "{ended:?}");
     // The words of Drydock are no step of the model.
     let value = shell.run(

@@ -182,6 +182,7 @@ fn the_checks_of_a_reviewed_change_go_back_to_the_model_and_decide_over_its_verd
         concludes("fail", "limits.json does not parse."),
         concludes("pass", "It holds."),
         concludes("pass", "It still holds."),
+        concludes("pass", "It really holds."),
         concludes("pass", "It holds whatever you say."),
     ]));
     let ended = ask(&shell, &model, &["--review"]);
@@ -211,7 +212,7 @@ fn the_checks_of_a_reviewed_change_go_back_to_the_model_and_decide_over_its_verd
         "name": "JSON parses", "state": "fail", "detail": "`config/limits.json`:1:3: key must be a string",
     });
     assert!(shown["checks"].as_array().unwrap().contains(&check), "{shown}");
-    assert_eq!(model.asked().len(), 5);
+    assert_eq!(model.asked().len(), 6);
 }
 
 /// The document shows a review as people see it.

@@ -287,8 +287,8 @@ fn the_files_of_a_repository_without_commits_are_reviewed() {
     );
 }
 
-const BORROWED: &str = "Not checked: packages are those of the reviewed commits: git ignores `vendor`, so the files of the \
-                        working directory were used";
+const BORROWED: &str = "Not checked: packages are those of the reviewed commits: git ignores files in `vendor`, so those of \
+                        the working directory were used";
 
 fn packaged_main(replicas: u32) -> String {
     let main = main(replicas);

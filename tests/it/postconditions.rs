@@ -88,7 +88,9 @@ async fn a_change_the_model_cannot_repair_is_shown_with_its_failing_check() {
         says("Done."),
         edit("memoryMi:: 128 +,", "memoryMi:: 128 -,"),
         says("Done now."),
-        edit("memoryMi:: 128 -,", "memoryMi:: 128 *,"),
+        edit("memoryMi:: 128 -,", "memoryMi:: 128 /,"),
+        says("Done at last."),
+        edit("memoryMi:: 128 /,", "memoryMi:: 128 *,"),
         says("I do not know how to mend it."),
     ]))
     .await;
@@ -97,7 +99,7 @@ async fn a_change_the_model_cannot_repair_is_shown_with_its_failing_check() {
     for expected in [
         "CHG-1 fails a check: 1 file, +1 −1.",
         "I do not know how to mend it.",
-        "A check of mine still fails after 2 attempts to fix it; see below.",
+        "A check of mine still fails after 3 attempts to fix it; see below.",
         "every changed Jsonnet file parses",
         "lib/app.libsonnet:13:",
         "+    memoryMi:: 128 *,",
@@ -109,7 +111,7 @@ async fn a_change_the_model_cannot_repair_is_shown_with_its_failing_check() {
         );
     }
     assert_eq!(app.column("SELECT verdict FROM turn"), ["fail"]);
-    assert_eq!(app.demo.model.requests().len(), 6);
+    assert_eq!(app.demo.model.requests().len(), 8);
 }
 
 #[tokio::test]

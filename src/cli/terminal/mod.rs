@@ -19,7 +19,7 @@ mod opening;
 mod options;
 mod question;
 #[cfg(test)]
-mod question_deadline;
+mod tests;
 mod recording;
 mod request_history;
 mod results;

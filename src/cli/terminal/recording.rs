@@ -78,12 +78,9 @@ impl TerminalRecording {
                     restored,
                     skipped,
                 } = restored(directory, name.as_deref())?;
-                let recorder = Recorder::open(directory, &name, redact, (host.now)());
+                let left_out = restored.loss.lines;
+                let recorder = Recorder::open_after(directory, &name, redact, (host.now)(), left_out);
                 opened.recorder = Some(recorder.map_err(CliError::failed)?);
-                if let lines @ 1.. = restored.loss.lines {
-                    let left_out = vec![RecordedEvent::LeftOut { lines }];
-                    opened.append(None, left_out).map_err(CliError::failed)?;
-                }
                 opened.turn = restored.last_turn;
                 let report = skipped_lines(&skipped) + &report(&name, &restored);
                 Ok((opened, Some(ResumedSession { restored, report })))

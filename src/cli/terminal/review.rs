@@ -84,10 +84,21 @@ impl Terminal {
         let candidates = package_directories(&overlay);
         let ignored = IgnoredFiles::below(overlay, Arc::clone(&self.directory), candidates);
         let (ignored, borrowed) = ignored.map_err(CliError::failed)?;
-        let commits = self.workspace.repository.log_between(&from, &to, COMMITS_MAX);
-        let commits = tool::commit_lines(&commits.map_err(CliError::failed)?, &self.redactor);
-        let commits = format!("The commits, newest first:\n{commits}\n");
+        let commits = self.commits_of(&from, &to)?;
         Ok(self.review(&range, &commits, (Some(from), changes), ignored, borrowed))
+    }
+
+    /// Returns the lines about the commits of a range.
+    fn commits_of(&self, from: &str, to: &str) -> Result<String, CliError> {
+        let commits = self.workspace.repository.log_between(from, to, COMMITS_MAX + 1);
+        let mut commits = commits.map_err(CliError::failed)?;
+        let title = match commits.len() > COMMITS_MAX {
+            true => format!("The newest {COMMITS_MAX} commits"),
+            false => "The commits".to_owned(),
+        };
+        commits.truncate(COMMITS_MAX);
+        let lines = tool::commit_lines(&commits, &self.redactor);
+        Ok(format!("{title}, newest first:\n{lines}\n"))
     }
 
     /// Returns the files of a commit with these changes.

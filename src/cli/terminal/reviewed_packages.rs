@@ -25,7 +25,7 @@ impl ReviewedPackages {
             name: "packages are those of the reviewed commits".to_owned(),
             state: CheckState::NotRun,
             detail: format!(
-                "git ignores {}, so the files of the working directory were used",
+                "git ignores files in {}, so those of the working directory were used",
                 named(&self.borrowed)
             ),
         });

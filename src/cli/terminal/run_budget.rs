@@ -84,6 +84,10 @@ impl<J: Journal> Journal for BudgetedJournal<'_, J> {
         if let Some(refusal) = BudgetRefusal::check(scope, bound, spent, most) {
             return Ok(CallPermission::Refused(refusal.to_string()));
         }
+        // A note that no step has carried is due only if the budget is still nearly used.
+        if self.note == BudgetNote::Due {
+            self.note = BudgetNote::None;
+        }
         let permission = self.journal.reserve_call(call).await?;
         let warning = BudgetWarning::check(scope, bound, spent, most);
         Ok(match (permission, warning) {

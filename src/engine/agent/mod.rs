@@ -331,7 +331,6 @@ impl TurnLoop<'_> {
                 .filter(|_| is_measured)
                 .or(self.bytes_per_1000_tokens);
             let (completion, concluded) = self.take_conclusion(completion);
-            let completion = self.take_last_words(completion);
             if completion.assistant.calls().next().is_none() {
                 let is_first = empty_answers == 0 && sides.iter().all(|(_, side)| side.unused.is_none());
                 if is_first && final_answer::has_ended_without_words(&completion.assistant) {

@@ -41,8 +41,9 @@ impl Notes {
         let open = turns.next().map_or(&[][..], Turn::steps);
         let resumed = open.iter().rev().take(cx.resumed_steps);
         let attempted = turns.take(attempts).flat_map(Turn::steps);
-        // An attempt that was cut short may be the beginning of the open turn.
-        let begun = open.iter().filter(|_| attempts > 0);
+        // An attempt that was cut short may be the beginning of the open turn, after the steps that a retry goes on from.
+        let earlier = usize::try_from(cx.earlier_attempts.steps).unwrap_or(usize::MAX);
+        let begun = open.iter().rev().take(earlier).filter(|_| attempts > 0);
         Self {
             tokens: resumed
                 .clone()
@@ -77,7 +78,8 @@ pub(super) fn last_step_tools(verdict: VerdictRule) -> Result<Toolbox, ToolboxEr
 
 impl TurnLoop<'_> {
     /// Returns the tools that run in the current step. The last one has at most `conclude`, so that a turn ends with an
-    /// answer. Its request offers all tools nevertheless, because a prompt cache begins with them.
+    /// answer. Its request offers all tools nevertheless, because a prompt cache begins with them. A service that ignores the
+    /// choice of tools is offered no others.
     pub(super) fn callable_tools(&self) -> &Toolbox {
         match self.ends_work() {
             true => &self.last_step_tools,
@@ -128,21 +130,6 @@ impl TurnLoop<'_> {
             text: conclusion.summary,
         });
         (completion, Some(conclusion.verdict))
-    }
-
-    /// Takes the words of the last answer as the end of the turn, although the model also calls tools: some services do not
-    /// forbid that.
-    pub(super) fn take_last_words(&self, mut completion: Completion) -> Completion {
-        let assistant = &mut completion.assistant;
-        let ends = self.ends_work() && assistant.calls().next().is_some();
-        if ends && !assistant.text().trim().is_empty() && assistant.stop == StopReason::ToolUse {
-            // The blocks of the provider hold the calls, which have no results.
-            assistant.raw = None;
-            assistant.stop = StopReason::EndTurn;
-            let is_text = |block: &ContentBlock| matches!(block, ContentBlock::Text { .. });
-            assistant.blocks.retain(is_text);
-        }
-        completion
     }
 
     /// Returns the verdict on an answer whose checks did not fail.

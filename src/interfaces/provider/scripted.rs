@@ -71,15 +71,6 @@ pub(crate) fn calls(calls: &[(&str, &str, &str)]) -> ScriptStep {
     ScriptStep::Answer(completion(call_blocks(calls), StopReason::ToolUse))
 }
 
-/// Returns an answer with words and tool calls.
-pub(crate) fn says_and_calls(text: &str, calls: &[(&str, &str, &str)]) -> ScriptStep {
-    let text = ContentBlock::Text {
-        text: text.to_owned(),
-    };
-    let blocks = [vec![text], call_blocks(calls)].concat();
-    ScriptStep::Answer(completion(blocks, StopReason::ToolUse))
-}
-
 fn call_blocks(calls: &[(&str, &str, &str)]) -> Vec<ContentBlock> {
     let call = |(id, name, arguments): &(&str, &str, &str)| {
         ContentBlock::Call(ToolCall {

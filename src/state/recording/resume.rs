@@ -111,7 +111,8 @@ pub fn restore(records: &[SessionRecord], cut: &[u8]) -> Result<RestoredSession,
     for (line, record) in (1..).zip(records) {
         restored.add(line, record.turn, &record.event)?;
     }
-    if may_be_remark(cut) {
+    let last = records.last().map(|record| &record.event);
+    if may_be_remark(cut) && matches!(last, Some(RecordedEvent::Assistant { .. })) {
         restored.leave_out_unmarked_answer();
     }
     let lines = restored.finish_last_step(u64::try_from(records.len()).unwrap_or(u64::MAX))?;
@@ -189,6 +190,8 @@ struct RestoredHistory<'r> {
     due: DueNotes,
     /// True after the beginning of an undo whose end is not recorded.
     is_undoing: bool,
+    /// The line of the last removal of a line that a crash cut.
+    recovered_at: Option<u64>,
 }
 
 /// The last answer, with the results of its calls, the remark and the person's messages so far.
@@ -249,6 +252,7 @@ impl<'r> RestoredHistory<'r> {
             used: SessionUsage::default(),
             due: DueNotes::default(),
             is_undoing: false,
+            recovered_at: None,
         };
         restored.begin_history();
         restored
@@ -364,6 +368,7 @@ impl<'r> RestoredHistory<'r> {
             RecordedEvent::Recovered { .. } => {
                 self.due.lost = true;
                 // The next line says whether an old answer was left out.
+                self.recovered_at = Some(line);
                 match self.step.as_ref().is_some_and(RestoredStep::is_unmarked_answer) {
                     true => Ok(()),
                     false => self.finish_last_step(line).map(|_| ()),
@@ -371,7 +376,9 @@ impl<'r> RestoredHistory<'r> {
             }
             RecordedEvent::LeftOut { .. } => {
                 self.due.lost = true;
-                self.leave_out_unmarked_answer();
+                if self.recovered_at.is_some_and(|recovered| recovered + 1 == line) {
+                    self.leave_out_unmarked_answer();
+                }
                 self.finish_last_step(line).map(|_| ())
             }
             RecordedEvent::Unreadable { line } => Err(ResumeError::Unreadable(*line)),

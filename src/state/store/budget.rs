@@ -195,9 +195,13 @@ impl ScopePeriod {
             BudgetScope::PersonDay => "user_id = ?1 AND at >= ?2",
             BudgetScope::Day => "?1 IS NOT NULL AND at >= ?2",
         };
+        let begins = match self.scope {
+            BudgetScope::Turn | BudgetScope::Conversation => "TRUE",
+            BudgetScope::PersonDay | BudgetScope::Day => "told_at >= ?2",
+        };
         let sql = format!(
             "SELECT COALESCE(SUM(input + output + cache_read + cache_write), 0), COALESCE(SUM(money), 0),
-               COALESCE(MAX(at > ?3 AND told & ?4), 0) FROM usage WHERE {calls}"
+               COALESCE(MAX(told_at > ?3 AND {begins} AND told & ?4), 0) FROM usage WHERE {calls}"
         );
         let values = params![self.id, self.midnight, self.allowed_at, self.bit()];
         Ok(tx.prepare_cached(&sql)?.query_row(values, told_spending)?)

@@ -27,6 +27,7 @@ const CONSENTS_LISTED_MAX: u32 = 50;
 
 /// The reason why a message is withdrawn.
 const SENDER_BLOCKED: &str = "its sender was blocked";
+const PERSON_REVOKED: &str = "its sender or its recipient was revoked";
 
 /// A message to send, composed for its recipient.
 #[derive(Clone, Debug)]
@@ -226,8 +227,12 @@ pub(super) fn reason_to_withdraw(tx: &Transaction<'_>, op: &str) -> Result<Optio
     let Some((sender, recipient)) = PersonMessage::people_of_operation(op) else {
         return Ok(None);
     };
-    let consent = consent(tx, recipient, sender)?;
-    Ok((consent == Some(MessageConsent::Blocked)).then_some(SENDER_BLOCKED))
+    Ok(match consent(tx, recipient, sender)? {
+        Some(MessageConsent::Accepted | MessageConsent::Asked) => None,
+        Some(MessageConsent::Blocked) => Some(SENDER_BLOCKED),
+        // Every operation has a decision, which a revocation removes.
+        None => Some(PERSON_REVOKED),
+    })
 }
 
 /// True if a turn of a message sent messages to other people.

@@ -191,10 +191,12 @@ pub(super) fn record(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     tx.prepare_cached(
-        "INSERT INTO usage (turn, user_id, provider, model, input, output, cache_read, cache_write, at, money, told)
+        "INSERT INTO usage (turn, user_id, provider, model, input, output, cache_read, cache_write, at, money, told,
+                            told_at)
          VALUES (?1, (SELECT identity.user_id FROM identity
                       JOIN conversation ON conversation.sender = identity.sender WHERE conversation.id = ?2),
-                 ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                 ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
+                 COALESCE((SELECT at FROM reservation WHERE id = ?12), ?9))",
     )?
     .execute(params![
         turn.0,
@@ -208,6 +210,7 @@ pub(super) fn record(
         millis(at),
         cost.money.map(|money| count_column(money.nano_dollars())),
         cost.told.number(),
+        cost.reservation.map(|reservation| reservation.0),
     ])?;
     match cost.reservation {
         Some(reservation) => end_reservation(tx, reservation),

@@ -25,8 +25,8 @@ impl IgnoredFiles {
         Self::new(overlay, directory, ignored)
     }
 
-    /// Adds the files below these directories that git ignores, except where the overlay has files. Returns the directories
-    /// whose files were added as well.
+    /// Adds the files below these directories that git ignores and the overlay does not have. A file that the overlay deletes
+    /// is added only if it has none in the whole directory. Returns the directories whose files were added as well.
     pub fn below(
         overlay: Overlay,
         directory: Arc<Directory>,
@@ -34,10 +34,14 @@ impl IgnoredFiles {
     ) -> Result<(Self, Vec<RepoPath>), TreeError> {
         let listed = directory.files()?;
         let (mut ignored, mut added) = (Vec::new(), Vec::new());
+        let (now, was) = (overlay.files()?, overlay.base().files());
         for candidate in candidates {
+            let is_used = has_at_or_below(&now, &candidate);
+            let is_elsewhere = |path: &RepoPath| {
+                listed.binary_search(path).is_ok() || (is_used && was.binary_search(path).is_ok())
+            };
             let files = directory.files_below(candidate.as_str())?;
-            let is_listed = |path: &RepoPath| listed.binary_search(path).is_ok();
-            ignored.extend(files.into_iter().filter(|path| !is_listed(path)));
+            ignored.extend(files.into_iter().filter(|path| !is_elsewhere(path)));
             added.push(candidate);
         }
         ignored.sort();
@@ -316,5 +320,35 @@ mod tests {
         assert_eq!(added, [path("vendor")]);
         let all = ["file", "kept.log", "main", "package", "vendor/k/main"];
         assert_eq!(names(&tree.all_files().unwrap()), all);
+    }
+
+    #[test]
+    fn a_deleted_file_is_taken_from_the_disk_only_with_its_whole_directory() {
+        let fixture = Fixture::with(&[
+            text("main", "one\n"),
+            text("vendor/a", "committed\n"),
+            text("vendor/b", "committed\n"),
+        ]);
+        let work = || {
+            work_tree(&[
+                (".gitignore", "vendor/\n"),
+                ("vendor/a", "on the disk\n"),
+                ("vendor/b", "on the disk\n"),
+                ("vendor/c", "on the disk\n"),
+            ])
+        };
+        let ignored = |deleted: &[&str]| {
+            let edits: WorkspaceEdits = deleted.iter().map(|name| (path(name), None)).collect();
+            let overlay = Overlay::new(fixture.head_base(), edits);
+            let work = work();
+            let (tree, added) = IgnoredFiles::below(overlay, work.directory, [path("vendor")]).unwrap();
+            let names: Vec<String> = tree.ignored.iter().map(RepoPath::to_string).collect();
+            (names.join(" "), added.len())
+        };
+        assert_eq!(ignored(&["vendor/a"]), ("vendor/c".to_owned(), 1));
+        assert_eq!(
+            ignored(&["vendor/a", "vendor/b"]),
+            ("vendor/a vendor/b vendor/c".to_owned(), 1)
+        );
     }
 }

@@ -6,9 +6,7 @@ use crate::base::model::{
     Assistant, ContentBlock, History, Step, StopReason, ToolCall, ToolResult, Usage, Verdict, VerdictSource,
 };
 use crate::engine::agent::{EarlierAttempts, VerdictRule};
-use crate::interfaces::provider::scripted::{
-    RecordedToolChoice, ScriptStep, ScriptedProvider, calls, says, says_and_calls,
-};
+use crate::interfaces::provider::scripted::{RecordedToolChoice, ScriptStep, ScriptedProvider, calls, says};
 use crate::rendering::change_checks::CheckOutcome;
 
 const READ_A: (&str, &str, &str) = ("1", "file_read", "{\"path\":\"a.txt\"}");
@@ -231,29 +229,6 @@ async fn a_turn_of_one_step_has_to_conclude() {
     assert_eq!(end(&ran), (Verdict::Fail, VerdictSource::Concluded, "It breaks."));
     let forced = RecordedToolChoice::Forced("conclude".to_owned());
     assert_eq!(model.requests()[0].tool_choice, forced);
-}
-
-/// Some services call tools although that is forbidden.
-#[tokio::test]
-async fn words_beside_a_call_in_the_last_step_are_the_answer() {
-    for rule in [VerdictRule::Computed, VerdictRule::Asked] {
-        let mut fixture = asked();
-        fixture.verdict = rule;
-        fixture.limits.steps_max = 2;
-        let last = says_and_calls(
-            "It holds.",
-            &[("2", "file_write", "{\"path\":\"a.txt\",\"content\":\"x\"}")],
-        );
-        let ran = fixture
-            .run(&ScriptedProvider::new([calls(&[READ_A]), last]))
-            .await;
-        assert_eq!(
-            (ran.outcome().answer.as_str(), notice(&ran)),
-            ("It holds.", ""),
-            "{rule:?}"
-        );
-        assert_eq!((ran.results().len(), ran.outcome().writes.done), (1, 0));
-    }
 }
 
 #[tokio::test]

@@ -225,6 +225,10 @@ fn an_old_answer_that_was_left_out_is_left_out_every_time() {
     };
     assert_eq!(steps(&[LEFT_OUT, ANSWER]), [2]);
     assert_eq!(steps(&[LEFT_OUT, BEGAN, ANSWER]), [2, 1]);
+    // What a later crash cut is not about an answer before other lines.
+    let finished = [BEGAN, CALL, RESULT, ANSWER, RECOVERED];
+    let restored = restore(&records(&finished), b"{").unwrap();
+    assert_eq!((restored.is_unanswered, restored.loss.lines), (false, 0));
     // A crash that cut the next request left nothing out.
     assert_eq!(steps(&[BEGAN, ANSWER]), [2, 1]);
 }

@@ -297,7 +297,9 @@ async fn end(store: &Store, running: &Running, second: i64) {
 /// T92: a question, a retry and a restart are other attempts in the same periods.
 #[tokio::test]
 async fn the_model_is_told_once_of_each_budget_in_each_period() {
-    const DAY: i64 = 86_400;
+    // The seconds until the next day in UTC.
+    const MIDNIGHT: i64 = 57_600;
+    assert_eq!(day(at(MIDNIGHT - 1)) + 1, day(at(MIDNIGHT)));
     let (_directory, store) = fresh();
     let user = admit(&store, "U1").await;
     let first = running(&store, "U1", user, 1).await;
@@ -323,13 +325,18 @@ async fn the_model_is_told_once_of_each_budget_in_each_period() {
     let (call, due) = warned(&store, &second, 9).await;
     assert_eq!(due, [TURN]);
     tells(&store, &second, call, &due, 9).await;
-    // Another day.
-    let (call, due) = warned(&store, &second, DAY).await;
+    end(&store, &second, 10).await;
+    // A note belongs to the day in which its call was reserved.
+    let third = running(&store, "U1", user, MIDNIGHT - 3).await;
+    let (call, due) = warned(&store, &third, MIDNIGHT - 2).await;
     assert_eq!(due, []);
-    tells(&store, &second, call, &due, DAY).await;
-    let (call, due) = warned(&store, &second, DAY + 1).await;
-    assert_eq!(due, [PERSON_DAY]);
-    store.release_call(&second.claim, call).await.unwrap();
+    tells(&store, &third, call, &[PERSON_DAY], MIDNIGHT + 1).await;
+    let (call, due) = warned(&store, &third, MIDNIGHT + 2).await;
+    assert_eq!(due, [TURN, PERSON_DAY]);
+    tells(&store, &third, call, &due, MIDNIGHT + 2).await;
+    let (call, due) = warned(&store, &third, MIDNIGHT + 3).await;
+    assert_eq!(due, []);
+    store.release_call(&third.claim, call).await.unwrap();
 }
 
 /// T92: what an administrator allows in addition is another budget, of which the model is told again.

@@ -530,6 +530,9 @@ async fn a_message_that_was_given_up_is_not_sent_again_after_a_block() {
     let of_alice = format!("inbox-1/{}a-0", PersonMessage::operation_name(ALICE, BOB));
     let of_bob = format!("inbox-1/{}a-0", PersonMessage::operation_name(BOB, ALICE));
     let ids = [of_alice.as_str(), &of_bob];
+    let consents = "INSERT INTO message_consent (recipient, sender, state) VALUES (?1, ?2, 'accepted')";
+    let of_bob_to_alice = move |tx: &rusqlite::Transaction<'_>| Ok(tx.execute(consents, [ALICE.0, BOB.0])?);
+    store.write(of_bob_to_alice).await.unwrap();
     let posts = ids.iter().map(|id| post(id, None, "hi")).collect();
     store.enqueue(posts, at(2)).await.unwrap();
     for id in ids {
@@ -549,7 +552,13 @@ async fn a_message_that_was_given_up_is_not_sent_again_after_a_block() {
     assert_eq!(due, [&of_bob]);
     assert_eq!(store.dead_letters(None, 9).await, Ok(Vec::new()));
     let again = store
-        .send_again(DeadLetterFilter::Op(of_alice), "operator", at(7))
+        .send_again(DeadLetterFilter::Op(of_alice.clone()), "operator", at(7))
         .await;
     assert!(again.unwrap_err().to_string().contains("it is dropped"));
+    // A revocation removes the decisions about a person, and their messages stay withdrawn.
+    store.write(|tx| revoke(tx, ALICE, at(8))).await.unwrap();
+    for id in [of_alice, of_bob] {
+        let why = store.reason_to_withdraw(&id).await.unwrap();
+        assert_eq!(why, Some(super::PERSON_REVOKED), "{id}");
+    }
 }

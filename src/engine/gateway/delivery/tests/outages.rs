@@ -364,6 +364,10 @@ async fn a_message_in_flight_when_its_sender_is_blocked_is_not_sent_again() {
             false => FakeChannel::without_lookup(behaves),
         });
         *path.lock().unwrap() = fixture.database();
+        let accepts = "PRAGMA foreign_keys = OFF;
+            INSERT INTO message_consent (recipient, sender, state) VALUES (2, 1, 'accepted')";
+        let other = rusqlite::Connection::open(fixture.database()).unwrap();
+        other.execute_batch(accepts).unwrap();
         fixture
             .enqueue(vec![post(&message, "C1"), post("inbox-2/result", "C1")])
             .await;

@@ -1,4 +1,4 @@
-//! The deadline of a question at a terminal, for tests only. The questioner and the display run in a second process on a
+//! Tests of the deadline of a question at a terminal. The questioner and the display run in a second process on a
 //! pseudo-terminal, with a clock that the test moves.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -83,8 +83,7 @@ impl AskingProcess {
     fn start(seconds: u64) -> Self {
         let (pty, pts) = pty_process::blocking::open().unwrap();
         pty.resize(pty_process::Size::new(40, 100)).unwrap();
-        let test =
-            "cli::terminal::question_deadline::a_question_at_a_terminal_takes_its_default_at_its_deadline";
+        let test = "cli::terminal::tests::a_question_at_a_terminal_takes_its_default_at_its_deadline";
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", test, "--nocapture"]);
         command
