@@ -229,7 +229,12 @@ async fn record(replay: &Replay, request: Request) -> Vec<(Bytes, bool)> {
     let answer = replay.client.post(url).headers(headers).body(body).send();
     let answer = answer.await.unwrap().error_for_status().unwrap();
     let answer = answer.text().await.unwrap();
-    let frames = answer.split_inclusive("\n\n");
+    let end = if answer.contains("\r\n\r\n") {
+        "\r\n\r\n"
+    } else {
+        "\n\n"
+    };
+    let frames = answer.split_inclusive(end);
     // Some formats repeat the whole text in their last events.
     let has_text = |frame: &str| frame.matches(MARK).count() == 1;
     frames

@@ -79,21 +79,18 @@ pub(super) async fn run(command: OutboxCommand, global: &Global, output: &Output
     if output.json() {
         return print_json(output, &answer);
     }
-    match answer {
-        AdminReply::Letters { count, withdrawn } => {
-            if count > 0 {
-                let operations = pluralize(count as usize, "operation is", "operations are");
-                output.line(&format!("{operations} {done}"));
-            } else if withdrawn.is_empty() {
-                output.message("Nothing was given up there.");
-            }
-            for op in withdrawn {
-                output.line(&format!(
-                    "{op} is withdrawn: the person for whom it is has blocked its sender"
-                ));
-            }
+    if let AdminReply::Letters { count, withdrawn } = answer {
+        if count > 0 {
+            let operations = pluralize(count as usize, "operation is", "operations are");
+            output.line(&format!("{operations} {done}"));
+        } else if withdrawn.is_empty() {
+            output.message("Nothing was given up there.");
         }
-        _ => {}
+        for op in withdrawn {
+            output.line(&format!(
+                "{op} is withdrawn: its sender was blocked, or its sender or its recipient was revoked"
+            ));
+        }
     }
     Ok(())
 }

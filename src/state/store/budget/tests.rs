@@ -324,7 +324,7 @@ async fn the_model_is_told_once_of_each_budget_in_each_period() {
     tells(&store, &second, call, &due, 8).await;
     let (call, due) = warned(&store, &second, 9).await;
     assert_eq!(due, [TURN]);
-    tells(&store, &second, call, &due, 9).await;
+    store.release_call(&second.claim, call).await.unwrap();
     end(&store, &second, 10).await;
     // A note belongs to the day in which its call was reserved.
     let third = running(&store, "U1", user, MIDNIGHT - 3).await;
