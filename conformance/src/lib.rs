@@ -74,7 +74,7 @@ pub enum Stop {
     Unknown,
 }
 
-/// What a side made of an answer.
+/// The reading of an answer by a side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// An answer.
@@ -93,7 +93,7 @@ impl Reading {
     }
 }
 
-/// What a side understood of an answer: text, calls, end and tokens, in one form for all sides.
+/// The content of an answer as a side understood it: text, calls, end and tokens, in one form for all sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Understood {
     /// The text.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 const TABLE: &str = include_str!("../DIFFERENCES.md");
 
-/// What a side wrote and what it made of the answer.
+/// The requests of a side, and its reading of the answer.
 struct Side {
     name: &'static str,
     /// The requests.
@@ -175,7 +175,11 @@ async fn drydock_understands_a_streamed_answer_like_one_in_one_piece() {
             assert_eq!(ours.reading, streamed.reading, "{wire:?} {answer:?}");
             // An answer that says nothing is asked for once more.
             let attempts = if answer == Answer::Empty { 2 } else { 1 };
-            assert_eq!((ours.requests.len(), streamed.requests.len()), (attempts, attempts), "{wire:?} {answer:?}");
+            assert_eq!(
+                (ours.requests.len(), streamed.requests.len()),
+                (attempts, attempts),
+                "{wire:?} {answer:?}"
+            );
             let stop = match &ours.reading {
                 Reading::Answer(understood) => Some(understood.stop),
                 Reading::Failed(_) => None,

@@ -13,11 +13,6 @@ impl BudgetScopes {
         Self(self.0 | bit(scope))
     }
 
-    /// Returns true if a scope is in the set.
-    pub fn contains(self, scope: BudgetScope) -> bool {
-        self.0 & bit(scope) != 0
-    }
-
     /// Returns the number that is stored.
     pub fn number(self) -> u8 {
         self.0

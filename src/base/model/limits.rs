@@ -27,9 +27,9 @@ pub struct Limits {
     pub malformed_calls_max: u32,
     /// The number of times that an answer is sent back to the model because checks of its edits fail.
     pub repairs_max: u32,
-    /// The number of files that one turn may write or delete.
+    /// The number of files that the changes of a conversation may write or delete.
     pub files_changed_max: usize,
-    /// The number of lines that one turn may add and remove, in all its files.
+    /// The number of lines that the changes of a conversation may add and remove, in all files.
     pub lines_changed_max: u64,
     /// The number of environments whose own files one change may modify; 0 means no limit.
     pub environments_changed_max: usize,

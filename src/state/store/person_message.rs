@@ -25,7 +25,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 /// Maximum number of decisions in one list.
 const CONSENTS_LISTED_MAX: u32 = 50;
 
-/// The reason why a message is withdrawn.
+/// The reasons why a message is withdrawn.
 const SENDER_BLOCKED: &str = "its sender was blocked";
 const PERSON_REVOKED: &str = "its sender or its recipient was revoked";
 
@@ -191,7 +191,8 @@ impl Store {
     }
 
     /// Returns the reason why an operation must not be sent any more: it shows a message, or asks about messages, and its
-    /// recipient has blocked the sender. An operation that was in flight when that was decided is not withdrawn yet.
+    /// recipient has blocked the sender, or one of both was revoked. An operation that was in flight when that was decided is
+    /// not withdrawn yet.
     pub async fn reason_to_withdraw(&self, op: &str) -> Result<Option<&'static str>, StoreError> {
         if PersonMessage::people_of_operation(op).is_none() {
             return Ok(None);

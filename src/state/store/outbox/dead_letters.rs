@@ -63,7 +63,7 @@ impl DeadLetterFilter {
 pub struct ResentLetters {
     /// The channel of each operation that is sent again.
     pub queued: Vec<String>,
-    /// The ids of the messages between people that are not sent: their recipients have blocked the senders.
+    /// The ids of the messages between people that are not sent: a sender was blocked, or a person revoked.
     pub withdrawn: Vec<String>,
 }
 
@@ -165,7 +165,8 @@ impl Store {
     }
 
     /// Queues dead letters to be sent again, with their attempts reset. Those that may already show are looked up
-    /// first, and sent if the lookup gives no answer. A message whose sender was blocked is withdrawn instead.
+    /// first, and sent if the lookup gives no answer. A message whose sender was blocked, or one of whose people
+    /// was revoked, is withdrawn instead.
     pub async fn send_again(
         &self,
         which: DeadLetterFilter,
