@@ -1,7 +1,7 @@
 //! Commands: words that are answered without a model. This module defines the commands, their syntax on each surface
 //! and the text of `/help`. The gateway executes them.
 
-use crate::base::model::edit_distance;
+use crate::base::model::{ChangeName, edit_distance};
 use crate::rendering::inspect::Question;
 
 /// A command that a person can give without using tokens.
@@ -81,8 +81,8 @@ pub const ALL: [CommandSpec; 19] = [
     spec(
         Verb::Diff,
         "diff",
-        "[ENV]",
-        "show the prepared change, or its effect on one environment",
+        "[ENV|all]",
+        "show the prepared change, or its effect on one environment or on all",
     ),
     spec(Verb::Risk, "risk", "", "show the risks of the prepared change"),
     spec(
@@ -208,6 +208,8 @@ impl Verb {
             (Self::Risk, _) => Some(Ok(Question::Risks)),
             (Self::Render, true) => Some(Err(MissingArgument::Environment)),
             (Self::WhoImports, true) => Some(Err(MissingArgument::Path)),
+            (Self::Diff, false) if given.eq_ignore_ascii_case("all") => Some(Ok(Question::AllDifferences)),
+            (Self::Diff, false) if given.parse::<ChangeName>().is_ok() => None,
             (Self::Render, false) => Some(Ok(Question::Objects { environment: given })),
             (Self::Diff, false) => Some(Ok(Question::Difference { environment: given })),
             (Self::WhoImports, false) => Some(Ok(Question::Importers { path: given })),

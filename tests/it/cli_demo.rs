@@ -58,7 +58,12 @@ fn every_json_line_parses_and_the_last_says_how_it_went() {
 /// Lines of the scenes about the loop of models and tools: scene, place, speaker, and a part of the text.
 const OF_THE_LOOP: &[(&str, &str, &str, &str)] = &[
     (STEERING, THREAD, "alice", "and in staging, too"),
-    (STEERING, THREAD, "drydock", "is ready: 2 files, +2 −2"),
+    (
+        STEERING,
+        THREAD,
+        "drydock",
+        "is ready: 2 environments, 2 files, +2 −2",
+    ),
     (
         STEERING,
         "model",
@@ -180,7 +185,7 @@ fn a_visitor_at_a_terminal_is_shown_whole_answers_and_told_what_the_model_knows(
     running.type_line("paint it blue");
     running.wait_for_stdout_line("This is the demo model; I know these requests:");
     running.type_line("bump web to 4 replicas and 512Mi in dev");
-    running.wait_for_stdout_line("Nothing was applied or committed.");
+    running.wait_for_stdout_line("Nothing was applied, committed or pushed.");
     running.wait_for_stdout_line("replicas: 4,");
     running.type_line("scale api in prod for the sale");
     running.wait_for_stdout_line("How many replicas should api have in prod?");

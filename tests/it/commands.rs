@@ -33,7 +33,7 @@ async fn a_follow_up_is_a_revision_and_undo_goes_back_one() {
     app.admit_slack_editor(ALICE).await;
     let first = app.ask(ALICE, "four replicas in dev").await;
     assert!(
-        first.text.contains("CHG-1 is ready: 1 file, +1 −1."),
+        first.text.contains("CHG-1 is ready: dev, 1 file, +1 −1"),
         "{}",
         first.text
     );
@@ -41,12 +41,12 @@ async fn a_follow_up_is_a_revision_and_undo_goes_back_one() {
         .ask_in(ALICE, &first.thread, "make it three, staging too")
         .await;
     assert!(
-        second.text.contains("CHG-1 rev 2 is ready: 2 files, +2 −2."),
+        second.text.contains("CHG-1 rev 2 is ready: dev, 2 files, +2 −2"),
         "{}",
         second.text
     );
     assert!(
-        second.text.contains("Nothing was applied or committed."),
+        second.text.contains("Nothing was applied, committed or pushed."),
         "{}",
         second.text
     );
@@ -123,7 +123,11 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
     app.admit_slack_editor(ALICE).await;
     for change in 1..=8 {
         let first = app.ask(ALICE, "four replicas in dev").await;
-        assert!(first.text.contains("is ready: 1 file, +1 −1."), "{}", first.text);
+        assert!(
+            first.text.contains("is ready: dev, 1 file, +1 −1"),
+            "{}",
+            first.text
+        );
         let discard = app.say_in(ALICE, &first.thread, "!discard");
         let follow = app.say_in(ALICE, &first.thread, "four replicas again");
         tokio::join!(discard, follow);
@@ -132,7 +136,7 @@ async fn a_discard_comes_before_the_request_that_follows_it_at_once() {
         // In either order of arrival at the gateway, no discarded edit may return.
         let discarded = reported.contains("is discarded; the workspace equals the base again.");
         let expected = match discarded {
-            true => format!("CHG-{} is ready: 1 file, +1 −1.", 2 * change),
+            true => format!("CHG-{} is ready: dev, 1 file, +1 −1", 2 * change),
             false => "A turn is running; stop it first.".to_owned(),
         };
         assert!(
@@ -316,7 +320,7 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "delete all that is old").await;
     assert!(
-        result.text.contains("CHG-1 is ready: 50 files, +0 −100."),
+        result.text.contains("CHG-1 is ready: dev, 50 files, +0 −100"),
         "{}",
         result.text
     );

@@ -11,8 +11,8 @@ const BOB: i64 = 4_201;
 const MESSAGES_MAX: usize = 5;
 /// The parts of every result of a change, whatever the model's words.
 const OURS: [&str; 13] = [
-    "is ready: 1 file, +1 −1",
-    "Nothing was applied or committed.",
+    "is ready: dev, 1 file, +1 −1",
+    "Nothing was applied, committed or pushed.",
     "environments/dev/main.jsonnet",
     "base is the newest commit",
     "JSON parses",
@@ -196,7 +196,7 @@ async fn very_long_names_of_files_take_a_few_messages_and_the_answer_stays() {
         .collect();
     assert!(texts.len() <= MESSAGES_MAX + 1, "{}", texts.len());
     let shown = texts.join("\n");
-    assert!(shown.contains("is ready: 10 files, +10 −0"), "{shown}");
+    assert!(shown.contains("is ready: dev, 10 files, +10 −0"), "{shown}");
     assert!(shown.contains("Ten files are written."), "{shown}");
     for number in 0..10 {
         assert!(shown.contains(&format!("{number}.txt")), "{number}: {shown}");

@@ -27,7 +27,7 @@ async fn an_environment_that_does_not_render_any_more_goes_back_to_the_model() {
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "raise the default memory").await;
     assert!(
-        result.text.contains("CHG-1 is ready: 1 file, +1 −1."),
+        result.text.contains("CHG-1 is ready: dev, 1 file, +1 −1"),
         "{}",
         result.text
     );
@@ -99,7 +99,7 @@ async fn a_change_the_model_cannot_repair_is_shown_with_its_failing_check() {
     for expected in [
         "CHG-1 fails a check: 1 file, +1 −1.",
         "I do not know how to mend it.",
-        "A check of mine still fails after 3 attempts to fix it; see below.",
+        "A check of mine still fails after 3 attempts to fix it.",
         "every changed Jsonnet file parses",
         "lib/app.libsonnet:13:",
         "+    memoryMi:: 128 *,",
@@ -120,7 +120,7 @@ async fn an_operator_may_have_nothing_sent_back() {
     let app = TestApp::with_settings(script, &[("limits.repairs_max", "0")]).await;
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "raise the default memory").await;
-    let reported = "A check of mine fails; see below.";
+    let reported = "A check of mine fails.";
     assert!(
         result.text.contains(reported) && result.text.contains("Done."),
         "{}",

@@ -127,7 +127,7 @@ async fn the_whole_story(way: ApiWay) {
 
     let result = app.ask(ALICE, "four replicas of web in dev").await;
     for part in [
-        "CHG-1 is ready: 1 file, +1 −1.",
+        "CHG-1 is ready: dev, 1 file, +1 −1",
         "Four replicas of web in dev.",
         "3 steps · 360 tokens",
     ] {

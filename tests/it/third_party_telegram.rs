@@ -81,7 +81,7 @@ async fn a_bot_api_of_another_author_plays_the_whole_story() {
 
     let result = change(&telegram).await;
     assert!(
-        result.text.contains("CHG-1 is ready: 1 file, +1 −1."),
+        result.text.contains("CHG-1 is ready: dev, 1 file, +1 −1"),
         "{result:?}"
     );
     telegram.say(ALICE, "/patch").await;

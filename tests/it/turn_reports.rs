@@ -41,7 +41,7 @@ async fn a_follow_up_that_changed_nothing_says_so_and_does_not_repeat_the_change
     let app = app().await;
     let first = app.ask(ALICE, "four replicas in dev").await;
     assert!(
-        first.text.contains("CHG-1 is ready: 1 file, +1 −1."),
+        first.text.contains("CHG-1 is ready: dev, 1 file, +1 −1"),
         "{}",
         first.text
     );
@@ -105,7 +105,7 @@ async fn a_telegram_follow_up_that_changed_nothing_says_so_too() {
     app.admit_telegram_user(4_201, Role::Editor, &["dev"]).await;
     let first = app.ask_telegram(4_201, "four replicas in dev").await;
     assert!(
-        first.text.contains("CHG-1 is ready: 1 file, +1 −1."),
+        first.text.contains("CHG-1 is ready: dev, 1 file, +1 −1"),
         "{}",
         first.text
     );
@@ -262,7 +262,7 @@ async fn refused_writes_are_counted_beside_a_change() {
     .await;
     app.admit_slack_user(ALICE, Role::Editor, &["dev"]).await;
     let result = app.ask(ALICE, "four replicas in dev, and empty prod").await.text;
-    assert!(result.contains("CHG-1 is ready: 1 file, +1 −1."), "{result}");
+    assert!(result.contains("CHG-1 is ready: dev, 1 file, +1 −1"), "{result}");
     let line = "3 writes were refused: environments/prod is not in your grant (dev); README.md is shared by all \
                 environments; your grant covers only dev.";
     assert!(result.contains(line), "{result}");
@@ -288,7 +288,7 @@ async fn a_refused_file_name_is_reported_to_the_person() {
     assert!(alone.contains("Nothing was changed."), "{alone}");
     assert!(alone.contains(reported), "{alone}");
     let beside = app.ask(ALICE, "the note, and four replicas").await.text;
-    assert!(beside.contains("CHG-1 is ready: 1 file"), "{beside}");
+    assert!(beside.contains("CHG-1 is ready: dev, 1 file"), "{beside}");
     assert!(beside.contains(reported), "{beside}");
 }
 

@@ -1,6 +1,6 @@
 //! A prepared change: its differences from the base, and the results of Drydock's checks.
 
-use super::{ChangeNumber, RepoPath};
+use super::{ChangeNumber, ChangeOverview, RepoPath};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,9 @@ pub struct Change {
     pub checks: Vec<Check>,
     /// The effects of the change on environments, as text; empty if there are none.
     pub effects: String,
+    /// The same effects, short enough for the first screen of a phone.
+    #[serde(default)]
+    pub overview: ChangeOverview,
     /// The grants that the change requires.
     pub needs: Vec<RequiredGrant>,
 }

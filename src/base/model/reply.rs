@@ -47,6 +47,15 @@ pub enum ReplyPart {
         /// The rows.
         rows: Vec<(String, String)>,
     },
+    /// Details below a title, which the reader opens and closes.
+    Fold {
+        /// The title: one line. Backticks mark code; there is no other markup.
+        title: String,
+        /// The state at first.
+        state: FoldState,
+        /// The details: texts, Markdown, code and facts.
+        parts: Vec<ReplyPart>,
+    },
     /// One grey line at the end.
     Footer {
         /// The line.
@@ -57,6 +66,16 @@ pub enum ReplyPart {
         /// The buttons, left to right.
         buttons: Vec<Button>,
     },
+}
+
+/// The state of a fold before the reader touches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FoldState {
+    /// The details are visible.
+    Open,
+    /// Only the title is visible.
+    Closed,
 }
 
 /// A button with an opaque one-shot token, never a command.
@@ -92,25 +111,7 @@ impl Reply {
 
     /// Returns the plain text of the parts; buttons and mentions have none.
     pub fn plain(&self) -> String {
-        let mut text = String::new();
-        for part in &self.parts {
-            match part {
-                ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => continue,
-                ReplyPart::Heading { text: words }
-                | ReplyPart::Text { text: words }
-                | ReplyPart::Markdown { text: words }
-                | ReplyPart::Code { text: words, .. }
-                | ReplyPart::Footer { text: words } => text.push_str(words.trim_end_matches('\n')),
-                ReplyPart::Facts { rows } => {
-                    let rows = rows
-                        .iter()
-                        .map(|(label, value)| one_line(&format!("{label}: {value}")));
-                    text.push_str(&rows.collect::<Vec<_>>().join("\n"));
-                }
-            }
-            text.push('\n');
-        }
-        text
+        plain(&self.parts)
     }
 
     /// Adds a part.
@@ -119,4 +120,29 @@ impl Reply {
         self.parts.push(part);
         self
     }
+}
+
+fn plain(parts: &[ReplyPart]) -> String {
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => continue,
+            ReplyPart::Heading { text: words }
+            | ReplyPart::Text { text: words }
+            | ReplyPart::Markdown { text: words }
+            | ReplyPart::Code { text: words, .. }
+            | ReplyPart::Footer { text: words } => text.push_str(words.trim_end_matches('\n')),
+            ReplyPart::Facts { rows } => {
+                let rows = rows
+                    .iter()
+                    .map(|(label, value)| one_line(&format!("{label}: {value}")));
+                text.push_str(&rows.collect::<Vec<_>>().join("\n"));
+            }
+            ReplyPart::Fold { title, parts, .. } => {
+                text.push_str(&format!("{title}\n{}", plain(parts).trim_end_matches('\n')));
+            }
+        }
+        text.push('\n');
+    }
+    text
 }

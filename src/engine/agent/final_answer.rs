@@ -182,9 +182,9 @@ impl TurnLoop<'_> {
             false => self.repairs,
         };
         match repairs {
-            0 => "A check of mine fails; see below.".to_owned(),
-            1 => "A check of mine still fails after one attempt to fix it; see below.".to_owned(),
-            repairs => format!("A check of mine still fails after {repairs} attempts to fix it; see below."),
+            0 => "A check of mine fails.".to_owned(),
+            1 => "A check of mine still fails after one attempt to fix it.".to_owned(),
+            repairs => format!("A check of mine still fails after {repairs} attempts to fix it."),
         }
     }
 }

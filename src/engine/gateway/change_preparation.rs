@@ -86,6 +86,7 @@ pub(super) async fn prepare_change(
         stats: patch.stats,
         checks,
         effects: report.effects,
+        overview: report.overview,
         needs: [needs, report.needs].concat(),
     };
     Ok(Some(PreparedChange {

@@ -3,8 +3,8 @@
 
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Change, ChatPlace, CheckState, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart, ResponseUrl,
-    Sender, Usage, group_thousands, pluralize, short_line, totals,
+    Action, Change, ChatPlace, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart, ResponseUrl, Sender,
+    Usage, group_thousands, pluralize, totals,
 };
 use crate::base::redact::{self, Redactor};
 use crate::interfaces::channel;
@@ -14,7 +14,9 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 /// The line under every change. It is always true.
-pub(super) const NOT_APPLIED: &str = "Nothing was applied or committed.";
+pub(super) const NOT_APPLIED: &str = "Nothing was applied, committed or pushed.";
+/// The name of the operation that takes the buttons off a result.
+pub(super) const REPLACED: &str = "replaced";
 /// Maximum number of times that the replies of one write are composed.
 pub(super) const COMPOSITIONS_MAX: usize = 16;
 /// Maximum number of messages in one answer. Longer answers become a file, so later messages do not wait for them.
@@ -23,12 +25,6 @@ pub(super) const MESSAGES_MAX: usize = 5;
 pub(super) const FILE_BYTES_MAX: usize = 8 << 20;
 /// The name of the file with the full text of a long reply.
 pub(super) const FULL_REPLY_FILE: &str = "answer.txt";
-/// Maximum number of files listed by name. Further ones are only counted.
-const FILES_SHOWN_MAX: usize = 10;
-/// Longest file name in a row, in characters.
-const FILE_CHARS_MAX: usize = 160;
-/// Longest detail of a check in a row, in characters.
-const DETAIL_CHARS_MAX: usize = 600;
 
 /// The destination of an answer and the prefix of its operation ids.
 #[derive(Clone, Debug)]
@@ -186,6 +182,12 @@ impl Address {
         ops
     }
 
+    /// Returns the operation that replaces the last of `count` messages of a result.
+    pub(super) fn replaced_result(&self, count: usize, last: Reply) -> Op {
+        let post = self.id(&result_name(count.saturating_sub(1)));
+        self.op(REPLACED, Action::Fill { post, reply: last })
+    }
+
     /// Returns the full text of a long reply as a file.
     pub(super) fn full_reply_file(&self, reply: &Reply) -> Op {
         let mut text = reply.plain();
@@ -284,68 +286,6 @@ pub(super) fn masked(patch: &Bytes, redactor: &Redactor) -> Bytes {
         Cow::Borrowed(_) => patch.clone(),
         Cow::Owned(masked) => masked.into(),
     }
-}
-
-/// Returns the diff inline if it is small. Otherwise returns a line that names the file that follows.
-pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Reply {
-    if fits_inline(change, inline_bytes_max) {
-        let text = String::from_utf8_lossy(&change.patch).into_owned();
-        return Reply {
-            parts: vec![ReplyPart::Code {
-                language: "diff".to_owned(),
-                text,
-            }],
-        };
-    }
-    Reply::text(format!(
-        "The diff has {} bytes; it follows as `CHG-{}.diff`.",
-        group_thousands(change.patch.len() as u64),
-        change.number
-    ))
-}
-
-/// True if the diff is shown in the message itself.
-pub(super) fn fits_inline(change: &Change, inline_bytes_max: usize) -> bool {
-    change.patch.len() <= inline_bytes_max
-}
-
-/// Returns the part about a change's effects on environments.
-pub(super) fn effects(change: &Change) -> Option<ReplyPart> {
-    let text = change.effects.clone();
-    (!text.is_empty()).then_some(ReplyPart::Text { text })
-}
-
-/// Returns one row per changed file and per check, each with its result.
-pub(super) fn rows(change: &Change) -> Vec<(String, String)> {
-    let shown = change.stats.iter().take(FILES_SHOWN_MAX).map(|stats| {
-        let count = if stats.binary {
-            "binary".to_owned()
-        } else {
-            format!("+{} −{}", stats.added, stats.removed)
-        };
-        (short_line(stats.path.as_str(), FILE_CHARS_MAX), count)
-    });
-    let mut rows: Vec<(String, String)> = shown.collect();
-    if change.stats.len() > FILES_SHOWN_MAX {
-        rows.push((
-            format!("and {} more files", change.stats.len() - FILES_SHOWN_MAX),
-            String::new(),
-        ));
-    }
-    rows.extend(change.checks.iter().map(|check| {
-        let state = match check.state {
-            CheckState::Pass => "pass",
-            CheckState::Fail => "FAILED",
-            CheckState::NotRun => "not run",
-        };
-        let detail = if check.detail.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", short_line(&check.detail, DETAIL_CHARS_MAX))
-        };
-        (check.name.clone(), format!("{state}{detail}"))
-    }));
-    rows
 }
 
 /// Returns the first seven digits of a commit.

@@ -8,6 +8,7 @@
 mod active_turns;
 mod audit;
 mod change_preparation;
+mod change_view;
 mod choice;
 mod commands;
 mod compose;

@@ -189,6 +189,7 @@ fn plain(reply: &Reply) -> String {
         | ReplyPart::Markdown { .. }
         | ReplyPart::Code { .. }
         | ReplyPart::Facts { .. }
+        | ReplyPart::Fold { .. }
         | ReplyPart::Buttons { .. } => None,
     });
     texts.collect::<Vec<_>>().join(" ").chars().take(200).collect()

@@ -32,7 +32,7 @@ pub use request::{
 };
 pub use validate::{DependentEnvironment, FileValidation, Validation, ValidationStage};
 
-use crate::base::model::{Check, CheckState, RepoPath, RequiredGrant};
+use crate::base::model::{ChangeOverview, Check, CheckState, RepoPath, RequiredGrant};
 use crate::base::redact::Redactor;
 use crate::base::spool::Spool;
 use crate::rendering::jsonnet::{EvalError, ForegroundCount, yaml};
@@ -86,6 +86,8 @@ impl Comparison {
 pub struct ChangeReport {
     /// The effects on environments, for a person. Empty without a comparison.
     pub effects: String,
+    /// The same effects, short enough for the first screen of a phone.
+    pub overview: ChangeOverview,
     /// The checks.
     pub checks: Vec<Check>,
     /// The failures that the change causes, as in [`Comparison::failing`].
@@ -107,6 +109,7 @@ impl ChangeReport {
         redactor: &Redactor,
     ) -> Self {
         let (mut effects, mut needs) = (String::new(), Vec::new());
+        let mut moved = ChangeOverview::default();
         let (unknown, detail) = match compared {
             Ok(compared) if compared.found_nothing() => (None, NO_ENVIRONMENTS.to_owned()),
             Ok(compared) => {
@@ -117,6 +120,7 @@ impl ChangeReport {
                         true => String::new(),
                         false => redactor.redact(&compared.report.text(chars_max)).into_owned(),
                     },
+                    overview: overview(&compared.report, redactor),
                     broken: BrokenEnvironment::from_report(&compared.report),
                     needs: compared.needs,
                     checks: compared.checks,
@@ -132,8 +136,9 @@ impl ChangeReport {
                         settings: uncompared.settings,
                         ..ReviewInput::default()
                     };
-                    let text = review(input, &[], &yaml::readable).text(chars_max);
-                    effects = redactor.redact(&text).into_owned();
+                    let report = review(input, &[], &yaml::readable);
+                    effects = redactor.redact(&report.text(chars_max)).into_owned();
+                    moved = overview(&report, redactor);
                 }
                 (Some(why.clone()), why)
             }
@@ -145,12 +150,17 @@ impl ChangeReport {
         };
         Self {
             effects,
+            overview: moved,
             checks: vec![check],
             unknown,
             needs,
             ..Self::default()
         }
     }
+}
+
+fn overview(report: &Report, redactor: &Redactor) -> ChangeOverview {
+    report.overview().map(|text| redactor.redact(text).into_owned())
 }
 
 /// A change that was not compared, and what is known about it.

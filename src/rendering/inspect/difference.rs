@@ -1,7 +1,7 @@
 //! The differences between an environment's objects and those of the base.
 
 use super::{AnswerDocument, InspectAnswer, InspectError, Inspector, environment_choice, file_name};
-use crate::base::model::{Check, CheckState, quoted};
+use crate::base::model::{Check, CheckState, one_line, quoted};
 use crate::rendering::compare::{BrokenEnvironment, CompareRequest, EnvironmentSelection, Sides};
 use crate::rendering::tanka::Target;
 
@@ -36,6 +36,30 @@ impl Inspector<'_> {
             summary: summary.trim_end().to_owned(),
             document: (!patch.is_empty()).then(|| AnswerDocument {
                 file_name: file_name(&title, "diff", &self.workspace.guard.redactor),
+                language: "diff",
+                text: patch,
+            }),
+            broken: BrokenEnvironment::from_report(report),
+        })
+    }
+
+    pub(super) async fn all_differences(&self) -> Result<InspectAnswer, InspectError> {
+        let sides = self.sides().await?;
+        if sides.changes.is_empty() {
+            return Ok(InspectAnswer::only("Nothing is changed here."));
+        }
+        let asked = CompareRequest::all(sides, "");
+        let comparison = self.comparer.compare(asked, self.cancel).await?;
+        let report = &comparison.report;
+        let affected = report.environments.iter();
+        let affected = affected.filter(|environment| environment.is_affected());
+        let patches = affected
+            .map(|environment| format!("### {}\n{}", one_line(&environment.name), environment.patch()));
+        let patch: String = patches.collect();
+        Ok(InspectAnswer {
+            summary: report.text(REPORT_CHARS_MAX),
+            document: (!patch.is_empty()).then(|| AnswerDocument {
+                file_name: "rendered.diff".to_owned(),
                 language: "diff",
                 text: patch,
             }),

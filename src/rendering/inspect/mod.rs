@@ -44,6 +44,8 @@ pub enum Question {
         /// The environment, named as in [`Question::Objects`].
         environment: String,
     },
+    /// The differences of all environments.
+    AllDifferences,
     /// The entry points that depend on a file or on anything in a directory.
     Importers {
         /// The file or directory.
@@ -158,6 +160,7 @@ impl Inspector<'_> {
             Question::Environments => self.environments().await,
             Question::Objects { environment } => self.objects(environment).await,
             Question::Difference { environment } => self.difference(environment).await,
+            Question::AllDifferences => self.all_differences().await,
             Question::Importers { path } => self.importers(path).await,
             Question::Risks => self.risks().await,
         }

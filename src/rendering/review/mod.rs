@@ -17,6 +17,7 @@ mod environment_review;
 mod mask;
 mod neutral;
 mod number;
+mod overview;
 mod pair;
 mod patch;
 mod path;
@@ -24,6 +25,7 @@ mod proof;
 mod report;
 mod risk;
 mod settings;
+mod short_names;
 mod summary;
 mod visible;
 

@@ -6,6 +6,7 @@ use super::diff::ObjectChange;
 use super::proof::{Impact, NotProven};
 use super::risk::RiskSeverity;
 use super::settings::SettingsChange;
+use crate::base::model::ChangeOverview;
 use serde::Serialize;
 
 /// The report of a change. All lists have a fixed order, so that the same input gives the same report.
@@ -136,6 +137,11 @@ impl Report {
     /// Formats the report as plain text of at most this many characters. Entries that do not fit are counted.
     pub fn text(&self, chars_max: usize) -> String {
         super::summary::text(self, chars_max)
+    }
+
+    /// Returns the overview for the first screen of a result.
+    pub fn overview(&self) -> ChangeOverview {
+        super::overview::overview(self)
     }
 
     /// Formats the risks and the environments that no rule could examine, as lines of at most this many characters.

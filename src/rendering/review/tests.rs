@@ -46,7 +46,7 @@ fn secret(value: &str) -> Value {
 }
 
 /// Returns an environment whose Deployment has another number of replicas and a new image.
-fn scaled(name: &str, from: u32, to: u32) -> ReviewedEnvironment {
+pub(super) fn scaled(name: &str, from: u32, to: u32) -> ReviewedEnvironment {
     let namespace = name.rsplit('/').next().unwrap_or_default();
     let base = vec![deployment(namespace, from, "web:1.0.0")];
     let workspace = vec![deployment(namespace, to, "web:1.1.0")];
@@ -68,17 +68,21 @@ pub(super) fn of(environments: Vec<ReviewedEnvironment>) -> ReviewInput {
     }
 }
 
+/// Returns an environment that imports no changed file.
+pub(super) fn unchanged(name: &str) -> ReviewedEnvironment {
+    ReviewedEnvironment {
+        name: name.to_owned(),
+        namespace: String::new(),
+        rendering: EnvironmentRendering::ClosureUnchanged {
+            closure: "c1".to_owned(),
+        },
+    }
+}
+
 /// Returns a library change: three environments with the same change, one exception, two proofs, and one
 /// environment that never renders.
 fn library_change() -> ReviewInput {
     let same = || SideResult::Objects(vec![secret("kept")]);
-    let unchanged = ReviewedEnvironment {
-        name: "environments/docs".to_owned(),
-        namespace: "docs".to_owned(),
-        rendering: EnvironmentRendering::ClosureUnchanged {
-            closure: "c1".to_owned(),
-        },
-    };
     ReviewInput {
         environments: vec![
             scaled("environments/prod-eu", 3, 0),
@@ -90,7 +94,7 @@ fn library_change() -> ReviewInput {
             ),
             scaled("environments/dev", 1, 2),
             environment("environments/same", same(), same()),
-            unchanged,
+            unchanged("environments/docs"),
             scaled("environments/qa", 1, 2),
         ],
         settings: Vec::new(),

@@ -1,4 +1,5 @@
-//! Renders a Slack message as plain text, as a user sees it: lists with bullets, buttons in brackets, users by name.
+//! Renders a Slack message as plain text, as a user sees it: lists with bullets, buttons in brackets, users by name, and
+//! only the title of what is folded.
 
 use super::demo_script::ALICE;
 use crate::simulation::emulator::slack::SlackMessage;
@@ -44,6 +45,18 @@ fn show(node: &Value, shown: &mut String) {
             let label = node["text"]["text"].as_str().unwrap_or_default();
             shown.push_str(&format!("[{label}] "));
         }
+        "container" if node["default_collapsed"] == true => {
+            shown.push_str("▸ ");
+            show(&node["title"], shown);
+        }
+        "container" => {
+            shown.push_str("▾ ");
+            show(&node["title"], shown);
+            for child in node["child_blocks"].as_array().into_iter().flatten() {
+                break_line(shown);
+                show(child, shown);
+            }
+        }
         "rich_text_list" => {
             for item in node["elements"].as_array().into_iter().flatten() {
                 break_line(shown);
@@ -58,7 +71,7 @@ fn show(node: &Value, shown: &mut String) {
             break_line(shown);
         }
         _ => {
-            for field in ["text", "title", "fields", "elements", "rows"] {
+            for field in ["text", "title", "fields", "elements", "rows", "child_blocks"] {
                 show(&node[field], shown);
             }
         }
@@ -86,6 +99,15 @@ mod tests {
             |label: &str| json!({ "type": "button", "text": { "type": "plain_text", "text": label } });
         let actions = json!({ "type": "actions", "elements": [button("Get patch"), button("Discard")] });
         assert_eq!(block(&actions), "[Get patch] [Discard]");
+        let details = |is_closed: bool| {
+            json!({ "type": "container", "title": { "type": "plain_text", "text": "7 checks" },
+            "default_collapsed": is_closed, "child_blocks": [text] })
+        };
+        assert_eq!(block(&details(true)), "▸ 7 checks");
+        assert_eq!(
+            block(&details(false)),
+            "▾ 7 checks\nI know:\n• one\n• two\nand that is all"
+        );
         let marked = json!({ "type": "section", "text": { "type": "mrkdwn", "text": "a &lt; b &amp;lt;" } });
         assert_eq!(block(&marked), "a < b &lt;");
     }

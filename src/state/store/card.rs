@@ -82,6 +82,7 @@ mod tests {
             ops: vec![post("card", Some("1.0"), "Working")],
             actions: Vec::new(),
             budget_request: None,
+            result: None,
             deliver_now: false,
         }
     }

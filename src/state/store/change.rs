@@ -2,13 +2,13 @@
 
 use super::column::{json, millis, parse};
 use super::{Store, StoreError, edits};
-use crate::base::model::{Change, ChangeNumber, Check, ConversationId, RequiredGrant, Stats};
+use crate::base::model::{Change, ChangeNumber, ChangeOverview, Check, ConversationId, RequiredGrant, Stats};
 use bytes::Bytes;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 const COLUMNS: &str =
-    "number, revision, repository, base, patch, stats, checks, effects, conversation, needs";
+    "number, revision, repository, base, patch, stats, checks, effects, conversation, needs, overview";
 
 /// A change without its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct NewChange {
     pub checks: Vec<Check>,
     /// The effects on environments, as text of this program; empty if there are none.
     pub effects: String,
+    /// The same effects, short enough for the first screen of a phone.
+    pub overview: ChangeOverview,
     /// The grants that the change needs.
     pub needs: Vec<RequiredGrant>,
 }
@@ -153,6 +155,7 @@ impl NewRevision {
             stats: change.stats,
             checks: change.checks,
             effects: change.effects,
+            overview: change.overview,
             needs: change.needs,
         };
         Self {
@@ -173,14 +176,16 @@ impl NewRevision {
         if self.is_repeated {
             // The checks may have run again.
             tx.prepare_cached(
-                "UPDATE change SET checks = ?3, effects = ?4, needs = ?5 WHERE number = ?1 AND revision = ?2",
+                "UPDATE change SET checks = ?3, effects = ?4, needs = ?5, overview = ?6
+                 WHERE number = ?1 AND revision = ?2",
             )?
             .execute(params![
                 change.number.0,
                 change.revision,
                 json(&change.checks)?,
                 change.effects,
-                json(&change.needs)?
+                json(&change.needs)?,
+                json(&change.overview)?,
             ])?;
             withhold(tx, id, None)?;
             return Ok(());
@@ -188,8 +193,8 @@ impl NewRevision {
         let patch = edits::store_blob(tx, &change.patch)?;
         tx.prepare_cached(
             "INSERT INTO change (number, revision, repository, base, patch, stats, checks, effects, conversation,
-                                 created_at, needs, content)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                                 created_at, needs, content, overview)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
             change.number.0,
@@ -204,6 +209,7 @@ impl NewRevision {
             millis(at),
             json(&change.needs)?,
             self.content,
+            json(&change.overview)?,
         ])?;
         tx.prepare_cached("UPDATE conversation SET change_number = ?2, withheld = NULL WHERE id = ?1")?
             .execute(params![id.0, change.number.0])?;
@@ -320,6 +326,7 @@ fn read(tx: &Transaction<'_>, row: &Row<'_>) -> Result<(Change, ConversationId),
         checks: parse("change", &row.get::<_, String>(6)?)?,
         effects: row.get(7)?,
         needs: parse("change", &row.get::<_, String>(9)?)?,
+        overview: parse("change", &row.get::<_, String>(10)?)?,
     };
     Ok((change, ConversationId(row.get(8)?)))
 }

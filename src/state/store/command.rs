@@ -6,9 +6,9 @@ use super::column::{json, millis, parse};
 use super::edits::{self, FileEdits};
 use super::{
     ComposedWrite, ProspectiveChange, QueueKind, Store, StoreError, change, claim, conversation, inbox, key,
-    outbox, question, retry,
+    outbox, question, retry, shown_result,
 };
-use crate::base::model::{ChangeNumber, ConversationId, InboxId, Op};
+use crate::base::model::{ChangeName, ConversationId, InboxId, Op};
 use crate::crash_point;
 use crate::planted;
 use jiff::Timestamp;
@@ -107,7 +107,7 @@ impl Store {
         &self,
         id: ConversationId,
         inbox: InboxId,
-        meant: Option<ChangeNumber>,
+        meant: Option<ChangeName>,
         at: Timestamp,
     ) -> Result<DiscardOutcome, StoreError> {
         self.effect(move |tx| apply_once(tx, inbox, || discard(tx, id, inbox, meant, at)))
@@ -195,9 +195,10 @@ impl Store {
                 }
                 if let Some(why) = &rest.withheld {
                     change::withhold(tx, id, Some(why))?;
-                } else if prospect.store(tx, id, at)?.is_none()
-                    && let Some(change) = change::close(tx, id)?
-                {
+                } else if let Some(change) = prospect.store(tx, id, at)? {
+                    let line = format!("Replaced by {change}, which `undo` left.");
+                    shown_result::retire(tx, change.number, &line, at)?;
+                } else if let Some(change) = shown_result::close(tx, id, at)? {
                     let data = serde_json::json!({ "change": change, "command": inbox, "conversation": id });
                     audit_in(tx, "change.closed", data, at)?;
                 }
@@ -282,6 +283,10 @@ fn undo(
     let data = serde_json::json!({ "command": by, "conversation": id, "message": message });
     audit_in(tx, "change.undone", data, at)?;
     if edits::is_empty_snapshot(&before) {
+        if let Some(number) = change::current_number(tx, id)? {
+            let line = "Undone: the workspace equals the base again.";
+            shown_result::retire(tx, number, line, at)?;
+        }
         edits::forget(tx, id)?;
         return Ok(UndoOutcome::Everything);
     }
@@ -325,7 +330,7 @@ fn discard(
     tx: &Transaction<'_>,
     id: ConversationId,
     by: InboxId,
-    meant: Option<ChangeNumber>,
+    meant: Option<ChangeName>,
     at: Timestamp,
 ) -> Result<DiscardOutcome, StoreError> {
     if claim::is_busy(tx, id)? {
@@ -335,8 +340,15 @@ fn discard(
     if name.is_none() && edits::is_empty_snapshot(&edits::snapshot(tx, id)?) {
         return Ok(DiscardOutcome::Nothing);
     }
-    if meant.is_some() && change::current_number(tx, id)? != meant {
+    let current = name.as_deref().and_then(|name| name.parse::<ChangeName>().ok());
+    let is_meant = |meant: ChangeName| {
+        current.is_some_and(|current| meant.is_of(current.number, current.revision.unwrap_or(1)))
+    };
+    if meant.is_some_and(|meant| !is_meant(meant)) {
         return Ok(DiscardOutcome::Another { name });
+    }
+    if let Some(current) = current {
+        shown_result::retire(tx, current.number, &format!("{current} is discarded."), at)?;
     }
     edits::forget(tx, id)?;
     let data = serde_json::json!({ "change": name, "command": by, "conversation": id });

@@ -8,9 +8,9 @@ use super::{
     TurnStart, TurnWorker,
 };
 use crate::base::model::{
-    Account, Action, AskedQuestion, Assistant, BudgetScopes, Change, ChatPlace, ContentBlock, ContextState,
-    ConversationId, FileMode, FileVersion, Inbound, InboundKind, InboxId, Op, Platform, Reply, RepoPath,
-    Sender, Step, StopReason, ToolCall, ToolResult, TurnId, Usage, UserId, Verdict, VerdictSource,
+    Account, Action, AskedQuestion, Assistant, BudgetScopes, Change, ChangeOverview, ChatPlace, ContentBlock,
+    ContextState, ConversationId, FileMode, FileVersion, Inbound, InboundKind, InboxId, Op, Platform, Reply,
+    RepoPath, Sender, Step, StopReason, ToolCall, ToolResult, TurnId, Usage, UserId, Verdict, VerdictSource,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -258,6 +258,10 @@ pub(super) fn patch(text: &'static str) -> Option<NewChange> {
         stats: Vec::new(),
         checks: Vec::new(),
         effects: "1 environment changes".to_owned(),
+        overview: ChangeOverview {
+            headline: "1 of 2 environments changes, 1 object".to_owned(),
+            ..ChangeOverview::default()
+        },
         needs: Vec::new(),
     })
 }
@@ -372,6 +376,7 @@ pub(super) fn ends(change: Option<NewChange>) -> AnswerDraft {
             ops: vec![post("result", None, &named(leaves))],
             actions: Vec::new(),
             budget_request: None,
+            result: None,
             deliver_now: false,
         }),
     }

@@ -48,6 +48,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V11__budget_notes",
         include_str!("../../../migrations/sqlite/V11__budget_notes.sql"),
     ),
+    (
+        "V12__change_overview",
+        include_str!("../../../migrations/sqlite/V12__change_overview.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

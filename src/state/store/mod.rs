@@ -37,6 +37,7 @@ mod reader;
 mod recovery;
 mod retention;
 mod retry;
+mod shown_result;
 mod summary;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]

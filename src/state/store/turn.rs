@@ -9,7 +9,7 @@ use super::usage::Cost;
 use super::{
     BudgetRequest, ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store,
     StoreError, action, budget, change, command, conversation, edits, inbox, outbox, output, person_message,
-    steering, usage,
+    shown_result, steering, usage,
 };
 use crate::base::model::{
     Change, ContextState, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, Usage, UserId, Verdict,
@@ -163,6 +163,8 @@ pub struct Announcement {
     pub actions: Vec<NewAction>,
     /// The request to administrators to allow more, if a budget ended the turn.
     pub budget_request: Option<Box<BudgetRequest>>,
+    /// The operation that takes the buttons off the result, for the time when another revision replaces it.
+    pub result: Option<Box<Op>>,
     /// True if the caller delivers the returned operations at once; see [`Store::lease_due`].
     pub deliver_now: bool,
 }
@@ -520,12 +522,15 @@ fn finish_turn(
         None => match prospect.store(tx, claim.conversation, at)?.cloned() {
             Some(change) => (Some(change), None),
             None if finish.edits_anew => (None, None),
-            None => (None, change::close(tx, claim.conversation)?),
+            None => (None, shown_result::close(tx, claim.conversation, at)?),
         },
     };
     inbox::finish(tx, claim.conversation, inbox, at)?;
     steering::finish_taken(tx, claim.conversation, inbox, at)?;
     let due = announce(tx, announcement, at, busy)?;
+    if let Some((change, result)) = change.as_ref().zip(announcement.result.as_deref()) {
+        shown_result::replace(tx, change, result, at)?;
+    }
     let data = serde_json::json!({
         "change": change.as_ref().map(Change::to_string),
         "closed": closed,

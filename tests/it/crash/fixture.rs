@@ -427,9 +427,12 @@ pub(crate) fn bot_messages(state: &SlackState) -> impl Iterator<Item = &SlackMes
 pub(crate) fn is_result(message: &SlackMessage) -> bool {
     let text = message.visible().join("\n");
     // A turn that wrote the existing content prepares nothing new.
-    ["Nothing was applied or committed.", "CHG-1 stays as it was;"]
-        .iter()
-        .any(|words| text.contains(words))
+    [
+        "Nothing was applied, committed or pushed.",
+        "CHG-1 stays as it was;",
+    ]
+    .iter()
+    .any(|words| text.contains(words))
 }
 
 pub(crate) fn results(state: &SlackState) -> Vec<&SlackMessage> {

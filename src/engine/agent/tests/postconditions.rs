@@ -79,7 +79,7 @@ async fn repairs_are_bounded_and_then_the_person_gets_it_as_it_is() {
     assert_eq!(outcome.answer, "I cannot mend it.");
     assert_eq!(
         notice(&ran),
-        "A check of mine still fails after 3 attempts to fix it; see below."
+        "A check of mine still fails after 3 attempts to fix it."
     );
     assert_eq!(fixture.postconditions.checks.load(Ordering::Relaxed), 4);
 }
@@ -109,7 +109,7 @@ async fn a_turn_without_edits_starts_no_repair() {
         ]))
         .await;
     assert_eq!((ran.outcome().verdict, ran.outcome().steps), (Verdict::Fail, 2));
-    assert_eq!(notice(&ran), "A check of mine fails; see below.");
+    assert_eq!(notice(&ran), "A check of mine fails.");
 }
 
 #[tokio::test]

@@ -140,7 +140,7 @@ async fn a_model_that_edited_nothing_reads_failing_checks_and_changes_its_verdic
     assert_eq!(end(&ran), (Verdict::Fail, VerdictSource::Verified, "It holds."));
     assert_eq!(
         (model.unused_steps(), notice(&ran)),
-        (1, "A check of mine fails; see below.")
+        (1, "A check of mine fails.")
     );
 }
 

@@ -2,10 +2,14 @@
 
 use super::conversation::busy_reply;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner, Revision, ShuttingDown, is_passing};
-use crate::base::model::{Change, ChangeNumber, ConversationId, Op, Reply, ReplyPart, totals};
+use crate::base::model::{
+    Change, ChangeName, ConversationId, InvalidChangeName, Op, Reply, ReplyPart, totals,
+};
 use crate::engine::command::Verb;
 use crate::engine::gateway::change_preparation::{ChangeTarget, PreparedChange, prepare_change};
+use crate::engine::gateway::change_view;
 use crate::engine::gateway::compose::{self, Address};
+use crate::rendering::inspect::Question;
 use crate::state::access::Identity;
 use crate::state::store::{DiscardOutcome, StoreError, UndoOutcome};
 use crate::state::workspace::{Overlay, Workspace};
@@ -39,24 +43,59 @@ impl CommandRunner {
         })
     }
 
+    /// Returns the prepared change of a conversation, or the reply if there is none, or if `arguments` names another
+    /// change or an older revision.
+    async fn named_change(
+        &self,
+        (verb, done): (Verb, &str),
+        arguments: &str,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Result<Box<Change>, Reply>> {
+        let Ok(meant) = named(arguments) else {
+            return Ok(Err(invalid_name_reply(verb, done)));
+        };
+        let change = match self.prepared_state(identity, conversation).await? {
+            PreparedState::Prepared(change) => change,
+            other => return Ok(Err(other.fallback_reply())),
+        };
+        Ok(
+            match meant.filter(|meant| !meant.is_of(change.number, change.revision)) {
+                None => Ok(change),
+                Some(meant) => Err(Reply::text(
+                    replaced_text(meant, &change.to_string()).unwrap_or_else(|| {
+                        format!(
+                            "{meant} is not prepared here any more; `{}` alone is about {change}.",
+                            verb.word()
+                        )
+                    }),
+                )),
+            },
+        )
+    }
+
+    /// Shows the prepared change. Shows nothing if `arguments` names another change or revision.
     pub(super) async fn diff(
         &self,
+        arguments: &str,
         address: &Address,
         identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Vec<Op>> {
-        let mut change = match self.prepared_state(identity, conversation).await? {
-            PreparedState::Prepared(change) => *change,
-            other => return Ok(vec![address.post("answer", other.fallback_reply())]),
+        let mut change = match self
+            .named_change((Verb::Diff, "shown"), arguments, identity, conversation)
+            .await?
+        {
+            Ok(change) => *change,
+            Err(reply) => return Ok(vec![address.post("answer", reply)]),
         };
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let shown = |inline_max| {
-            let facts = ReplyPart::Facts {
-                rows: compose::rows(&change),
-            };
-            let mut reply = titled(&change).with(facts);
-            reply.parts.extend(compose::effects(&change));
-            reply.parts.extend(compose::diff(&change, inline_max).parts);
+            let mut reply = titled(&change);
+            reply.parts.extend(change_view::failures(&change));
+            reply.parts.extend(change_view::overview(&change));
+            reply.parts.push(change_view::checks(&change));
+            reply.parts.extend(change_view::diff(&change, inline_max));
             reply
         };
         let mut inline_max = self.parts.config.limits.inline_diff_bytes_max;
@@ -66,7 +105,33 @@ impl CommandRunner {
             reply = shown(inline_max);
         }
         let mut ops = self.posts(address, &reply);
-        if !compose::fits_inline(&change, inline_max) {
+        if !change_view::fits_inline(&change, inline_max) {
+            ops.push(self.upload(address, conversation, &change, "diff").await?);
+        }
+        Ok(ops)
+    }
+
+    /// Shows the rendered difference of every environment, and sends the source diff if its result did not show it. Does
+    /// nothing if `name` is another change or an older revision.
+    pub(super) async fn full_diff(
+        &self,
+        name: &str,
+        address: &Address,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Vec<Op>> {
+        let shown = (Verb::Diff, "shown");
+        let mut change = match self.named_change(shown, name, identity, conversation).await? {
+            Ok(change) => *change,
+            Err(reply) => return Ok(vec![address.post("answer", reply)]),
+        };
+        change.patch = compose::masked(&change.patch, &self.parts.redactor);
+        let row = self.parts.store.conversation(conversation).await?;
+        let question = Question::AllDifferences;
+        let mut ops = self
+            .look_into(&change.repository, &question, &row, address, identity)
+            .await?;
+        if !change_view::fits_inline(&change, self.parts.config.limits.inline_diff_bytes_max) {
             ops.push(self.upload(address, conversation, &change, "diff").await?);
         }
         Ok(ops)
@@ -95,22 +160,13 @@ impl CommandRunner {
         identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<Vec<Op>> {
-        let Ok(meant) = parse_change_name(arguments) else {
-            return Ok(vec![
-                address.post("answer", invalid_name_reply(Verb::Patch, "sent")),
-            ]);
+        let mut change = match self
+            .named_change((Verb::Patch, "sent"), arguments, identity, conversation)
+            .await?
+        {
+            Ok(change) => *change,
+            Err(reply) => return Ok(vec![address.post("answer", reply)]),
         };
-        let mut change = match self.prepared_state(identity, conversation).await? {
-            PreparedState::Prepared(change) => *change,
-            other => return Ok(vec![address.post("answer", other.fallback_reply())]),
-        };
-        if let Some(meant) = meant.filter(|meant| *meant != change.number) {
-            let text = format!(
-                "{} is not prepared here any more; `patch` sends {change}.",
-                change_name(meant)
-            );
-            return Ok(vec![address.post("answer", Reply::text(text))]);
-        }
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let upload = self.upload(address, conversation, &change, "patch").await?;
         let base = compose::short(&change.base);
@@ -230,7 +286,7 @@ impl CommandRunner {
         asked: &AcceptedCommand,
         conversation: ConversationId,
     ) -> anyhow::Result<Reply> {
-        let Ok(meant) = parse_change_name(arguments) else {
+        let Ok(meant) = named(arguments) else {
             return Ok(invalid_name_reply(Verb::Discard, "discarded"));
         };
         let store = &self.parts.store;
@@ -241,7 +297,11 @@ impl CommandRunner {
             DiscardOutcome::Busy => busy_reply(),
             DiscardOutcome::Nothing => Reply::text(NOTHING_PREPARED),
             DiscardOutcome::Another { name } => {
-                let meant = meant.map_or_else(|| "That change".to_owned(), change_name);
+                let replaced = meant.zip(name.as_ref());
+                if let Some(text) = replaced.and_then(|(meant, name)| replaced_text(meant, name)) {
+                    return Ok(Reply::text(text));
+                }
+                let meant = meant.map_or_else(|| "That change".to_owned(), |meant| meant.to_string());
                 let stays = name.unwrap_or_else(|| "what is edited here".to_owned());
                 Reply::text(format!(
                     "{meant} is not prepared here any more, so nothing is discarded; `discard` removes {stays}."
@@ -309,32 +369,12 @@ impl PreparedState {
     }
 }
 
-fn change_name(number: ChangeNumber) -> String {
-    Change::name(number, 1)
-}
-
-/// The error for arguments that name no change.
-#[derive(Debug, PartialEq, Eq)]
-struct InvalidChangeName;
-
-/// Parses the change name in a command's arguments: `CHG-42`, or `CHG-42 rev 2`. Empty arguments mean the prepared
-/// change. Buttons always name their change.
-fn parse_change_name(arguments: &str) -> Result<Option<ChangeNumber>, InvalidChangeName> {
-    let words: Vec<&str> = arguments.trim_matches('`').split_whitespace().collect();
-    let (name, revision) = match words.as_slice() {
-        [] => return Ok(None),
-        [name] => (name, None),
-        [name, rev, number] if rev.eq_ignore_ascii_case("rev") => (name, Some(number)),
-        _ => return Err(InvalidChangeName),
-    };
-    if revision.is_some_and(|number| number.parse::<u32>().is_err()) {
-        return Err(InvalidChangeName);
-    }
-    let (prefix, number) = name.split_at_checked(4).ok_or(InvalidChangeName)?;
-    let number = number.parse().map_err(|_| InvalidChangeName)?;
-    match prefix.eq_ignore_ascii_case("chg-") {
-        true => Ok(Some(ChangeNumber(number))),
-        false => Err(InvalidChangeName),
+/// Parses the name of a change in a command's arguments. Empty arguments mean the prepared change. Buttons always name
+/// their change and its revision.
+fn named(arguments: &str) -> Result<Option<ChangeName>, InvalidChangeName> {
+    match arguments.trim_matches('`').trim() {
+        "" => Ok(None),
+        name => name.parse().map(Some),
     }
 }
 
@@ -347,61 +387,19 @@ fn invalid_name_reply(verb: Verb, done: &str) -> Reply {
     ))
 }
 
+/// Returns the reply to a command that names an older revision than the prepared one.
+fn replaced_text(meant: ChangeName, newest: &str) -> Option<String> {
+    let newest_name: ChangeName = newest.parse().ok()?;
+    let revision = meant.revision.filter(|_| newest_name.number == meant.number)?;
+    Some(format!(
+        "That was rev {revision}, so nothing was done; {newest} is below."
+    ))
+}
+
 fn titled(change: &Change) -> Reply {
     Reply {
         parts: vec![ReplyPart::Heading {
             text: format!("{change}: {}", totals(&change.stats)),
         }],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{InvalidChangeName, parse_change_name};
-    use crate::base::model::ChangeNumber;
-
-    #[test]
-    fn a_change_is_selected_only_by_its_full_id() {
-        for (arguments, number) in [
-            ("CHG-42", 42),
-            ("chg-42", 42),
-            ("`CHG-42`", 42),
-            (" CHG-42 ", 42),
-            ("CHG-42 rev 2", 42),
-            ("`CHG-42 rev 2`", 42),
-        ] {
-            assert_eq!(
-                parse_change_name(arguments),
-                Ok(Some(ChangeNumber(number))),
-                "{arguments:?}"
-            );
-        }
-        for arguments in ["", "  ", "``"] {
-            assert_eq!(parse_change_name(arguments), Ok(None), "{arguments:?}");
-        }
-        for arguments in [
-            "chg42",
-            "CHG-42x",
-            "CHG-",
-            "CHG",
-            "42",
-            "#42",
-            "CHG-42,",
-            "CHG-42 CHG-43",
-            "CHG-42 rev",
-            "CHG-42 rev x",
-            "CHG-42 please",
-            "it",
-            "rev 2",
-            "CHG–42",
-            "ä",
-            "CHG-99999999999999999999",
-        ] {
-            assert_eq!(
-                parse_change_name(arguments),
-                Err(InvalidChangeName),
-                "{arguments:?}"
-            );
-        }
     }
 }

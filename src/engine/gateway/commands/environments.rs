@@ -41,20 +41,33 @@ impl CommandRunner {
             Some(Ok(question)) => question,
             Some(Err(missing)) => return said(&missing.hint("")),
             // `diff infra:` names no environment.
-            None => return self.diff(address, identity, conversation).await,
+            None => return self.diff(&words, address, identity, conversation).await,
         };
-        let Some(inspection) = self.inspections.begin(conversation, identity.user()) else {
+        self.look_into(&name, &question, &row, address, identity).await
+    }
+
+    /// Answers a question about the environments of a repository, as they are in a conversation.
+    pub(super) async fn look_into(
+        &self,
+        name: &str,
+        question: &Question,
+        row: &Conversation,
+        address: &Address,
+        identity: &Identity,
+    ) -> anyhow::Result<Vec<Op>> {
+        let said = |text: &str| Ok(self.posts(address, &Reply::text(text)));
+        let Some(inspection) = self.inspections.begin(row.id, identity.user()) else {
             return said("Too many queries about environments are running. Try again when one has ended.");
         };
-        let edits = match row.repository.as_ref() == Some(&name) {
-            true => self.parts.store.edits(conversation).await?,
+        let edits = match row.repository.as_deref() == Some(name) {
+            true => self.parts.store.edits(row.id).await?,
             false => WorkspaceEdits::new(),
         };
-        let looking = self.run_inspection(&name, &row, edits, &question, &inspection.stop);
+        let looking = self.run_inspection(name, row, edits, question, &inspection.stop);
         let looked = tokio::select! {
             biased;
             () = inspection.stop.cancelled() => Err(InspectError::Cancelled),
-            () = identity.wait_until_locked_out(&name) => Err(InspectError::NoAnswer(locked_out_text(identity, &name))),
+            () = identity.wait_until_locked_out(name) => Err(InspectError::NoAnswer(locked_out_text(identity, name))),
             looked = looking => looked,
             () = tokio::time::sleep(INSPECTION_TIME_MAX) => {
                 let seconds = INSPECTION_TIME_MAX.as_secs();
@@ -62,7 +75,7 @@ impl CommandRunner {
             }
         };
         match looked {
-            Ok(answer) => Ok(self.shown(address, &row, answer)),
+            Ok(answer) => Ok(self.shown(address, row, answer)),
             Err(InspectError::NoAnswer(why) | InspectError::Fails { why, .. }) => said(&why),
             Err(InspectError::Cancelled) => said("Stopped."),
         }

@@ -2,7 +2,7 @@
 //! text if it can be read in a chat.
 
 use crate::base::model::{Action, Op, Reply, ReplyPart};
-use crate::engine::gateway::compose::MESSAGES_MAX;
+use crate::engine::gateway::compose::{MESSAGES_MAX, REPLACED};
 use crate::interfaces::channel::MESSAGE_CHARS_MAX;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         return Vec::new();
     };
     // A placeholder's content is posted as a new message, which has its own fallback. A card only shows progress; the
-    // result is what was lost.
-    if op.action.is_placeholder() || name.starts_with(MISSING) || name == "card" {
+    // result is what was lost. A replaced result keeps its buttons, which answer that it was replaced.
+    if op.action.is_placeholder() || name.starts_with(MISSING) || name == "card" || name == REPLACED {
         return Vec::new();
     }
     let (of, replies) = match &op.action {

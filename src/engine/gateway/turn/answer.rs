@@ -10,12 +10,14 @@ use super::result::{ChangeButtons, ModelAnswer, RemainingChange, ResultMessages,
 use super::{ClaimedMessage, OpenedTurn, REVOKED, TurnRunner};
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Assistant, BudgetRefusal, Change, ConversationId, Op, Reply, Step, TurnId, Verdict, VerdictSource,
+    Action, Assistant, BudgetRefusal, Change, ChangeName, ConversationId, Op, Reply, Step, TurnId, Verdict,
+    VerdictSource,
 };
 use crate::crash_point;
 use crate::engine::agent::TurnOutcome;
 use crate::engine::command::Verb;
 use crate::engine::gateway::change_preparation::PreparedChange;
+use crate::engine::gateway::change_view;
 use crate::engine::gateway::compose::{self, Address, COMPOSITIONS_MAX, Facts, outdated_too_often};
 use crate::engine::gateway::parts::Parts;
 use crate::state::access::Identity;
@@ -184,10 +186,11 @@ impl TurnRunner {
 
     fn change_buttons(&self, opened: &OpenedTurn) -> (ChangeButtons, Vec<NewAction>) {
         let (patch, patch_action) = self.button("patch", String::new(), opened);
+        let (diff, diff_action) = self.button("diff", String::new(), opened);
         let (discard, discard_action) = self.button("discard", String::new(), opened);
         (
-            ChangeButtons { patch, discard },
-            vec![patch_action, discard_action],
+            ChangeButtons { patch, diff, discard },
+            vec![patch_action, diff_action, discard_action],
         )
     }
 
@@ -368,9 +371,11 @@ impl ResultDraft {
         let change = left.shown();
         let last_card = (!is_hook).then(|| self.last_card(outcome));
         let (buttons, mut actions) = self.buttons.clone();
-        // The buttons are for this change only, not for a later one.
+        // The buttons are for this revision only, not for a later one.
         if let Some(change) = change {
-            let name = Change::name(change.number, 1);
+            let revision = Some(change.revision);
+            let number = change.number;
+            let name = ChangeName { number, revision }.to_string();
             actions
                 .iter_mut()
                 .for_each(|action| action.argument.clone_from(&name));
@@ -395,6 +400,8 @@ impl ResultDraft {
             file,
             inline_diff_bytes_max,
         } = result.messages();
+        let replaced = messages.last().filter(|_| pressed).cloned();
+        let replaced = replaced.map(|last| Box::new(self.address.replaced_result(messages.len(), last)));
         // The result goes first, because people wait for it.
         let mut ops = match self.can_find_posts {
             true => self.address.whole_result(messages),
@@ -402,7 +409,8 @@ impl ResultDraft {
         };
         ops.extend(last_card);
         ops.extend(file);
-        if let Some(change) = change.filter(|change| !compose::fits_inline(change, inline_diff_bytes_max)) {
+        if let Some(change) = change.filter(|change| !change_view::fits_inline(change, inline_diff_bytes_max))
+        {
             ops.push(self.address.upload(change, "diff"));
         }
         if let Some(change) = change.filter(|_| is_hook) {
@@ -421,6 +429,7 @@ impl ResultDraft {
             ops,
             actions,
             budget_request: question.map(|question| Box::new(question.request)),
+            result: replaced,
             deliver_now: self.deliver_now,
         }
     }

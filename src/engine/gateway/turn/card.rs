@@ -60,6 +60,7 @@ impl TurnRunner {
         let address = Address::for_message(&inbound, inbox);
         let card = Announcement {
             budget_request: None,
+            result: None,
             ops: vec![address.placeholder("card", Reply::text(format!("Queued ({queue_position} ahead).")))],
             actions: Vec::new(),
             deliver_now: self.outgoing.can_deliver_now(&address.channel),
@@ -215,6 +216,7 @@ impl CardEditor {
     async fn post(&self, card: &Reply) -> CardOutcome {
         let announcement = Announcement {
             budget_request: None,
+            result: None,
             ops: vec![self.address.placeholder("card", card.clone())],
             actions: vec![self.stop.clone()],
             deliver_now: self.delivery.can_send_now(),

@@ -3,9 +3,10 @@
 
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Button, ButtonStyle, Change, Op, Reply, ReplyPart, Verdict, group_thousands, totals,
+    Action, Button, ButtonStyle, Change, FoldState, Op, Reply, ReplyPart, Verdict, group_thousands, totals,
 };
 use crate::engine::agent::TurnOutcome;
+use crate::engine::gateway::change_view;
 use crate::engine::gateway::compose::{self, Address, FILE_BYTES_MAX, Facts, MESSAGES_MAX, NOT_APPLIED};
 use crate::state::store::{NumberedChange, StoredChange};
 use bytes::Bytes;
@@ -15,6 +16,10 @@ use std::sync::Arc;
 const SHOWN_BYTES_MAX: usize = 128 << 10;
 /// Bytes of an answer that are kept before an inline diff is dropped.
 const SHOWN_BYTES_MIN: usize = 1_000;
+/// Maximum number of lines of an answer above a change. All of it follows below.
+const LEAD_LINES_MAX: usize = 3;
+/// Maximum number of bytes of these lines.
+const LEAD_BYTES_MAX: usize = 400;
 /// Size up to which an answer is measured only together with the rest of the result.
 const SHORT_BYTES_MAX: usize = 4 << 10;
 /// The name of the file with the full answer.
@@ -23,6 +28,7 @@ const FILE_NAME: &str = "answer.md";
 #[derive(Clone)]
 pub(super) struct ChangeButtons {
     pub(super) patch: String,
+    pub(super) diff: String,
     pub(super) discard: String,
 }
 
@@ -210,50 +216,56 @@ impl TurnResult<'_> {
 
     /// Returns the result before the split into messages, with this part of the answer.
     fn reply(&self, shown: &str, note: Option<String>, inline_diff_bytes_max: usize) -> Reply {
-        let text = |text: String| ReplyPart::Text { text };
         let mut parts = Vec::new();
         if let Some(to) = &self.address.mention {
             parts.push(ReplyPart::Mention { to: to.clone() });
         }
         parts.extend(self.heading().map(|text| ReplyPart::Heading { text }));
-        if !shown.is_empty() {
-            parts.push(ReplyPart::Markdown {
-                text: shown.to_owned(),
-            });
-        }
-        parts.extend(note.map(text));
-        parts.extend(self.notice().map(text));
-        parts.extend(self.outcome.fallback.clone().map(text));
-        parts.extend(self.unwritten().map(text));
-        parts.extend(self.stale.clone().map(text));
         let Some(change) = self.remaining_change.shown() else {
+            parts.extend(self.unwritten().map(text));
+            parts.extend(self.notice().map(text));
+            parts.extend(markdown(shown));
+            parts.extend(self.notes(note).map(text));
             parts.extend(self.change_note().map(text));
             parts.extend(self.buttons());
             parts.push(ReplyPart::Footer { text: self.footer() });
             return Reply { parts };
         };
+        let lead = lead(shown);
+        parts.extend(change_view::failures(change));
+        parts.extend(self.notice().map(text));
         parts.push(text(NOT_APPLIED.to_owned()));
-        parts.push(ReplyPart::Facts {
-            rows: compose::rows(change),
-        });
-        parts.extend(compose::effects(change));
-        parts.extend(compose::diff(change, inline_diff_bytes_max).parts);
+        parts.extend(markdown(lead));
+        parts.extend(self.notes(note).map(text));
+        parts.extend(self.unwritten().map(text));
+        parts.extend(change_view::overview(change));
+        parts.push(change_view::checks(change));
+        parts.extend(change_view::diff(change, inline_diff_bytes_max));
+        if lead != shown {
+            parts.push(ReplyPart::Fold {
+                title: "The whole answer".to_owned(),
+                state: FoldState::Closed,
+                parts: markdown(shown).into_iter().collect(),
+            });
+        }
         parts.extend(self.buttons());
         parts.push(ReplyPart::Footer {
-            text: format!(
-                "{} · base {} · {}",
-                totals(&change.stats),
-                compose::short(&change.base),
-                self.facts.line()
-            ),
+            text: format!("base {} · {}", compose::short(&change.base), self.facts.line()),
         });
         Reply { parts }
+    }
+
+    /// Returns the lines about the answer itself: where all of it is, which model gave it, and old files.
+    fn notes(&self, cut: Option<String>) -> impl Iterator<Item = String> {
+        let about = [cut, self.outcome.fallback.clone(), self.stale.clone()];
+        about.into_iter().flatten()
     }
 
     fn buttons(&self) -> Option<ReplyPart> {
         let change = self.buttons.iter().flat_map(|tokens| {
             [
                 button("Get patch", &tokens.patch, ButtonStyle::Primary),
+                button("Full diff", &tokens.diff, ButtonStyle::Plain),
                 button("Discard", &tokens.discard, ButtonStyle::Danger),
             ]
         });
@@ -273,13 +285,12 @@ impl TurnResult<'_> {
     fn heading(&self) -> Option<String> {
         let is_whole = self.outcome.notice.is_none();
         Some(match self.remaining_change {
-            RemainingChange::New(change) if is_whole => {
-                format!("{change} is ready: {}.", totals(&change.stats))
-            }
+            RemainingChange::New(change) if is_whole => format!("{change} is ready: {}", size(change)),
             RemainingChange::New(change) if self.outcome.verdict == Verdict::Fail => {
-                format!("{change} fails a check: {}.", totals(&change.stats))
+                let failing = change_view::failing_count(change).unwrap_or_else(|| size(change));
+                format!("{change} is not ready: {failing}")
             }
-            RemainingChange::New(change) => format!("{change} is not finished."),
+            RemainingChange::New(change) => format!("{change} is not finished: {}", size(change)),
             RemainingChange::Closed(name) => format!("{name} is closed."),
             RemainingChange::Nothing if !is_whole => "No change was prepared.".to_owned(),
             RemainingChange::Unchanged(_) if self.notice().is_some() => "Nothing was changed.".to_owned(),
@@ -330,6 +341,46 @@ impl TurnResult<'_> {
             WriteState::Possible => facts,
         }
     }
+}
+
+/// Returns the environments and the size of a change: `dev, 1 file, +2 −2`.
+fn size(change: &Change) -> String {
+    let totals = totals(&change.stats);
+    match change.overview.scope.as_str() {
+        "" => totals,
+        scope => format!("{scope}, {totals}"),
+    }
+}
+
+fn text(text: String) -> ReplyPart {
+    ReplyPart::Text { text }
+}
+
+fn markdown(words: &str) -> Option<ReplyPart> {
+    let text = words.to_owned();
+    (!words.is_empty()).then_some(ReplyPart::Markdown { text })
+}
+
+/// Returns the first lines of an answer, at most three. A code block does not begin in them.
+fn lead(answer: &str) -> &str {
+    let mut end = 0;
+    let mut lines = 0;
+    for line in answer.split_inclusive('\n') {
+        let words = line.trim();
+        if words.starts_with("```") || words.starts_with("~~~") || lines == LEAD_LINES_MAX {
+            return answer.get(..end).unwrap_or_default().trim_end();
+        }
+        if end + line.len() > LEAD_BYTES_MAX {
+            let room = answer.floor_char_boundary(LEAD_BYTES_MAX);
+            let part = answer.get(..room).unwrap_or_default();
+            return part
+                .rsplit_once(char::is_whitespace)
+                .map_or(part, |(words, _)| words);
+        }
+        end += line.len();
+        lines += usize::from(!words.is_empty());
+    }
+    answer
 }
 
 fn button(label: &str, token: &str, style: ButtonStyle) -> Button {

@@ -2,7 +2,7 @@
 //! blocks. Text of a model or a repository is rendered in other blocks, so it cannot imitate a heading.
 
 use super::rich_text::{self, block, emboldened, is_id, preformatted, section, spans};
-use crate::base::model::{Button, ButtonStyle, Reply, ReplyPart, Sender};
+use crate::base::model::{Button, ButtonStyle, FoldState, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
 use crate::interfaces::channel::visible::{escape_line, escape_text};
 use serde_json::{Value, json};
@@ -15,6 +15,11 @@ const LINE_CHARS_MAX: usize = 2_900;
 const BUTTONS_MAX: usize = 25;
 /// The maximum number of characters of a button's label.
 const LABEL_CHARS_MAX: usize = 75;
+
+/// The maximum number of characters of the title of a container.
+const TITLE_CHARS_MAX: usize = 150;
+/// The maximum number of blocks in a container.
+const CHILDREN_MAX: usize = 10;
 
 /// A message in Slack's format.
 pub(super) struct SlackPayload {
@@ -75,10 +80,30 @@ fn part_blocks(part: &ReplyPart, to: Option<&Sender>, link_hosts: &[String]) -> 
         ReplyPart::Code { text, .. } => block(vec![preformatted(text)]),
         ReplyPart::Facts { rows } => facts(rows),
         ReplyPart::Footer { text } => footer(text),
+        ReplyPart::Fold { title, state, parts } => return fold(title, *state, parts, link_hosts),
         // Buttons are numbered across the whole reply, so [`render`] renders them.
         ReplyPart::Buttons { .. } => None,
     };
     block.into_iter().collect()
+}
+
+/// Returns the container of a fold. One with more blocks than a container may have is several containers.
+/// See <https://docs.slack.dev/reference/block-kit/blocks/container-block>.
+fn fold(title: &str, state: FoldState, parts: &[ReplyPart], link_hosts: &[String]) -> Vec<Value> {
+    let title = backticks(title);
+    let title: String = title.iter().map(Inline::text).collect();
+    let title: String = escape_line(&title).chars().take(TITLE_CHARS_MAX).collect();
+    let children = blocks(parts, link_hosts);
+    let containers = children.chunks(CHILDREN_MAX).map(|children| {
+        json!({
+            "type": "container",
+            "title": {"type": "plain_text", "text": title, "emoji": false},
+            "is_collapsible": true,
+            "default_collapsed": state == FoldState::Closed,
+            "child_blocks": children,
+        })
+    });
+    containers.collect()
 }
 
 fn lonely_mention(to: &Sender) -> Option<Value> {
@@ -200,11 +225,26 @@ fn element(button: &Button, number: usize) -> Value {
 
 /// Returns the text for notifications: the words without styles, truncated.
 fn fallback(reply: &Reply, link_hosts: &[String]) -> String {
-    let lines: Vec<String> = reply
-        .parts
+    let text = cut(&lines(&reply.parts, link_hosts));
+    if text.trim().is_empty() {
+        "…".to_owned()
+    } else {
+        text
+    }
+}
+
+/// Returns the words of all parts but buttons and mentions. A fold is its title, as on the screen.
+fn lines(parts: &[ReplyPart], link_hosts: &[String]) -> String {
+    let lines: Vec<String> = parts
         .iter()
         .filter_map(|part| match part {
             ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => None,
+            ReplyPart::Fold {
+                state: FoldState::Open,
+                title,
+                parts,
+            } => Some(format!("{title}\n{}", lines(parts, link_hosts))),
+            ReplyPart::Fold { title, .. } => Some(title.clone()),
             ReplyPart::Heading { text }
             | ReplyPart::Text { text }
             | ReplyPart::Footer { text }
@@ -219,12 +259,7 @@ fn fallback(reply: &Reply, link_hosts: &[String]) -> String {
             }
         })
         .collect();
-    let text = cut(&lines.join("\n"));
-    if text.trim().is_empty() {
-        "…".to_owned()
-    } else {
-        text
-    }
+    lines.join("\n")
 }
 
 fn plain(blocks: &[MarkdownBlock]) -> String {

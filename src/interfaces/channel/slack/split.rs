@@ -5,6 +5,7 @@ use super::render::blocks;
 use crate::base::model::{Platform, Reply, ReplyPart};
 use crate::interfaces::channel::markdown::{Section, sections};
 use crate::interfaces::channel::visible::escape_line;
+use serde_json::Value;
 
 /// The maximum number of blocks of one message.
 const BLOCKS_MAX: usize = 50;
@@ -29,8 +30,10 @@ impl Size {
             .iter()
             .map(|block| block.to_string().chars().count() + 1)
             .sum();
+        // A workspace without containers gets their blocks one by one.
+        let children = |block: &Value| block["child_blocks"].as_array().map_or(0, Vec::len);
         Self {
-            blocks: blocks.len(),
+            blocks: blocks.iter().map(|block| 1 + children(block)).sum(),
             chars,
         }
     }
@@ -106,6 +109,7 @@ fn source_bytes(part: &ReplyPart) -> usize {
         | ReplyPart::Code { text, .. }
         | ReplyPart::Footer { text } => text.len(),
         ReplyPart::Facts { rows } => rows.iter().map(|(label, value)| label.len() + value.len()).sum(),
+        ReplyPart::Fold { parts, .. } => parts.iter().map(source_bytes).sum(),
         ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => 0,
     }
 }
@@ -123,6 +127,21 @@ fn smaller(part: &ReplyPart) -> Vec<ReplyPart> {
                 text,
             })
             .into(),
+        ReplyPart::Fold { title, state, parts } => {
+            let pieces = match parts.as_slice() {
+                [part] => smaller(part).into_iter().map(|part| vec![part]).collect(),
+                parts => {
+                    let (first, second) = parts.split_at(parts.len() / 2);
+                    vec![first.to_vec(), second.to_vec()]
+                }
+            };
+            let fold = |parts| ReplyPart::Fold {
+                title: title.clone(),
+                state: *state,
+                parts,
+            };
+            pieces.into_iter().map(fold).collect()
+        }
         ReplyPart::Facts { rows } => match rows.as_slice() {
             [(label, value)] => vec![ReplyPart::Text {
                 text: escape_line(&format!("{label}  {value}")),

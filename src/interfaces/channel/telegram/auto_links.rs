@@ -1,6 +1,6 @@
 //! Protection against Telegram's automatic links. Telegram converts `@names`, `/commands`, `#tags`, addresses and
-//! bare domains to links. Text of a model or a repository must not notify users or leak data, so an invisible word
-//! joiner breaks each of them. Code needs no joiner: Telegram makes no links in code.
+//! bare domains to links. Text of a model or a repository must not notify users or leak data, so such a word is marked as
+//! code, in which Telegram makes no links. An invisible word joiner breaks those that are too many for a message.
 
 use std::ops::Range;
 

@@ -44,7 +44,7 @@ const COMMANDS: [(&str, &str); 18] = [
     ("status", "show what is running, waiting and prepared"),
     (
         "diff",
-        "show the prepared change, or its effect on one environment",
+        "show the prepared change, or its effect on one environment or on all",
     ),
     ("risk", "show the risks of the prepared change"),
     ("patch", "send the prepared change as a patch file"),

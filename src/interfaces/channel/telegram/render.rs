@@ -1,7 +1,7 @@
 //! Renders a reply as one Telegram message: text with entities, and a keyboard. No markup language is used.
 
 use super::text::{EntityKind, EntityText, RichText};
-use crate::base::model::{Button, ButtonStyle, Platform, Reply, ReplyPart, Sender};
+use crate::base::model::{Button, ButtonStyle, FoldState, Platform, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
 use crate::interfaces::channel::visible::{escape_code, escape_line};
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ pub(super) fn unmarked(text: &str, units_max: usize) -> String {
 pub(super) fn line(text: &str, units_max: usize) -> String {
     let mut rich = RichText::default();
     rich.push(text);
-    let finished = rich.finish().text;
+    let finished = rich.finish_unmarked();
     let mut units = 0;
     finished
         .chars()
@@ -123,6 +123,7 @@ fn gap(previous: Option<&ReplyPart>, part: &ReplyPart) -> usize {
     match previous {
         Some(ReplyPart::Heading { .. } | ReplyPart::Mention { .. }) => 1,
         Some(previous) if is_box(previous) || is_box(part) => 1,
+        Some(ReplyPart::Fold { .. }) if matches!(part, ReplyPart::Fold { .. }) => 1,
         Some(_) | None => 2,
     }
 }
@@ -155,7 +156,35 @@ impl MessageBuilder<'_> {
             ReplyPart::Code { language, text } => self.code(language, text),
             ReplyPart::Facts { rows } => self.facts(rows),
             ReplyPart::Footer { text } => self.inlines(&backticks(text), Some(&EntityKind::Italic)),
+            ReplyPart::Fold { title, state, parts } => self.fold(title, *state, parts),
             ReplyPart::Buttons { .. } => {}
+        }
+    }
+
+    /// Renders a fold as a bold title above an expandable quote. Quotes cannot be nested, so an open fold is the title
+    /// above its parts.
+    fn fold(&mut self, title: &str, state: FoldState, parts: &[ReplyPart]) {
+        self.inlines(&backticks(title), Some(&EntityKind::Bold));
+        self.text.separate(1);
+        let start = self.text.position();
+        let mut previous = None;
+        for part in parts {
+            self.text.separate(gap(previous, part).min(1));
+            match (state, part) {
+                (FoldState::Closed, ReplyPart::Markdown { text: source }) => {
+                    let blocks = parse(source, self.setting.link_hosts);
+                    let inside = Nesting {
+                        in_quote: true,
+                        ..Nesting::default()
+                    };
+                    self.blocks(&blocks, inside);
+                }
+                (_, part) => self.part(part),
+            }
+            previous = Some(part);
+        }
+        if state == FoldState::Closed {
+            self.text.mark_from(start, EntityKind::ExpandableQuote);
         }
     }
 

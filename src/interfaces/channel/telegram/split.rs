@@ -132,7 +132,10 @@ fn text_of(part: &ReplyPart) -> Option<&str> {
         | ReplyPart::Markdown { text }
         | ReplyPart::Footer { text }
         | ReplyPart::Code { text, .. } => Some(text),
-        ReplyPart::Facts { .. } | ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => None,
+        ReplyPart::Facts { .. }
+        | ReplyPart::Fold { .. }
+        | ReplyPart::Mention { .. }
+        | ReplyPart::Buttons { .. } => None,
     }
 }
 
@@ -148,17 +151,22 @@ fn with_text(part: &ReplyPart, text: String) -> ReplyPart {
         },
         ReplyPart::Text { .. }
         | ReplyPart::Facts { .. }
+        | ReplyPart::Fold { .. }
         | ReplyPart::Mention { .. }
         | ReplyPart::Buttons { .. } => ReplyPart::Text { text },
     }
 }
 
 fn source_bytes(reply: &Reply) -> usize {
-    let bytes = |part: &ReplyPart| match part {
+    reply.parts.iter().map(part_bytes).sum()
+}
+
+fn part_bytes(part: &ReplyPart) -> usize {
+    match part {
         ReplyPart::Facts { rows } => rows.iter().map(row_bytes).sum(),
+        ReplyPart::Fold { title, parts, .. } => title.len() + parts.iter().map(part_bytes).sum::<usize>(),
         part => text_of(part).map_or(0, str::len),
-    };
-    reply.parts.iter().map(bytes).sum()
+    }
 }
 
 fn row_bytes((label, value): &(String, String)) -> usize {
@@ -206,6 +214,12 @@ fn sectioned(part: &ReplyPart, fits: &dyn Fn(&Reply) -> bool) -> Vec<ReplyPart> 
                 rows => ReplyPart::Facts { rows: rows.to_vec() },
             };
             alike.map(part).collect()
+        }
+        // A fold that is longer than a message is its title above its parts.
+        ReplyPart::Fold { title, parts, .. } if !fits(&Reply::default().with(part.clone())) => {
+            let title = ReplyPart::Text { text: title.clone() };
+            let parts = parts.iter().flat_map(|part| sectioned(part, fits));
+            std::iter::once(title).chain(parts).collect()
         }
         part => vec![part.clone()],
     }

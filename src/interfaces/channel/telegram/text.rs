@@ -1,10 +1,13 @@
 //! Text with entities, as Telegram requires it: offsets in UTF-16 units, and no markup language that untrusted text
-//! could break. Texts that Telegram would convert to links are broken up first.
+//! could break. Words that Telegram would convert to links are marked as code.
 
 use super::auto_links::joiner_positions;
 use crate::interfaces::channel::visible::escape_text;
 use serde_json::{Value, json};
 use std::ops::Range;
+
+/// The maximum number of words that are marked as code because Telegram would make links of them.
+const WORDS_MAX: usize = 50;
 
 /// A text under construction, with marks on parts of it.
 #[derive(Debug, Default)]
@@ -28,6 +31,7 @@ pub(super) enum EntityKind {
     Code,
     Pre { language: String },
     Quote,
+    ExpandableQuote,
     Link { url: String },
     Person { id: i64 },
 }
@@ -39,7 +43,12 @@ impl EntityKind {
 
     /// Returns true if Telegram makes no links within this entity.
     fn is_protected(&self) -> bool {
-        self.is_preformatted() || matches!(self, Self::Person { .. })
+        self.is_preformatted() || matches!(self, Self::Person { .. } | Self::Link { .. })
+    }
+
+    /// Returns true for a look that code cannot have.
+    fn is_style(&self) -> bool {
+        matches!(self, Self::Bold | Self::Italic | Self::Strike)
     }
 
     fn entity(&self, offset: usize, length: usize) -> Value {
@@ -50,7 +59,13 @@ impl EntityKind {
             Self::Person { id } => {
                 entity["user"] = json!({"id": id, "is_bot": false, "first_name": "you"});
             }
-            Self::Bold | Self::Italic | Self::Strike | Self::Code | Self::Pre { .. } | Self::Quote => {}
+            Self::Bold
+            | Self::Italic
+            | Self::Strike
+            | Self::Code
+            | Self::Pre { .. }
+            | Self::Quote
+            | Self::ExpandableQuote => {}
         }
         entity
     }
@@ -63,6 +78,7 @@ impl EntityKind {
             Self::Code => "code",
             Self::Pre { .. } => "pre",
             Self::Quote => "blockquote",
+            Self::ExpandableQuote => "expandable_blockquote",
             Self::Link { .. } => "text_link",
             Self::Person { .. } => "text_mention",
         }
@@ -138,18 +154,12 @@ impl RichText {
         self.text.extend(std::iter::repeat_n('\n', lines - there));
     }
 
-    /// Breaks up texts that would become links, and converts positions to UTF-16 units.
-    pub(super) fn finish(self) -> EntityText {
-        let protected: Vec<Range<usize>> = self
-            .marks
-            .iter()
-            .filter(|mark| mark.kind.is_protected())
-            .map(|mark| mark.range.clone())
-            .collect();
+    /// Prevents texts from becoming links, and converts positions to UTF-16 units.
+    pub(super) fn finish(mut self) -> EntityText {
         let end = self.text.trim_end().len();
-        let shown = self.text.get(..end).unwrap_or_default();
-        let breaks = joiner_positions(shown, &protected);
-        let (text, units_at) = joined(shown, &breaks);
+        let shown = self.text.get(..end).unwrap_or_default().to_owned();
+        let breaks = self.protect_words(&shown);
+        let (text, units_at) = joined(&shown, &breaks);
         let mut entities: Vec<(usize, usize, &EntityKind)> = self
             .marks
             .iter()
@@ -170,6 +180,85 @@ impl RichText {
             text,
         }
     }
+
+    /// Returns the text for a place without entities, with a word joiner in everything that would become a link.
+    pub(super) fn finish_unmarked(self) -> String {
+        let shown = self.text.trim_end();
+        joined(shown, &joiner_positions(shown, &[])).0
+    }
+
+    /// Marks the words that would become links as code, so that they can be copied exactly. Returns the positions at
+    /// which further ones must be broken up: a message has a limited number of entities.
+    fn protect_words(&mut self, shown: &str) -> Vec<usize> {
+        let protected: Vec<Range<usize>> = self
+            .marks
+            .iter()
+            .filter(|mark| mark.kind.is_protected())
+            .map(|mark| mark.range.clone())
+            .collect();
+        let breaks = joiner_positions(shown, &protected);
+        let mut words: Vec<Range<usize>> = Vec::new();
+        let mut rest = Vec::new();
+        for position in breaks {
+            match words.last() {
+                Some(word) if position <= word.end => {}
+                _ if words.len() < WORDS_MAX => words.push(word_at(shown, position, &protected)),
+                _ => rest.push(position),
+            }
+        }
+        for word in words {
+            self.clear(&word);
+            self.marks.push(Mark {
+                range: word,
+                kind: EntityKind::Code,
+            });
+        }
+        rest
+    }
+
+    /// Removes styles from a range, because code has none. Quotes may contain code.
+    fn clear(&mut self, range: &Range<usize>) {
+        let marks = std::mem::take(&mut self.marks);
+        for mark in marks {
+            let Range { start, end } = mark.range;
+            let is_apart = end <= range.start || range.end <= start;
+            if is_apart || !mark.kind.is_style() {
+                self.marks.push(Mark {
+                    range: start..end,
+                    kind: mark.kind,
+                });
+                continue;
+            }
+            for part in [start..end.min(range.start), start.max(range.end)..end] {
+                if part.start < part.end {
+                    self.marks.push(Mark {
+                        range: part,
+                        kind: mark.kind.clone(),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Returns the word around a position outside of the protected ranges, without the punctuation around it.
+fn word_at(text: &str, position: usize, protected: &[Range<usize>]) -> Range<usize> {
+    let next = protected.partition_point(|range| range.end <= position);
+    let from = next.checked_sub(1).and_then(|last| protected.get(last));
+    let from = from.map_or(0, |range| range.end.min(position));
+    let to = protected
+        .get(next)
+        .map_or(text.len(), |range| range.start.max(position));
+    let before = text.get(from..position).unwrap_or_default();
+    let after = text.get(position..to).unwrap_or_default();
+    let head = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let tail = after.split(char::is_whitespace).next().unwrap_or_default();
+    let inner = head.trim_start_matches(['(', '[', '{', '<', '"', '\'', '*', '„', '“']);
+    let inner = if inner.is_empty() { head } else { inner };
+    let outer = tail.trim_end_matches([
+        '.', ',', ';', ':', '!', '?', ')', ']', '}', '>', '"', '\'', '*', '”',
+    ]);
+    position - inner.len()..position + outer.len()
 }
 
 /// Returns true for an invisible character. Telegram treats a text of such characters as empty and refuses it.

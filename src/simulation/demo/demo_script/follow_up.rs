@@ -19,7 +19,7 @@ pub(super) async fn play(
         .await?;
     let result = slack_result(environment, thread, "rev 2 is ready").await?;
     let expected = [
-        "rev 2 is ready: 2 files, +4 −4",
+        "rev 2 is ready: 2 environments, 2 files, +4 −4",
         "+    replicas: 3,",
         "environments/staging/main.jsonnet",
     ];

@@ -18,16 +18,14 @@ pub(super) async fn play(
     )
     .await?;
     let expected = [
-        "1 file, +1 −1",
-        "every affected environment renders  pass",
-        "both engines agree  pass",
-        "3 of 4 environments change",
-        "The same change in 2 environments: environments/dev, environments/staging:",
-        "spec.template.spec.containers[name=worker].resources.limits.memory: 128Mi -> 192Mi",
-        "Different in 1 environment: environments/prod:",
-        "256Mi -> 384Mi (elsewhere 128Mi -> 192Mi)",
-        "medium DD001 Pods are replaced",
-        "Proven unaffected: 1 environment (1 imports no changed file)",
+        "is ready: 3 environments, 1 file, +1 −1",
+        "3 of 4 environments change, in 2 groups",
+        "2 like dev · Deployment worker",
+        "worker: memory  128Mi -> 192Mi",
+        "prod · Deployment worker",
+        "worker: memory  256Mi -> 384Mi",
+        "Risk (medium): Pods are replaced, Deployment worker in 3 environments. DD001",
+        "▸ 7 checks passed, 1 not run. 1 environment proven unchanged.",
     ];
     transcript.expect_answer(THREAD, &slack_text(&result), &expected);
     let asked = environment.model.requests();

@@ -29,7 +29,7 @@ pub(super) async fn play(
     model.release();
     let result = slack_result(environment, &thread, "is ready").await?;
     let expected = [
-        "is ready: 2 files, +2 −2",
+        "is ready: 2 environments, 2 files, +2 −2",
         "3 replicas in dev and in staging",
         "+    replicas: 3,",
         "3 steps",

@@ -45,8 +45,8 @@ pub(super) async fn play(
     let result = slack_result(environment, &thread, "is ready").await?;
     let expected = [
         "CHG-",
-        "is ready: 1 file, +2 −2",
-        "Nothing was applied or committed",
+        "is ready: dev, 1 file, +2 −2",
+        "Nothing was applied, committed or pushed.",
         "+    replicas: 4,",
         "5 steps",
     ];
@@ -56,7 +56,7 @@ pub(super) async fn play(
         "CHG-",
         "1 file, +1 −1",
         "+    memory: '1Gi',",
-        "Nothing was applied or committed",
+        "Nothing was applied, committed or pushed.",
     ];
     transcript.expect_answer(TELEGRAM, &result.text, &expected);
     let leaked = environment

@@ -52,7 +52,7 @@ pub(super) async fn play(
         CHANNEL,
         &text,
         &[
-            "is ready: 2 files, +2 −2",
+            "is ready: 2 environments, 2 files, +2 −2",
             "environments/dev",
             "environments/staging",
         ],

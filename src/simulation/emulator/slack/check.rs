@@ -94,8 +94,25 @@ fn one(block: &Value) -> Result<(), MessageRefusal> {
         }),
         "actions" => each(&block["elements"], 25, button),
         "rich_text" => each(&block["elements"], usize::MAX, rich_text),
+        "container" => container(block),
         other => Err(invalid(format!("unsupported type: `{other}`"))),
     }
+}
+
+/// Checks a container. See <https://docs.slack.dev/reference/block-kit/blocks/container-block>.
+fn container(block: &Value) -> Result<(), MessageRefusal> {
+    text_object(&block["title"], 150, &["plain_text"])?;
+    let is_flag = |name: &str| block.get(name).is_none_or(Value::is_boolean);
+    if !is_flag("is_collapsible") || !is_flag("default_collapsed") {
+        return Err(invalid("a container's flag is not a boolean"));
+    }
+    if block["default_collapsed"] == true && block["is_collapsible"] != true {
+        return Err(invalid("a container is collapsed and not collapsible"));
+    }
+    each(&block["child_blocks"], 10, |child| match kind(child) {
+        "actions" | "context" | "divider" | "header" | "rich_text" | "section" => one(child),
+        other => Err(invalid(format!("`{other}` in a container"))),
+    })
 }
 
 fn section(block: &Value) -> Result<(), MessageRefusal> {

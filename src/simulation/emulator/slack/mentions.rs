@@ -57,6 +57,11 @@ pub(super) fn mentions_in_blocks(blocks: &Value) -> Vec<Mention> {
 
 /// Returns the text that a user reads in one block. The marks of Slack's markup, such as `*`, are kept.
 pub(super) fn visible(block: &Value) -> String {
+    if let Some(children) = block["child_blocks"].as_array() {
+        let title = text(&block["title"]).to_owned();
+        let lines = std::iter::once(title).chain(children.iter().map(visible));
+        return lines.collect::<Vec<_>>().join("\n");
+    }
     let mut shown = String::new();
     walk(block, &mut |node| match kind(node) {
         "text" | "plain_text" => shown.push_str(text(node)),
@@ -75,7 +80,7 @@ pub(super) fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Value)) {
         Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
         Value::Object(fields) => {
             visit(value);
-            for name in ["text", "title", "fields", "elements", "rows"] {
+            for name in ["text", "title", "fields", "elements", "rows", "child_blocks"] {
                 if let Some(field) = fields.get(name) {
                     walk(field, visit);
                 }

@@ -1,7 +1,7 @@
 //! Tests of retention: what is removed, what stays, and that the stored size becomes stable.
 
 use super::{DataKind, Prune, PrunePosition, WEIGHT_MAX};
-use crate::base::model::{ConversationId, InboxId, UserId, Verdict, VerdictSource};
+use crate::base::model::{ChangeOverview, ConversationId, InboxId, UserId, Verdict, VerdictSource};
 use crate::state::store::fixture::{
     AnswerDraft, EndDraft, accept, answer, cost, edits, fill, find, fresh, person, post, room, says, worker,
 };
@@ -124,6 +124,7 @@ async fn turn_on(
         stats: Vec::new(),
         checks: Vec::new(),
         effects: String::new(),
+        overview: ChangeOverview::default(),
         needs: Vec::new(),
     });
     let op = post(&format!("{delivery}/result"), Some("1.0"), "done");
@@ -148,6 +149,7 @@ async fn turn_on(
             ops: vec![op],
             actions: vec![button],
             budget_request: None,
+            result: None,
             deliver_now: false,
         }),
     };

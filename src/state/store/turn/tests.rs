@@ -90,6 +90,7 @@ async fn operations_leased_by_a_commit_are_leased_once_until_released() {
         ops: vec![post("result", None, &named(leaves)), post("more", None, "later")],
         actions: Vec::new(),
         budget_request: None,
+        result: None,
         deliver_now: true,
     };
     let finish = AnswerDraft {
@@ -390,6 +391,7 @@ async fn a_result_behind_a_card_that_is_on_its_way_is_sent_once_whenever_the_pro
             ],
             actions: Vec::new(),
             budget_request: None,
+            result: None,
             deliver_now: true,
         };
         let finish = AnswerDraft {

@@ -1,0 +1,74 @@
+//! The message that shows a revision of a change. Its buttons are taken off as soon as they would refer to something old:
+//! when another revision replaces it, and when the change is closed or discarded.
+
+use super::column::{json, parse};
+use super::{StoreError, change, outbox};
+use crate::base::model::{Action, Change, ChangeNumber, ConversationId, Op, ReplyPart};
+use jiff::Timestamp;
+use rusqlite::{Transaction, params};
+
+/// Takes the buttons off the messages of all earlier results of a change, and remembers the newest one. `result` is the
+/// operation that edits its message: an [`Action::Fill`] with the content of the message.
+pub(super) fn replace(
+    tx: &Transaction<'_>,
+    change: &Change,
+    result: &Op,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    retire(tx, change.number, &format!("Replaced by {change} below."), at)?;
+    tx.prepare_cached("UPDATE change SET result = ?3 WHERE number = ?1 AND revision = ?2")?
+        .execute(params![change.number.0, change.revision, json(result)?])?;
+    Ok(())
+}
+
+/// Takes the buttons off the messages of all results of a change, each once. A line in each message says why.
+pub(super) fn retire(
+    tx: &Transaction<'_>,
+    number: ChangeNumber,
+    line: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let mut ops = Vec::new();
+    {
+        let mut shown =
+            tx.prepare_cached("SELECT result FROM change WHERE number = ?1 AND result IS NOT NULL")?;
+        let mut rows = shown.query([number.0])?;
+        while let Some(row) = rows.next()? {
+            let op: Op = parse("change", &row.get::<_, String>(0)?)?;
+            ops.push(without_buttons(op, line));
+        }
+    }
+    tx.prepare_cached("UPDATE change SET result = NULL WHERE number = ?1 AND result IS NOT NULL")?
+        .execute([number.0])?;
+    outbox::enqueue(tx, &ops, at)
+}
+
+/// Closes the open change of a conversation like [`change::close`], and takes the buttons off its result.
+pub(super) fn close(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    at: Timestamp,
+) -> Result<Option<String>, StoreError> {
+    let number = change::current_number(tx, id)?;
+    let name = change::close(tx, id)?;
+    if let Some((number, name)) = number.zip(name.as_ref()) {
+        retire(tx, number, &format!("{name} is closed."), at)?;
+    }
+    Ok(name)
+}
+
+/// Removes the buttons of a message, and puts this line before its last one.
+fn without_buttons(mut op: Op, line: &str) -> Op {
+    if let Action::Fill { reply, .. } = &mut op.action {
+        reply
+            .parts
+            .retain(|part| !matches!(part, ReplyPart::Buttons { .. }));
+        match reply.parts.last_mut() {
+            Some(ReplyPart::Footer { text }) => *text = format!("{line} {text}"),
+            _ => reply.parts.push(ReplyPart::Footer {
+                text: line.to_owned(),
+            }),
+        }
+    }
+    op
+}
