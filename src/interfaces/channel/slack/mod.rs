@@ -1,8 +1,10 @@
 //! Slack: renders replies as Block Kit and delivers operations through the Web API. Events arrive through its webhook.
 
 mod client;
+mod connector;
 mod limits;
 mod lookup;
+mod raw;
 mod render;
 mod rich_text;
 mod split;
@@ -17,8 +19,8 @@ use crate::base::webhook::Webhook;
 use crate::crash_point;
 use crate::interfaces::channel::visible::escape_line;
 use async_trait::async_trait;
-use bytes::Bytes;
-use client::{RepeatEffect, SlackClient};
+use client::{SlackClient, accept_already_done};
+use connector::RepeatEffect;
 use jiff::Timestamp;
 use render::{SlackPayload, escaped, render};
 use serde_json::{Value, json};
@@ -50,20 +52,15 @@ impl ChannelKind for SlackSettings {
                 "{unreadable}: results are posted in two steps, so that no result is shown twice"
             );
         }
-        let text_of = |field: &str| {
-            who.get(field)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-                .ok_or_else(|| SendError::Refused(format!("auth.test did not return `{field}`")))
-        };
+        let missing = || SendError::Refused("auth.test did not return `user`".to_owned());
         Ok(Arc::new(SlackChannel {
             installation: Installation {
                 account: Account {
                     platform: Platform::Slack,
-                    id: text_of("team_id")?,
+                    id: who.team_id.0,
                 },
-                bot_id: text_of("user_id")?,
-                bot_name: text_of("user")?,
+                bot_id: who.user_id.0,
+                bot_name: who.user.ok_or_else(missing)?,
             },
             can_find: lookup::unreadable(scopes.as_deref()).is_none(),
             client,
@@ -103,7 +100,12 @@ impl Channel for SlackChannel {
                 caption,
             } => {
                 let title = lookup::file_title(op, file_name);
-                self.upload(&op.place, file_name, &title, content, caption).await
+                let comment = (!caption.is_empty()).then(|| escaped(&unlinked(caption)));
+                let shared = self
+                    .client
+                    .share_file(&op.place, file_name, &title, content, comment);
+                let message = shared.await?;
+                Ok(Delivered { message })
             }
             Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
         }
@@ -144,18 +146,9 @@ impl SlackChannel {
             Receipt::Queued => ("hourglass_flowing_sand", None),
             Receipt::Started => ("eyes", Some("hourglass_flowing_sand")),
         };
-        let body = |name: &str| json!({"channel": message.chat, "timestamp": message.id, "name": name});
-        let added = self
-            .client
-            .call("reactions.add", &body(ours), RepeatEffect::Repeatable)
-            .await;
-        accept_already_done(added, "already_reacted")?;
+        self.client.add_reaction(message, ours).await?;
         if let Some(before) = before {
-            let removed = self
-                .client
-                .call("reactions.remove", &body(before), RepeatEffect::Repeatable)
-                .await;
-            accept_already_done(removed, "no_reaction")?;
+            self.client.remove_reaction(message, before).await?;
         }
         Ok(Delivered::default())
     }
@@ -196,7 +189,7 @@ impl SlackChannel {
             .call("chat.update", &body, RepeatEffect::Repeatable)
             .await;
         crash_point::before("B20");
-        accept_already_done(edited, "message_not_modified")?;
+        accept_already_done(edited.map(|_| ()), "message_not_modified")?;
         Ok(Delivered::default())
     }
 
@@ -232,44 +225,6 @@ impl SlackChannel {
         body["response_type"] = json!("ephemeral");
         self.client.respond(url, &body).await?;
         Ok(Delivered::default())
-    }
-
-    async fn upload(
-        &self,
-        place: &ChatPlace,
-        file_name: &str,
-        title: &str,
-        content: &Bytes,
-        caption: &str,
-    ) -> Result<Delivered, SendError> {
-        let length = content.len().to_string();
-        let fields = [("filename", file_name), ("length", length.as_str())];
-        let ticket = self
-            .client
-            .call_form("files.getUploadURLExternal", &fields)
-            .await?;
-        let text_of = |field: &str| ticket.get(field).and_then(Value::as_str);
-        let (Some(address), Some(id)) = (text_of("upload_url"), text_of("file_id")) else {
-            return Err(SendError::Refused("slack returned no upload address".to_owned()));
-        };
-        self.client.put_file(address, content.clone()).await?;
-        let mut body = json!({
-            "files": [{"id": id, "title": title}],
-            "channel_id": place.chat,
-        });
-        if !caption.is_empty() {
-            body["initial_comment"] = json!(escaped(&unlinked(caption)));
-        }
-        if let Some(thread) = &place.thread {
-            body["thread_ts"] = json!(thread);
-        }
-        let shared = self
-            .client
-            .call("files.completeUploadExternal", &body, RepeatEffect::Once)
-            .await?;
-        Ok(Delivered {
-            message: shared_as(&shared, &place.chat),
-        })
     }
 
     /// Returns the common fields of Drydock's messages, which disable links, unfurling and expansion by Slack.
@@ -316,30 +271,9 @@ fn is_direct(place: &ChatPlace) -> bool {
     place.chat.starts_with('D')
 }
 
-/// Treats the error "already done" as success.
-fn accept_already_done(result: Result<Value, SendError>, done: &str) -> Result<(), SendError> {
-    match result {
-        Err(SendError::Refused(reason)) if reason == done => Ok(()),
-        Ok(_) => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
 fn message_of(answer: &Value, chat: &str) -> Option<MessageRef> {
     let id = answer.get("ts").and_then(Value::as_str)?;
     let chat = answer.get("channel").and_then(Value::as_str).unwrap_or(chat);
-    Some(MessageRef {
-        chat: chat.to_owned(),
-        id: id.to_owned(),
-    })
-}
-
-/// Returns the message in which a file was shared. Slack usually shares the file after its answer.
-fn shared_as(answer: &Value, chat: &str) -> Option<MessageRef> {
-    let shares = answer.pointer("/files/0/shares")?;
-    let id = ["public", "private"]
-        .iter()
-        .find_map(|kind| shares.get(*kind)?.get(chat)?.pointer("/0/ts")?.as_str())?;
     Some(MessageRef {
         chat: chat.to_owned(),
         id: id.to_owned(),
