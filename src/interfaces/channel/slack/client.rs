@@ -2,6 +2,7 @@
 //! and reads. [`super::raw`] has the others.
 
 use super::connector::{RepeatEffect, SlackConnector, classified, exchanged};
+use super::containers::ContainerSupport;
 use crate::base::model::{ChatPlace, MessageRef, Secret};
 use crate::interfaces::channel::SendError;
 use bytes::Bytes;
@@ -25,6 +26,7 @@ pub(super) struct SlackClient {
     library: slack_morphism::SlackClient<SlackConnector>,
     /// An empty token: the connector has the real one.
     no_token: SlackApiToken,
+    pub(super) containers: ContainerSupport,
 }
 
 impl SlackClient {
@@ -37,6 +39,7 @@ impl SlackClient {
                 token,
             }),
             no_token: SlackApiToken::new(SlackApiTokenValue(String::new())),
+            containers: ContainerSupport::default(),
         }
     }
 

@@ -1,6 +1,9 @@
 //! Containers, the blocks that fold. A workspace that does not know them refuses the message; then their blocks are sent
 //! one below the other, under the title, and for a day no container is sent.
 
+use super::client::SlackClient;
+use super::connector::RepeatEffect;
+use crate::interfaces::channel::SendError;
 use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +14,7 @@ const REFUSAL: &str = "invalid_blocks";
 /// The time for which a refusal is remembered.
 const REMEMBERED: Duration = Duration::from_hours(24);
 
-/// Whether a workspace takes containers.
+/// The last refusal of a container by a workspace.
 #[derive(Debug, Default)]
 pub(super) struct ContainerSupport {
     refused_at: Mutex<Option<Instant>>,
@@ -19,25 +22,45 @@ pub(super) struct ContainerSupport {
 
 impl ContainerSupport {
     /// Returns true if containers were refused within the last day.
-    pub(super) fn is_missing(&self) -> bool {
+    fn is_missing(&self) -> bool {
         let refused_at = self.refused_at.lock().unwrap_or_else(PoisonError::into_inner);
         refused_at.is_some_and(|at| at.elapsed() < REMEMBERED)
     }
 
-    /// Remembers that a message was taken without its containers.
-    pub(super) fn remember_refusal(&self) {
+    fn remember_refusal(&self) {
         let mut refused_at = self.refused_at.lock().unwrap_or_else(PoisonError::into_inner);
         *refused_at = Some(Instant::now());
     }
 }
 
-/// Returns true if Slack may have refused a message because of its containers.
-pub(super) fn may_be_refused(body: &Value, code: &str) -> bool {
-    code == REFUSAL && blocks(body).iter().any(is_container)
+impl SlackClient {
+    /// Calls a method with a message. A workspace that refuses its containers gets it again without them: a refused call
+    /// has no effect.
+    pub(super) async fn send_message(
+        &self,
+        method: &str,
+        body: &Value,
+        effect: RepeatEffect,
+    ) -> Result<Value, SendError> {
+        let has_containers = blocks(body).iter().any(is_container);
+        if has_containers && self.containers.is_missing() {
+            return self.call(method, &without_containers(body), effect).await;
+        }
+        match self.call(method, body, effect).await {
+            Err(SendError::Refused(code)) if has_containers && code == REFUSAL => {
+                let sent = self.call(method, &without_containers(body), effect).await;
+                if sent.is_ok() {
+                    self.containers.remember_refusal();
+                }
+                sent
+            }
+            sent => sent,
+        }
+    }
 }
 
-/// Replaces the containers of a message by their titles and blocks.
-pub(super) fn flatten(body: &mut Value) {
+/// Returns a message with the titles and the blocks of its containers in their place.
+fn without_containers(body: &Value) -> Value {
     let mut flat = Vec::new();
     for block in blocks(body) {
         if !is_container(block) {
@@ -45,13 +68,15 @@ pub(super) fn flatten(body: &mut Value) {
             continue;
         }
         let title = &block["title"]["text"];
-        flat.push(json!({"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [
-            {"type": "text", "text": title, "style": {"bold": true}}]}]}));
+        flat.push(
+            json!({"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [
+            {"type": "text", "text": title, "style": {"bold": true}}]}]}),
+        );
         flat.extend(block["child_blocks"].as_array().into_iter().flatten().cloned());
     }
-    if !flat.is_empty() {
-        body["blocks"] = Value::Array(flat);
-    }
+    let mut body = body.clone();
+    body["blocks"] = Value::Array(flat);
+    body
 }
 
 fn blocks(body: &Value) -> &[Value] {

@@ -2,6 +2,7 @@
 
 mod client;
 mod connector;
+mod containers;
 mod limits;
 mod lookup;
 mod raw;
@@ -163,7 +164,7 @@ impl SlackChannel {
         crash_point::before("B8");
         let posted = self
             .client
-            .call("chat.postMessage", &body, RepeatEffect::Once)
+            .send_message("chat.postMessage", &body, RepeatEffect::Once)
             .await;
         crash_point::before("B9");
         let posted = match posted {
@@ -186,7 +187,7 @@ impl SlackChannel {
         crash_point::before("B19");
         let edited = self
             .client
-            .call("chat.update", &body, RepeatEffect::Repeatable)
+            .send_message("chat.update", &body, RepeatEffect::Repeatable)
             .await;
         crash_point::before("B20");
         accept_already_done(edited.map(|_| ()), "message_not_modified")?;
@@ -206,7 +207,7 @@ impl SlackChannel {
         // An ephemeral message disappears on reload, so a duplicate is better than a lost message.
         match self
             .client
-            .call("chat.postEphemeral", &body, RepeatEffect::Repeatable)
+            .send_message("chat.postEphemeral", &body, RepeatEffect::Repeatable)
             .await
         {
             Err(SendError::Refused(why)) => self.respond(op, reply, why).await,

@@ -93,7 +93,15 @@ fn fold(title: &str, state: FoldState, parts: &[ReplyPart], link_hosts: &[String
     let title = backticks(title);
     let title: String = title.iter().map(Inline::text).collect();
     let title: String = escape_line(&title).chars().take(TITLE_CHARS_MAX).collect();
+    let title = if title.trim().is_empty() {
+        "…".to_owned()
+    } else {
+        title
+    };
     let children = blocks(parts, link_hosts);
+    if children.is_empty() {
+        return words(&emboldened(&backticks(&title)), None).into_iter().collect();
+    }
     let containers = children.chunks(CHILDREN_MAX).map(|children| {
         json!({
             "type": "container",

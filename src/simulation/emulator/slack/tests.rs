@@ -5,6 +5,7 @@
 mod delivery;
 mod events;
 mod failures;
+mod folds;
 mod lookup;
 mod rendering;
 mod strictness;
@@ -13,8 +14,8 @@ mod ephemerals;
 use super::{EventOrder, GatewayResponse, Mention, RateLimits, SlackEmulator, SlackFault, SlackOptions};
 use crate::base::config::{ChannelSettings, ServerSettings, SlackSettings};
 use crate::base::model::{
-    Account, Action, Button, ButtonStyle, ChatPlace, Inbound, InboundKind, MessageRef, Op, Platform, Receipt,
-    Reply, ReplyPart, Secret, Sender,
+    Account, Action, Button, ButtonStyle, ChatPlace, FoldState, Inbound, InboundKind, MessageRef, Op,
+    Platform, Receipt, Reply, ReplyPart, Secret, Sender,
 };
 use crate::base::webhook::{Received, Rejected, Webhook};
 use crate::interfaces::channel::{self, Channel, SendError};
@@ -219,6 +220,14 @@ fn surfaces(words: &str) -> Vec<Reply> {
             buttons: vec![button(words)],
         },
     ]);
+    let details: Vec<ReplyPart> = parts.iter().rev().skip(1).take(6).cloned().collect();
+    for state in [FoldState::Open, FoldState::Closed] {
+        parts.push(ReplyPart::Fold {
+            title: owned(),
+            state,
+            parts: details.clone(),
+        });
+    }
     parts
         .into_iter()
         .map(|part| Reply { parts: vec![part] })

@@ -46,7 +46,16 @@ async fn every_wrong_message_is_refused_as_slack_refuses_it() {
     let header =
         |chars: usize| json!({"type": "header", "text": {"type": "plain_text", "text": "x".repeat(chars)}});
     let one = |block: Value| with_blocks(vec![block]);
+    let container = |title: usize, children: usize, changes: Value| {
+        let divider = json!({"type": "divider"});
+        let mut block = json!({"type": "container", "is_collapsible": true, "default_collapsed": true,
+            "title": {"type": "plain_text", "text": "x".repeat(title)}, "child_blocks": vec![divider; children]});
+        let fields = block.as_object_mut().unwrap();
+        fields.extend(changes.as_object().unwrap().clone());
+        one(block)
+    };
     let right = [
+        container(150, 10, json!({})),
         one(section(3_000)),
         one(header(150)),
         one(actions(25)),
@@ -79,6 +88,18 @@ async fn every_wrong_message_is_refused_as_slack_refuses_it() {
             "invalid_blocks",
         ),
         (one(json!({"type": "pigeon"})), "invalid_blocks"),
+        (container(151, 1, json!({})), "invalid_blocks"),
+        (container(0, 1, json!({})), "invalid_blocks"),
+        (container(1, 11, json!({})), "invalid_blocks"),
+        (container(1, 0, json!({})), "invalid_blocks"),
+        (
+            container(1, 1, json!({"is_collapsible": false})),
+            "invalid_blocks",
+        ),
+        (
+            container(1, 1, json!({"child_blocks": [{"type": "container"}]})),
+            "invalid_blocks",
+        ),
         (
             json!({"channel": "C0OPS", "text": "x".repeat(40_001)}),
             "msg_too_long",

@@ -1,7 +1,7 @@
 //! Tests of untrusted text in replies: it breaks no message, creates no links and notifies no user.
 
 use super::*;
-use crate::base::model::ReplyPart;
+use crate::base::model::{FoldState, ReplyPart};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -34,7 +34,25 @@ fn runner(cases: u32) -> TestRunner {
 }
 
 fn parts(text: &str) -> Reply {
+    let source = text;
     let text = || text.to_owned();
+    let fold = |state| ReplyPart::Fold {
+        title: text(),
+        state,
+        parts: vec![
+            ReplyPart::Facts {
+                rows: vec![(text(), text())],
+            },
+            ReplyPart::Markdown {
+                text: format!("{source}\n\n> {source}\n\n- {source}\n\n```\n{source}\n```"),
+            },
+            ReplyPart::Text { text: text() },
+            ReplyPart::Code {
+                language: "diff".to_owned(),
+                text: text(),
+            },
+        ],
+    };
     Reply::default()
         .with(ReplyPart::Heading { text: text() })
         .with(ReplyPart::Markdown { text: text() })
@@ -46,6 +64,8 @@ fn parts(text: &str) -> Reply {
         .with(ReplyPart::Facts {
             rows: vec![("a".to_owned(), text()), (text(), "b".to_owned())],
         })
+        .with(fold(FoldState::Closed))
+        .with(fold(FoldState::Open))
         .with(ReplyPart::Footer { text: text() })
 }
 
