@@ -149,7 +149,8 @@ fn slack() -> Case {
     let webhooks = secrets().map(|secret| {
         let settings = ChannelSettings::Slack(SlackSettings {
             bot_token: secret.clone(),
-            signing_secret: secret,
+            signing_secret: Some(secret),
+            app_token: None,
             api_base_url: String::new(),
             paced: true,
             repository: None,

@@ -26,6 +26,11 @@ pub fn download_client() -> Result<reqwest::Client, HttpClientError> {
     built(reqwest::ClientBuilder::no_gzip)
 }
 
+/// Builds a client for WebSockets, which need HTTP/1.1.
+pub fn socket_client() -> Result<reqwest::Client, HttpClientError> {
+    built(reqwest::ClientBuilder::http1_only)
+}
+
 fn built(
     with: fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
 ) -> Result<reqwest::Client, HttpClientError> {

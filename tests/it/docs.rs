@@ -320,6 +320,7 @@ fn every_configuration_in_the_documents_loads() {
     let secrets = [
         ("SLACK_BOT_TOKEN", "xoxb-17653672481-8f742231b10e"),
         ("SLACK_SIGNING_SECRET", "8f742231b10e8888abcd99"),
+        ("SLACK_APP_TOKEN", "xapp-1-A0DRYDOCK-1-abcdef"),
         ("TELEGRAM_BOT_TOKEN", "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5"),
         ("TELEGRAM_SECRET_TOKEN", "telegram_9d2f71c05be1"),
         ("RELEASE_HOOK_SECRET", "5be1f09a779d2f71c0"),

@@ -110,6 +110,7 @@ mod revisions;
 mod revocation;
 mod secrets;
 mod slow_clients;
+mod socket_mode;
 mod unknown_senders;
 mod third_party_models;
 mod third_party_telegram;

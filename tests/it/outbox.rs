@@ -129,7 +129,8 @@ async fn slack(pacing: Pacing) -> (SlackEmulator, ChannelSettings, Arc<dyn Chann
     .unwrap();
     let settings = ChannelSettings::Slack(SlackSettings {
         bot_token: Secret::new("xoxb-1".to_owned()),
-        signing_secret: Secret::new("shh".to_owned()),
+        signing_secret: Some(Secret::new("shh".to_owned())),
+        app_token: None,
         api_base_url: slack.api_base_url(),
         paced: pacing == Pacing::Counted,
         repository: None,

@@ -108,7 +108,8 @@ fn secret() -> Secret {
 fn slack() -> Arc<dyn Webhook> {
     let settings = ChannelSettings::Slack(SlackSettings {
         bot_token: secret(),
-        signing_secret: secret(),
+        signing_secret: Some(secret()),
+        app_token: None,
         api_base_url: String::new(),
         paced: true,
         repository: None,

@@ -131,9 +131,14 @@ pub trait Channel: Send + Sync {
     /// answers [`SendError::Limited`].
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;
 
-    /// Receives messages by polling until `cancel`, for installations without a webhook. Channels that support only
-    /// webhooks return at once.
-    async fn poll(&self, inbox: mpsc::Sender<PolledInbound>, cancel: CancellationToken);
+    /// Receives messages by polling, or over a connection that the channel opens, until `cancel`. Channels that only
+    /// have a webhook return at once.
+    async fn poll(
+        &self,
+        inbox: mpsc::Sender<PolledInbound>,
+        now: fn() -> Timestamp,
+        cancel: CancellationToken,
+    );
 }
 
 /// A kind of channel. Its settings implement it; nothing here needs a connection, so replies can be prepared while the
@@ -179,7 +184,7 @@ pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, 
     kind(settings).fits(server, reply, messages_max)
 }
 
-/// Returns the webhook of a connected channel; `None` for a polled one.
+/// Returns the webhook of a connected channel; `None` for one that is only polled.
 pub fn webhook(
     name: &str,
     settings: &ChannelSettings,

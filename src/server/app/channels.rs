@@ -61,7 +61,7 @@ impl ChannelConnector {
             .attach(&self.name, Arc::clone(&channel), self.cancel.clone());
         let polling = async {
             tokio::join!(
-                channel.poll(inbox, self.cancel.clone()),
+                channel.poll(inbox, self.now, self.cancel.clone()),
                 self.receive_polled(polled)
             )
         };
@@ -73,7 +73,7 @@ impl ChannelConnector {
                     polling.await;
                 }
             }
-            // A channel with a webhook is not polled, so `poll` returns at once.
+            // A channel with only a webhook is not polled, so `poll` returns at once.
             _ = &mut polling => delivering.await,
         }
     }

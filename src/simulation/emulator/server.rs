@@ -70,5 +70,6 @@ async fn converse(stream: TcpStream, closing: Closing, routes: Router) {
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
         .serve_connection(TokioIo::new(stream), answer)
+        .with_upgrades()
         .await;
 }

@@ -1,7 +1,7 @@
 //! Channels with `kind = "slack"`.
 
 use super::{BOT_TOKEN, ChannelKeys, ChannelSettings, CommonChannelSettings, api_base_url};
-use crate::base::config::keys::{ConfigKey, SIGNING, UnsetRule, key};
+use crate::base::config::keys::{ConfigKey, SIGNING, TOKEN, UnsetRule, key};
 use crate::base::config::reader::SettingsReader;
 use crate::base::model::{Platform, Secret};
 
@@ -15,22 +15,27 @@ pub(super) const KEYS: ChannelKeys = ChannelKeys {
 const OWN_KEYS: &[ConfigKey] = &[
     BOT_TOKEN,
     key("channels.*.signing_secret", SIGNING, UnsetRule::Absent, "Slack: verifies what Slack sends"),
+    key("channels.*.app_token", TOKEN, UnsetRule::Absent, "Slack: receives over Socket Mode, without a public address"),
 ];
 
 /// The address of Slack's Web API.
 const API: &str = "https://slack.com/api";
+/// The prefix of app-level tokens.
+const APP_TOKEN_PREFIX: &str = "xapp-";
 /// Prefixes of genuine Slack tokens of the wrong kind: app, user, refresh and legacy tokens.
-const OTHER_SLACK_TOKENS: [&str; 6] = ["xapp-", "xoxp-", "xoxe-", "xoxa-", "xoxr-", "xoxs-"];
+const OTHER_SLACK_TOKENS: [&str; 6] = [APP_TOKEN_PREFIX, "xoxp-", "xoxe-", "xoxa-", "xoxr-", "xoxs-"];
 /// The number of characters of the signing secrets that Slack makes.
 const SIGNING_SECRET_CHARS: usize = 32;
 
-/// A Slack app in one workspace, reached over HTTP.
+/// A Slack app in one workspace.
 #[derive(Clone)]
 pub struct SlackSettings {
     /// `bot_token`: `xoxb-...`.
     pub bot_token: Secret,
-    /// `signing_secret`.
-    pub signing_secret: Secret,
+    /// `signing_secret`: with it, Slack can send requests. Required without `app_token`.
+    pub signing_secret: Option<Secret>,
+    /// `app_token`: `xapp-...`. With it, Drydock receives over Socket Mode.
+    pub app_token: Option<Secret>,
     /// `api_base_url`, default `https://slack.com/api`.
     pub api_base_url: String,
     /// `paced`, default true: respects the platform's rate limits.
@@ -58,7 +63,7 @@ impl CommonChannelSettings for SlackSettings {
 
     /// Returns a hint if the secret is not 32 letters and digits. Only Slack knows whether it is the right one.
     fn webhook_secret_hint(&self) -> Option<String> {
-        let secret = self.signing_secret.expose();
+        let secret = self.signing_secret.as_ref()?.expose();
         let is_usual =
             secret.len() == SIGNING_SECRET_CHARS && secret.bytes().all(|byte| byte.is_ascii_alphanumeric());
         (!is_usual).then(|| {
@@ -77,7 +82,23 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
         );
     }
     let secret_key = format!("{section}.signing_secret");
-    let signing_secret = reader.required_secret(&secret_key);
+    let app_key = format!("{section}.app_token");
+    let is_receiving = reader.is_set(&secret_key) || reader.is_set(&app_key);
+    if !is_receiving {
+        let why = "is required, or app_token for Socket Mode; write signing_secret = { env = \"NAME\" } or \
+                   { file = \"path\" }";
+        reader.problem(&secret_key, why);
+    }
+    let app_token = reader.secret(&app_key);
+    if app_token
+        .as_ref()
+        .is_some_and(|token| !token.expose().starts_with(APP_TOKEN_PREFIX))
+    {
+        let why = "this is not an app-level token; they begin with xapp- and are under Basic Information, App-Level \
+                   Tokens, of the Slack app";
+        reader.problem(&app_key, why);
+    }
+    let signing_secret = reader.secret(&secret_key);
     if signing_secret.as_ref().is_some_and(is_slack_token) {
         let why = "this is a token; the signing secret is under Basic Information, App Credentials, of the Slack app";
         reader.problem(&secret_key, why);
@@ -87,7 +108,8 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
     Some(ChannelSettings::Slack(SlackSettings {
         bot_token: bot_token?,
-        signing_secret: signing_secret?,
+        signing_secret,
+        app_token,
         api_base_url,
         paced,
         repository,

@@ -91,7 +91,23 @@ fn the_environment_alone_can_configure_a_channel() {
         panic!("`team-a` is a Slack channel");
     };
     assert_eq!(slack.bot_token.expose(), "xoxb-1234567890-abc");
-    assert_eq!(slack.signing_secret.expose(), "canary-8f742231b10e8888abcd99");
+    assert_eq!(
+        slack.signing_secret.as_ref().unwrap().expose(),
+        "canary-8f742231b10e8888abcd99"
+    );
+}
+
+#[test]
+fn a_slack_app_needs_a_signing_secret_or_an_app_token() {
+    let signed = "signing_secret = { env = \"SLACK_SIGNING_SECRET\" }";
+    let over_sockets = GOOD.replace(signed, "app_token = { env = \"SLACK_APP_TOKEN\" }");
+    let config = Config::load(with(&over_sockets, &[APP_TOKEN])).unwrap();
+    let ChannelSettings::Slack(slack) = &config.channels["team"] else {
+        panic!("`team` is a Slack channel");
+    };
+    let app_token = slack.app_token.as_ref().unwrap();
+    assert_eq!(app_token.expose(), APP_TOKEN.1);
+    assert!(slack.signing_secret.is_none());
 }
 
 #[test]

@@ -52,6 +52,9 @@ const SECRETS: [(&str, &str); 6] = [
     ("ANTHROPIC_API_KEY", "sk-ant-canary-0f9e8d7c6b"),
 ];
 
+/// A secret in the form of its platform, which the configuration above does not use.
+const APP_TOKEN: (&str, &str) = ("SLACK_APP_TOKEN", "xapp-1-canary-0123456");
+
 fn sources(text: &str) -> ConfigSources {
     let environment = SECRETS
         .iter()

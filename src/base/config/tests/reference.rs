@@ -161,7 +161,10 @@ fn examples() -> (Config, Vec<(String, String)>) {
             continue;
         };
         // A value in the form of its platform, if it is known.
-        let known = SECRETS.iter().find(|(known, _)| known == name);
+        let known = SECRETS
+            .iter()
+            .chain([&APP_TOKEN])
+            .find(|(known, _)| known == name);
         let value = known.map_or_else(
             || format!("canary-of-{name}-8f742231b1"),
             |(_, value)| (*value).to_owned(),

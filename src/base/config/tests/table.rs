@@ -201,7 +201,7 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
         (
             "signing_secret = { env = \"SLACK_SIGNING_SECRET\" }",
             "",
-            "5: channels.team.signing_secret: is required; write signing_secret = { env = \"NAME\" } or { file = \"path\" }",
+            "5: channels.team.signing_secret: is required, or app_token for Socket Mode; write signing_secret = { env = \"NAME\" } or { file = \"path\" }",
         ),
         (
             "\"SLACK_SIGNING_SECRET\"",
@@ -227,6 +227,16 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "\"SLACK_BOT_TOKEN\"",
             "\"SLACK_APP_TOKEN\"",
             "7: channels.team.bot_token: this is not a bot token; Slack's bot tokens begin with xoxb-",
+        ),
+        (
+            "signing_secret = { env = \"SLACK_SIGNING_SECRET\" }",
+            "app_token = { env = \"SLACK_BOT_TOKEN\" }",
+            "8: channels.team.app_token: this is not an app-level token; they begin with xapp- and are under Basic Information, App-Level Tokens, of the Slack app",
+        ),
+        (
+            "mode = \"webhook\"",
+            "app_token = { env = \"SLACK_APP_TOKEN\" }",
+            "13: channels.phone.app_token: is only for kind = \"slack\"",
         ),
         (
             "\"SLACK_SIGNING_SECRET\"",
@@ -373,7 +383,7 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
         ("WEAK_SECRET", "canary-15-chars"),
         ("EMPTY_SECRET", ""),
         ("UNDEFINED_SECRET", "undefined"),
-        ("SLACK_APP_TOKEN", "xapp-1-canary-0123456"),
+        APP_TOKEN,
     ];
     let mut lines = BTreeSet::new();
     let chats = Platform::ALL.iter().filter(|platform| platform.chat().is_some());

@@ -337,3 +337,47 @@ pub(super) fn code(answer: &Value) -> String {
         .take(CODE_CHARS_MAX)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{CallFailure, RepeatEffect, classified, parsed};
+    use crate::interfaces::channel::SendError;
+    use serde_json::json;
+    use slack_morphism::api::SlackApiAuthTestResponse;
+    use slack_morphism::errors::SlackClientError;
+    use std::time::Duration;
+
+    /// P3: the call has taken effect, so it must not be repeated as if it had failed.
+    #[test]
+    fn an_answer_that_the_library_cannot_read_is_ambiguous() {
+        let read = || parsed::<SlackApiAuthTestResponse>(json!({"ok": true, "team_id": "xoxb-secret"}));
+        let why = "slack's answer is not understood".to_owned();
+        let error = |effect| classified(SlackClientError::from(read().unwrap_err()), effect);
+        assert_eq!(error(RepeatEffect::Once), SendError::Ambiguous(why.clone()));
+        let not_sent = SendError::NotSent {
+            why,
+            retry_after: None,
+        };
+        assert_eq!(error(RepeatEffect::Repeatable), not_sent);
+        let shown = SlackClientError::from(read().unwrap_err());
+        assert!(!format!("{shown} {shown:?}").contains("xoxb"));
+    }
+
+    #[test]
+    fn the_class_of_a_failure_passes_through_the_library() {
+        for error in [
+            SendError::Unreachable("a".to_owned()),
+            SendError::Unauthorised("b".to_owned()),
+            SendError::Limited {
+                why: "c".to_owned(),
+                retry_after: Some(Duration::from_secs(7)),
+            },
+            SendError::Refused("d".to_owned()),
+        ] {
+            let of_library = SlackClientError::from(CallFailure::Known(error.clone()));
+            assert_eq!(classified(of_library, RepeatEffect::Once), error);
+        }
+    }
+}

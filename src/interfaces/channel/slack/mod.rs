@@ -1,4 +1,5 @@
-//! Slack: renders replies as Block Kit and delivers operations through the Web API. Events arrive through its webhook.
+//! Slack: renders replies as Block Kit and delivers operations through the Web API. Events arrive through its webhook,
+//! or over Socket Mode.
 
 mod client;
 mod connector;
@@ -8,6 +9,7 @@ mod lookup;
 mod raw;
 mod render;
 mod rich_text;
+mod socket;
 mod split;
 mod webhook;
 
@@ -25,6 +27,7 @@ use connector::RepeatEffect;
 use jiff::Timestamp;
 use render::{SlackPayload, escaped, render};
 use serde_json::{Value, json};
+use socket::SocketOpener;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +39,7 @@ impl ChannelKind for SlackSettings {
     }
 
     fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>> {
-        Some(webhook::webhook(name, self, installation))
+        webhook::webhook(name, self, installation)
     }
 
     async fn connect(
@@ -53,6 +56,13 @@ impl ChannelKind for SlackSettings {
                 "{unreadable}: results are posted in two steps, so that no result is shown twice"
             );
         }
+        let sockets = match self.app_token.clone() {
+            Some(token) => Some(SocketOpener::new(name, http.clone(), &self.api_base_url, token)?),
+            None => None,
+        };
+        if let Some(opener) = &sockets {
+            opener.verify().await?;
+        }
         let missing = || SendError::Refused("auth.test did not return `user`".to_owned());
         Ok(Arc::new(SlackChannel {
             installation: Installation {
@@ -66,6 +76,8 @@ impl ChannelKind for SlackSettings {
             can_find: lookup::unreadable(scopes.as_deref()).is_none(),
             client,
             link_hosts: server.link_hosts.clone(),
+            channel: name.to_owned(),
+            sockets,
         }))
     }
 }
@@ -78,6 +90,9 @@ struct SlackChannel {
     installation: Installation,
     link_hosts: Vec<String>,
     can_find: bool,
+    channel: String,
+    /// Opens the sockets of Socket Mode.
+    sockets: Option<SocketOpener>,
 }
 
 #[async_trait]
@@ -137,7 +152,16 @@ impl Channel for SlackChannel {
         limits::limits(op, call)
     }
 
-    async fn poll(&self, _inbox: mpsc::Sender<PolledInbound>, _cancel: CancellationToken) {}
+    async fn poll(
+        &self,
+        inbox: mpsc::Sender<PolledInbound>,
+        now: fn() -> Timestamp,
+        cancel: CancellationToken,
+    ) {
+        if let Some(opener) = &self.sockets {
+            socket::poll(&self.channel, &self.installation, opener, &inbox, now, &cancel).await;
+        }
+    }
 }
 
 impl SlackChannel {

@@ -189,7 +189,12 @@ impl Channel for TelegramChannel {
         limits::limits(op, call)
     }
 
-    async fn poll(&self, inbox: mpsc::Sender<PolledInbound>, cancel: CancellationToken) {
+    async fn poll(
+        &self,
+        inbox: mpsc::Sender<PolledInbound>,
+        _now: fn() -> Timestamp,
+        cancel: CancellationToken,
+    ) {
         if self.mode == TelegramMode::Polling {
             poll::poll(&self.name, &self.installation, &self.api, &inbox, &cancel).await;
         }

@@ -2,6 +2,7 @@
 
 use super::check;
 use super::history;
+use super::sockets;
 use super::state::{SharedFile, SlackMessage, SlackState, Upload};
 use super::{RateLimits, SlackOptions};
 use jiff::{Span, Timestamp};
@@ -43,6 +44,7 @@ pub(super) fn call(
         "chat.postEphemeral" => ephemeral(state, options, body),
         "conversations.history" => history::history(state, options, body),
         "conversations.replies" => history::replies(state, options, body),
+        "apps.connections.open" => Ok(sockets::connections_open(state, options, base_url)),
         "reactions.add" => react(state, body, Reaction::Add),
         "reactions.remove" => react(state, body, Reaction::Remove),
         "files.getUploadURLExternal" => upload_url(state, base_url, body),

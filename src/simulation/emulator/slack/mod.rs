@@ -8,10 +8,13 @@ mod mentions;
 mod people;
 mod response;
 mod server;
+mod socket_server;
+mod sockets;
 mod state;
 
 pub use mentions::Mention;
 pub use people::{EventOrder, GatewayResponse, Retry, SayError, SentMessage, UnsentMessage};
+pub use sockets::{SocketClosing, SocketModeState};
 pub use state::{SharedFile, ShownButton, SlackCall, SlackFault, SlackMessage, SlackState};
 
 use crate::simulation::emulator::lasting_fault::LastingFault;
@@ -21,6 +24,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 /// The longest wait of [`SlackEmulator::wait_until`].
 const WAIT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -81,6 +85,8 @@ struct SharedSlack {
     changes: watch::Sender<u64>,
     /// The gateway's address and the order of the two events of a mention.
     gateway: Mutex<(Option<String>, EventOrder)>,
+    /// Ends the sockets.
+    stopped: CancellationToken,
 }
 
 impl SharedSlack {
@@ -89,6 +95,22 @@ impl SharedSlack {
         let result = change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.changes.send_modify(|count| *count += 1);
         result
+    }
+
+    /// Waits until `look` returns a value; `None` if it does not in time.
+    async fn wait_for<T>(&self, time_max: Duration, look: impl Fn(&SlackState) -> Option<T>) -> Option<T> {
+        let mut changes = self.changes.subscribe();
+        let seen = async {
+            loop {
+                changes.mark_unchanged();
+                let found = look(&self.state.lock().unwrap_or_else(PoisonError::into_inner));
+                if found.is_some() {
+                    return found;
+                }
+                changes.changed().await.ok()?;
+            }
+        };
+        tokio::time::timeout(time_max, seen).await.ok().flatten()
     }
 
     fn take_fault(&self, method: &str) -> Option<SlackFault> {
@@ -118,6 +140,7 @@ impl SlackEmulator {
             state: Mutex::new(state),
             changes: watch::Sender::new(0),
             gateway: Mutex::new((None, EventOrder::MentionFirst)),
+            stopped: CancellationToken::new(),
         });
         let server = tokio::spawn(server::accept(listener, Arc::clone(&shared)));
         Ok(Self { shared, server })
@@ -229,23 +252,14 @@ impl SlackEmulator {
 
     /// Waits until `look` returns a value; `None` if it does not within 10 s.
     pub async fn wait_until<T>(&self, look: impl Fn(&SlackState) -> Option<T>) -> Option<T> {
-        let mut changes = self.shared.changes.subscribe();
-        let seen = async {
-            loop {
-                changes.mark_unchanged();
-                if let Some(found) = self.with_state(&look) {
-                    return Some(found);
-                }
-                changes.changed().await.ok()?;
-            }
-        };
-        tokio::time::timeout(WAIT_TIME_MAX, seen).await.ok().flatten()
+        self.shared.wait_for(WAIT_TIME_MAX, look).await
     }
 }
 
 impl Drop for SlackEmulator {
     fn drop(&mut self) {
         self.server.abort();
+        self.shared.stopped.cancel();
     }
 }
 

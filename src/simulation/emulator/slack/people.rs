@@ -11,11 +11,11 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 /// The time after which Slack treats an unanswered event as lost.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
+pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
 /// The maximum number of bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-const JSON: &str = "application/json";
-const FORM: &str = "application/x-www-form-urlencoded";
+pub(super) const JSON: &str = "application/json";
+pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The order of the two events of a mention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +229,11 @@ impl SlackEmulator {
         .collect()
     }
 
+    /// Sends a body, signed; over a socket while Socket Mode is on.
     async fn send_signed(&self, content_type: &str, body: String) -> Result<GatewayResponse, SayError> {
+        if let Some((kind, payload)) = self.as_envelope(content_type, &body) {
+            return self.send_envelope(kind, payload).await;
+        }
         let headers = self.signed_headers(content_type, body.as_bytes());
         self.send(body, headers).await
     }
@@ -339,6 +343,9 @@ impl SlackEmulator {
     }
 
     async fn send_written(&self, written: UnsentMessage) -> Result<SentMessage, SayError> {
+        if self.with_state(|state| state.socket_mode.is_on) {
+            return self.send_over_sockets(written).await;
+        }
         let UnsentMessage { ts, events } = written;
         let signed = events.iter().map(|event| {
             let body = event.to_string();

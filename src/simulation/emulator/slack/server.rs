@@ -3,7 +3,7 @@
 
 use super::SharedSlack;
 use super::state::{SlackFault, SlackState};
-use super::{api, response};
+use super::{api, response, socket_server, sockets};
 use crate::simulation::emulator::answer::{Severed, answer, typed_answer, whole_body};
 use crate::simulation::emulator::server::{Closing, serve};
 use axum::Router;
@@ -37,6 +37,7 @@ fn routes() -> Router<Arc<SharedSlack>> {
         .route("/api/{*method}", any(call_method))
         .route("/commands/{*id}", any(use_response_url))
         .route("/upload/{*id}", any(take_upload))
+        .route("/link/", any(socket_server::open_socket))
         .fallback(no_such_path)
 }
 
@@ -123,9 +124,13 @@ fn web_api(shared: &SharedSlack, method: &str, headers: &HeaderMap, body: &Bytes
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "));
-    if token != Some(shared.options.bot_token.as_str()) {
-        shared.change(|state| state.problems.push(format!("{method} with a wrong token")));
-        return as_json(&json!({"ok": false, "error": "invalid_auth"}));
+    let refusal = shared.change(|state| sockets::token_refusal(state, &shared.options, method, token));
+    if let Some(code) = refusal {
+        // The app-level token is tried at the start, and a wrong one is the mistake of an operator.
+        if method != "apps.connections.open" {
+            shared.change(|state| state.problems.push(format!("{method} with a wrong token")));
+        }
+        return as_json(&json!({"ok": false, "error": code}));
     }
     if let Some(code) = shared.change(|state| state.token_refusal.clone()) {
         shared.change(|state| state.record_call(method, Some(code.clone())));

@@ -3,6 +3,7 @@
 
 use super::mentions::{self, Mention, walk};
 use super::response::ResponseAddress;
+use super::sockets::SocketModeState;
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -25,6 +26,8 @@ pub struct SlackState {
     pub problems: Vec<String>,
     /// The scopes of the bot, which are sent with every answer.
     pub scopes: BTreeSet<&'static str>,
+    /// Socket Mode of the app.
+    pub socket_mode: SocketModeState,
     /// True while the scopes are not sent.
     pub(super) are_scopes_hidden: bool,
     /// The users by id, with their team.

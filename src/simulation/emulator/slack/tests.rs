@@ -8,6 +8,7 @@ mod failures;
 mod folds;
 mod lookup;
 mod rendering;
+mod sockets;
 mod strictness;
 mod ephemerals;
 
@@ -81,7 +82,8 @@ async fn workspace() -> SlackEmulator {
 fn settings(api_base_url: &str) -> SlackSettings {
     SlackSettings {
         bot_token: Secret::new("xoxb-1".to_owned()),
-        signing_secret: Secret::new("shh".to_owned()),
+        signing_secret: Some(Secret::new("shh".to_owned())),
+        app_token: None,
         api_base_url: api_base_url.to_owned(),
         paced: true,
         repository: None,

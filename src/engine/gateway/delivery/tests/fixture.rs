@@ -197,7 +197,13 @@ impl Channel for FakeChannel {
         (self.limits)(op, call)
     }
 
-    async fn poll(&self, _inbox: mpsc::Sender<PolledInbound>, _cancel: CancellationToken) {}
+    async fn poll(
+        &self,
+        _inbox: mpsc::Sender<PolledInbound>,
+        _now: fn() -> Timestamp,
+        _cancel: CancellationToken,
+    ) {
+    }
 }
 
 /// Returns a limit for the chat of an operation.

@@ -9,11 +9,15 @@ use serde_json::Value;
 const CHALLENGE_CHARS_MAX: usize = 256;
 
 pub(super) fn decode(body: &[u8], installed: &SlackInstallation) -> Result<Received, Rejected> {
-    let envelope: Value =
-        serde_json::from_slice(body).map_err(|_| Rejected::Malformed("the body is not JSON"))?;
-    match text_at(&envelope, "/type") {
-        Some("url_verification") => challenge(&envelope),
-        Some("event_callback") => event(&envelope, installed),
+    let envelope = serde_json::from_slice(body).map_err(|_| Rejected::Malformed("the body is not JSON"))?;
+    decode_json(&envelope, installed)
+}
+
+/// Decodes the JSON of a request, which is also the payload of an envelope of Socket Mode.
+pub(super) fn decode_json(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+    match text_at(envelope, "/type") {
+        Some("url_verification") => challenge(envelope),
+        Some("event_callback") => event(envelope, installed),
         Some("app_rate_limited") => Ok(Received::Ignored("slack limits the rate of events")),
         Some(_) => Ok(Received::Ignored("unknown type of envelope")),
         None => Err(Rejected::Malformed("the body is not an event")),

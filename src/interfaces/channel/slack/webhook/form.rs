@@ -1,4 +1,4 @@
-//! Decodes forms: slash commands and button presses.
+//! Decodes forms: slash commands and button presses. Over Socket Mode they arrive as JSON.
 
 use super::text;
 use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
@@ -32,25 +32,23 @@ pub(super) fn decode(
         return Ok(Received::Answer(String::new()));
     }
     if let Some(payload) = fields.get("payload") {
-        return interaction(payload, installed);
+        let payload = serde_json::from_str(payload);
+        let payload = payload.map_err(|_| Rejected::Malformed("the payload is not JSON"))?;
+        return interaction(&payload, installed);
     }
     if fields.contains_key("command") {
-        return slash_command(&fields, installed, at);
+        return slash_command(|name| fields.get(name).map(String::as_str), installed, at);
     }
     Err(Rejected::Malformed("the form is neither a command nor a press"))
 }
 
-fn slash_command(
-    fields: &BTreeMap<String, String>,
+/// Decodes a command, given the values of its fields.
+pub(super) fn slash_command<'a>(
+    value: impl Fn(&str) -> Option<&'a str>,
     installed: &SlackInstallation,
     at: Timestamp,
 ) -> Result<Received, Rejected> {
-    let field = |name: &str| {
-        fields
-            .get(name)
-            .map(String::as_str)
-            .filter(|value| !value.is_empty())
-    };
+    let field = |name: &str| value(name).filter(|value| !value.is_empty());
     let (Some(team), Some(user), Some(chat), Some(trigger)) = (
         field("team_id"),
         field("user_id"),
@@ -95,11 +93,9 @@ fn command(words: &str) -> InboundKind {
     }
 }
 
-fn interaction(payload: &str, installed: &SlackInstallation) -> Result<Received, Rejected> {
-    let payload: Value =
-        serde_json::from_str(payload).map_err(|_| Rejected::Malformed("the payload is not JSON"))?;
-    match text_at(&payload, "/type") {
-        Some("block_actions") => press(&payload, installed),
+pub(super) fn interaction(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+    match text_at(payload, "/type") {
+        Some("block_actions") => press(payload, installed),
         Some(_) => Ok(Received::Ignored("unknown type of interaction")),
         None => Err(Rejected::Malformed("the interaction has no type")),
     }

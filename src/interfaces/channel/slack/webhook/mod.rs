@@ -22,15 +22,43 @@ const TIMESTAMP: &str = "x-slack-request-timestamp";
 /// The number of characters of an invite token.
 const INVITE_TOKEN_CHARS: usize = 43;
 
-pub(super) fn webhook(name: &str, settings: &SlackSettings, installation: &Installation) -> Arc<dyn Webhook> {
-    Arc::new(SlackWebhook {
-        signing_secret: settings.signing_secret.clone(),
-        installation: SlackInstallation {
-            channel: name.to_owned(),
-            team: installation.account.id.clone(),
-            bot: installation.bot_id.clone(),
-        },
-    })
+/// Returns the webhook of a channel; `None` if it receives over Socket Mode alone.
+pub(super) fn webhook(
+    name: &str,
+    settings: &SlackSettings,
+    installation: &Installation,
+) -> Option<Arc<dyn Webhook>> {
+    Some(Arc::new(SlackWebhook {
+        signing_secret: settings.signing_secret.clone()?,
+        installation: SlackInstallation::new(name, installation),
+    }))
+}
+
+/// The kind of an envelope of Socket Mode, whose payload has the content of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PayloadKind {
+    /// `events_api`
+    Event,
+    /// `interactive`
+    Interaction,
+    /// `slash_commands`
+    SlashCommand,
+}
+
+/// Decodes the payload of an envelope of Socket Mode.
+pub(super) fn decode_payload(
+    kind: PayloadKind,
+    payload: &Value,
+    installed: &SlackInstallation,
+    at: Timestamp,
+) -> Result<Received, Rejected> {
+    match kind {
+        PayloadKind::Event => event::decode_json(payload, installed),
+        PayloadKind::Interaction => form::interaction(payload, installed),
+        PayloadKind::SlashCommand => {
+            form::slash_command(|name| payload.get(name).and_then(Value::as_str), installed, at)
+        }
+    }
 }
 
 struct SlackWebhook {
@@ -39,13 +67,21 @@ struct SlackWebhook {
 }
 
 /// The identity of this installation, which decoding compares with.
-struct SlackInstallation {
+pub(super) struct SlackInstallation {
     channel: String,
     team: String,
     bot: String,
 }
 
 impl SlackInstallation {
+    pub(super) fn new(name: &str, installation: &Installation) -> Self {
+        Self {
+            channel: name.to_owned(),
+            team: installation.account.id.clone(),
+            bot: installation.bot_id.clone(),
+        }
+    }
+
     fn account(&self) -> Account {
         Account {
             platform: Platform::Slack,
@@ -103,7 +139,7 @@ fn sender(account: &str, id: &str) -> Sender {
 }
 
 /// Returns the text at a path such as `/event/user`; `None` if it is missing, empty or not a text.
-fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+pub(super) fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     // `Value::pointer` would allocate two strings for each name to undo escapes that our names do not have.
     path.split('/')
         .skip(1)

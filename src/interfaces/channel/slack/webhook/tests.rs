@@ -30,7 +30,8 @@ fn slack_named(name: &str) -> Arc<dyn Webhook> {
     let secret = |text: &str| Secret::new(text.to_owned());
     let settings = SlackSettings {
         bot_token: secret("xoxb-1"),
-        signing_secret: secret(SECRET),
+        signing_secret: Some(secret(SECRET)),
+        app_token: None,
         api_base_url: String::new(),
         paced: true,
         repository: None,
@@ -43,7 +44,7 @@ fn slack_named(name: &str) -> Arc<dyn Webhook> {
         bot_id: "UBOT".to_owned(),
         bot_name: "drydock".to_owned(),
     };
-    webhook(name, &settings, &installation)
+    webhook(name, &settings, &installation).unwrap()
 }
 
 fn at(seconds: i64) -> Timestamp {

@@ -276,7 +276,7 @@ async fn no_failure_ever_shows_the_token() {
     let cancel = tokio_util::sync::CancellationToken::new();
     let task = tokio::spawn({
         let cancel = cancel.clone();
-        async move { polling.poll(inbox, cancel).await }
+        async move { polling.poll(inbox, || jiff::Timestamp::UNIX_EPOCH, cancel).await }
     });
     let polls =
         |telegram: &TelegramEmulator| telegram.calls().iter().any(|(method, _)| method == "getUpdates");

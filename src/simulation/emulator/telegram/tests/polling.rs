@@ -22,7 +22,8 @@ impl Polling {
         let cancel = CancellationToken::new();
         let channel = Arc::clone(&setup.channel);
         let stop = cancel.clone();
-        let task = tokio::spawn(async move { channel.poll(sender, stop).await });
+        let task =
+            tokio::spawn(async move { channel.poll(sender, || jiff::Timestamp::UNIX_EPOCH, stop).await });
         Self {
             setup,
             inbox,

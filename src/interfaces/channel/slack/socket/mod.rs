@@ -1,0 +1,182 @@
+//! Socket Mode: Slack sends events over sockets that Drydock opens, so Slack does not need to reach Drydock. Slack closes
+//! each socket after some hours and announces it; the next one is open before, so that no event waits. See
+//! <https://docs.slack.dev/apis/events-api/using-socket-mode>.
+
+mod connection;
+mod envelope;
+mod frame;
+mod session;
+#[cfg(test)]
+mod tests;
+
+pub(super) use connection::SocketOpener;
+
+use crate::base::model::Installation;
+use crate::interfaces::channel::{PolledInbound, SendError};
+use connection::SlackSocket;
+use envelope::EnvelopeDecoder;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use reqwest::Upgraded;
+use session::{LINGER_MAX, Session, SessionEnd, SessionEvent};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+const BACKOFF_MIN: Duration = Duration::from_secs(1);
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// The number of sockets, those that are about to be closed included. Slack allows ten for all programs of an app.
+const SOCKETS_MAX: usize = 4;
+
+/// Receives over sockets until `cancel`, or until the receiver is gone.
+pub(super) async fn poll(
+    name: &str,
+    installation: &Installation,
+    opener: &SocketOpener,
+    inbox: &mpsc::Sender<PolledInbound>,
+    now: fn() -> Timestamp,
+    cancel: &CancellationToken,
+) {
+    let receiver = SocketReceiver {
+        name,
+        opener,
+        decoder: EnvelopeDecoder::new(name, installation, now),
+        inbox,
+    };
+    let backoff = Backoff { failures: 0, now };
+    cancel.run_until_cancelled(Box::pin(receiver.run(backoff))).await;
+}
+
+struct SocketReceiver<'a> {
+    name: &'a str,
+    opener: &'a SocketOpener,
+    decoder: EnvelopeDecoder,
+    inbox: &'a mpsc::Sender<PolledInbound>,
+}
+
+impl SocketReceiver<'_> {
+    async fn run(&self, mut backoff: Backoff) {
+        let mut sockets = FuturesUnordered::new();
+        // At most one.
+        let mut opening = FuturesUnordered::new();
+        opening.push(self.open_after(Duration::ZERO));
+        let (mut newest, mut replaced) = (0, CancellationToken::new());
+        loop {
+            tokio::select! {
+                Some(opened) = opening.next() => match opened {
+                    Ok(socket) => {
+                        std::mem::take(&mut replaced).cancel();
+                        newest += 1;
+                        tracing::info!(channel = self.name, "a socket to slack is open");
+                        let session = Session::new(newest, socket, &self.decoder, self.inbox, replaced.clone());
+                        sockets.push(next_event(session));
+                    }
+                    Err(error) => {
+                        let wait = backoff.after(&error);
+                        tracing::warn!(
+                            channel = self.name, %error, "no socket to slack; trying again in {} s", wait.as_secs_f32()
+                        );
+                        opening.push(self.open_after(wait));
+                    }
+                },
+                Some((session, event)) = sockets.next() => {
+                    // An older socket has a successor.
+                    let needs_another = session.number == newest && opening.is_empty();
+                    if session.was_useful() {
+                        backoff.reset();
+                    }
+                    match event {
+                        SessionEvent::Ended(SessionEnd::Stopped) => return,
+                        SessionEvent::Ended(end) if needs_another => {
+                            let wait = backoff.after_end(end);
+                            self.report(end, wait);
+                            opening.push(self.open_after(wait));
+                        }
+                        SessionEvent::Ended(_) => {}
+                        SessionEvent::RefreshWanted => {
+                            sockets.push(next_event(session));
+                            if needs_another {
+                                let has_room = sockets.len() < SOCKETS_MAX;
+                                let wait = if has_room { Duration::ZERO } else { LINGER_MAX };
+                                opening.push(self.open_after(wait));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn open_after(&self, wait: Duration) -> Result<SlackSocket, SendError> {
+        tokio::time::sleep(wait).await;
+        self.opener.open().await
+    }
+
+    fn report(&self, end: SessionEnd, wait: Duration) {
+        let (channel, seconds) = (self.name, wait.as_secs_f32());
+        let why = match end {
+            SessionEnd::Announced(reason) => {
+                let why = self.opener.described(reason);
+                tracing::error!(
+                    channel,
+                    "the socket to slack is closed: {why}; trying again in {seconds} s"
+                );
+                return;
+            }
+            SessionEnd::Closed | SessionEnd::Replaced | SessionEnd::Stopped => "slack closed it",
+            SessionEnd::Lost => "the connection was lost",
+            SessionEnd::Silent => "nothing arrived for too long",
+            SessionEnd::TooLong => "a frame was too long",
+        };
+        tracing::warn!(
+            channel,
+            "the socket to slack is closed: {why}; opening another in {seconds} s"
+        );
+    }
+}
+
+/// Waits for the next event of a socket.
+async fn next_event(mut session: Session<'_, Upgraded>) -> (Session<'_, Upgraded>, SessionEvent) {
+    let event = session.next().await;
+    (session, event)
+}
+
+/// The growing wait between attempts.
+struct Backoff {
+    failures: u32,
+    /// The clock. Its fractions of a second keep servers from trying at the same time.
+    now: fn() -> Timestamp,
+}
+
+impl Backoff {
+    /// Returns the wait after a socket could not be opened.
+    fn after(&mut self, error: &SendError) -> Duration {
+        let asked = match error {
+            SendError::Limited { retry_after, .. } | SendError::NotSent { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        self.next_wait().max(asked.unwrap_or_default())
+    }
+
+    /// Returns the wait after a socket was closed: none for the first, because Slack may close one at any time.
+    fn after_end(&mut self, end: SessionEnd) -> Duration {
+        let wait = self.next_wait();
+        let is_first = self.failures == 1 && !matches!(end, SessionEnd::Announced(_));
+        if is_first { Duration::ZERO } else { wait }
+    }
+
+    /// Forgets the failures: a socket was of use.
+    fn reset(&mut self) {
+        self.failures = 0;
+    }
+
+    fn next_wait(&mut self) -> Duration {
+        let wait = BACKOFF_MIN
+            .saturating_mul(1 << self.failures.min(6))
+            .min(BACKOFF_MAX);
+        self.failures = self.failures.saturating_add(1);
+        let fraction = (self.now)().subsec_nanosecond().unsigned_abs();
+        wait + wait / 4 * (fraction / 1_000_000) / 1_000
+    }
+}
