@@ -81,7 +81,7 @@ pub const ALL: [CommandSpec; 19] = [
     spec(
         Verb::Diff,
         "diff",
-        "[ENV|all]",
+        "[ENV]",
         "show the prepared change, or its effect on one environment or on all",
     ),
     spec(Verb::Risk, "risk", "", "show the risks of the prepared change"),

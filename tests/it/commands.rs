@@ -41,7 +41,9 @@ async fn a_follow_up_is_a_revision_and_undo_goes_back_one() {
         .ask_in(ALICE, &first.thread, "make it three, staging too")
         .await;
     assert!(
-        second.text.contains("CHG-1 rev 2 is ready: dev, 2 files, +2 −2"),
+        second
+            .text
+            .contains("CHG-1 rev 2 is ready: 2 environments, 2 files, +2 −2"),
         "{}",
         second.text
     );
@@ -320,7 +322,7 @@ async fn fifty_files_of_a_turn_may_go_and_undo_brings_every_one_back() {
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "delete all that is old").await;
     assert!(
-        result.text.contains("CHG-1 is ready: dev, 50 files, +0 −100"),
+        result.text.contains("CHG-1 is ready: 50 files, +0 −100"),
         "{}",
         result.text
     );

@@ -273,7 +273,7 @@ async fn a_restart_in_the_middle_of_a_turn_answers_the_message_exactly_once() {
     let result = app.wait_for_result(&said.ts, 1).await;
     assert!(result.text.contains("Found again."), "{}", result.text);
     assert!(
-        result.text.contains("CHG-1 is ready: dev, 1 file, +1 −0"),
+        result.text.contains("CHG-1 is ready: 1 file, +1 −0"),
         "{}",
         result.text
     );

@@ -70,7 +70,7 @@ async fn a_release_is_prepared_from_listed_fields_as_data_and_posted_once() {
         .wait_for_slack_message(SLACK_CHANNEL, "+    image: 'registry.example.com/web:1.9.0',")
         .await;
     assert!(
-        visible_text(&post).contains("is ready: dev, 2 files, +2 −2"),
+        visible_text(&post).contains("is ready: 2 environments, 2 files, +2 −2"),
         "{}",
         visible_text(&post)
     );
@@ -271,7 +271,7 @@ async fn each_event_prepares_a_change_of_its_own_side_by_side() {
     assert_eq!(deliver(&app, "release", TWO, &release("Faster.")).await.0, 200);
     let post = app.wait_for_slack_message(SLACK_CHANNEL, "is ready").await;
     assert!(
-        visible_text(&post).contains("CHG-1 is ready: dev, 2 files"),
+        visible_text(&post).contains("CHG-1 is ready: 2 environments, 2 files"),
         "{}",
         visible_text(&post)
     );
@@ -283,7 +283,7 @@ async fn each_event_prepares_a_change_of_its_own_side_by_side() {
         deliver(&app, "release", third, &release("Once more.")).await.0,
         200
     );
-    app.wait_for_slack_message(SLACK_CHANNEL, "CHG-2 is ready: dev, 2 files")
+    app.wait_for_slack_message(SLACK_CHANNEL, "CHG-2 is ready: 2 environments, 2 files")
         .await;
 }
 

@@ -90,7 +90,7 @@ async fn the_longest_answer_takes_a_few_messages_in_slack_and_keeps_all_facts() 
                 .flat_map(|message| message.buttons())
                 .map(|button| button.label)
                 .collect();
-            assert_eq!(labels, ["Get patch", "Discard"], "{which}");
+            assert_eq!(labels, ["Get patch", "Full diff", "Discard"], "{which}");
             let whole = state.files.iter().find(|file| file.name == "answer.md");
             if shown.contains("The answer is cut here") {
                 assert!(shown.contains("the full text follows as answer.md"), "{which}");
@@ -133,7 +133,7 @@ async fn the_longest_answer_takes_a_few_messages_in_telegram_and_keeps_all_facts
             .flat_map(|posted| posted.keyboard.iter().flatten())
             .map(|(label, _)| label.as_str())
             .collect();
-        assert_eq!(labels, ["Get patch", "Discard"], "{which}");
+        assert_eq!(labels, ["Get patch", "Full diff", "Discard"], "{which}");
         assert!(shown.contains("The answer is cut here"), "{which}");
         let (name, content) = files.first().unwrap().document.clone().unwrap();
         assert_eq!((files.len(), name.as_str()), (1, "answer.md"), "{which}");
@@ -196,7 +196,7 @@ async fn very_long_names_of_files_take_a_few_messages_and_the_answer_stays() {
         .collect();
     assert!(texts.len() <= MESSAGES_MAX + 1, "{}", texts.len());
     let shown = texts.join("\n");
-    assert!(shown.contains("is ready: dev, 10 files, +10 −0"), "{shown}");
+    assert!(shown.contains("is ready: 10 files, +10 −0"), "{shown}");
     assert!(shown.contains("Ten files are written."), "{shown}");
     for number in 0..10 {
         assert!(shown.contains(&format!("{number}.txt")), "{number}: {shown}");

@@ -47,7 +47,7 @@ async fn changes_nobody_requested_are_named_in_the_answer() {
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "set web to 3 replicas in staging").await;
     assert!(
-        result.text.contains("is ready: dev, 2 files, +2 −2"),
+        result.text.contains("is ready: 2 environments, 2 files, +2 −2"),
         "{}",
         result.text
     );
@@ -109,7 +109,7 @@ async fn the_counts_of_a_change_are_ours_whatever_the_model_says() {
         .with_call("file_write", write("b.json"))
         .with_call("file_write", write("c.json"));
     let (_app, text) = ask([three, says("I changed 1 file.")]).await;
-    assert!(text.contains("CHG-1 is ready: dev, 3 files, +3 −0"), "{text}");
+    assert!(text.contains("CHG-1 is ready: 3 files, +3 −0"), "{text}");
     for name in ["a.json", "b.json", "c.json"] {
         assert!(text.contains(&format!("environments/dev/{name}")), "{text}");
     }

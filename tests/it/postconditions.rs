@@ -27,7 +27,9 @@ async fn an_environment_that_does_not_render_any_more_goes_back_to_the_model() {
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "raise the default memory").await;
     assert!(
-        result.text.contains("CHG-1 is ready: dev, 1 file, +1 −1"),
+        result
+            .text
+            .contains("CHG-1 is ready: 3 environments, 1 file, +1 −1"),
         "{}",
         result.text
     );
@@ -97,7 +99,7 @@ async fn a_change_the_model_cannot_repair_is_shown_with_its_failing_check() {
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "raise the default memory").await;
     for expected in [
-        "CHG-1 fails a check: 1 file, +1 −1.",
+        "CHG-1 is not ready: 2 of 6 checks fail",
         "I do not know how to mend it.",
         "A check of mine still fails after 3 attempts to fix it.",
         "every changed Jsonnet file parses",
@@ -159,7 +161,7 @@ async fn a_stop_ends_the_rendering_and_the_answer_says_so() {
         stopped.elapsed()
     );
     for expected in [
-        "CHG-1 is not finished.",
+        "CHG-1 is not finished: 1 file, +1 −1",
         "It is computed now.",
         "the comparison was stopped",
     ] {

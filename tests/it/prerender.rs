@@ -47,7 +47,9 @@ async fn a_change_of_all_environments_uses_the_prerendered_base() {
     wait_for_log(&log, &ahead).await;
     let result = app.ask(ALICE, "raise the default memory").await;
     assert!(
-        result.text.contains("CHG-1 is ready: dev, 1 file, +1 −1"),
+        result
+            .text
+            .contains("CHG-1 is ready: 3 environments, 1 file, +1 −1"),
         "{}",
         result.text
     );

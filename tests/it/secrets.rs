@@ -194,7 +194,7 @@ async fn a_part_of_a_file_shows_no_part_of_its_secrets() {
     .await;
     let result = app.ask(ALICE, "set the level to 2").await;
     assert!(
-        result.text.contains("CHG-1 is ready: dev, 1 file, +1 −1"),
+        result.text.contains("CHG-1 is ready: 1 file, +1 −1"),
         "{}",
         result.text
     );

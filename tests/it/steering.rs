@@ -278,7 +278,10 @@ async fn a_turn_that_the_provider_failed_runs_again_after_its_finished_steps() {
     let labels = |text: &drydock::simulation::emulator::slack::SlackMessage| -> Vec<String> {
         text.buttons().into_iter().map(|button| button.label).collect()
     };
-    assert_eq!(labels(&failed.message), ["Retry", "Get patch", "Discard"]);
+    assert_eq!(
+        labels(&failed.message),
+        ["Retry", "Get patch", "Full diff", "Discard"]
+    );
     let before = app.model_requests().len();
     overloaded.store(false, Ordering::SeqCst);
     app.wait_until_idle().await;

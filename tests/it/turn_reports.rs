@@ -148,7 +148,8 @@ async fn press_and_wait(app: &TestApp, message: &SlackMessage, label: &str) -> S
         .demo
         .slack
         .with_state(|state| state.replies(SLACK_CHANNEL, &thread).count());
-    app.demo.slack.click(ALICE, &message.ts, label).await.unwrap();
+    let slack = &app.demo.slack;
+    slack.click_as_seen(ALICE, message, label).await.unwrap();
     app.wait_for_slack(label, |state| {
         state.replies(SLACK_CHANNEL, &thread).nth(seen).map(visible_text)
     })
@@ -165,15 +166,19 @@ async fn the_buttons_of_a_discarded_change_do_not_act_on_a_later_one() {
     assert!(second.text.contains("CHG-2 is ready"), "{}", second.text);
     assert_eq!(
         press_and_wait(&app, &first.message, "Get patch").await,
-        "CHG-1 is not prepared here any more; patch sends CHG-2."
+        "CHG-1 rev 1 is not prepared here any more; patch alone is about CHG-2."
     );
     assert_eq!(
         press_and_wait(&app, &first.message, "Discard").await,
-        "CHG-1 is not prepared here any more, so nothing is discarded; discard removes CHG-2."
+        "CHG-1 rev 1 is not prepared here any more, so nothing is discarded; discard removes CHG-2."
     );
-    // A later revision is the same change.
-    app.ask_in(ALICE, &first.thread, "write down dev").await;
-    let reported = press_and_wait(&app, &second.message, "Discard").await;
+    // A button of an earlier revision does nothing either.
+    let third = app.ask_in(ALICE, &first.thread, "write down dev").await;
+    assert_eq!(
+        press_and_wait(&app, &second.message, "Discard").await,
+        "That was rev 1, so nothing was done; CHG-2 rev 2 is below."
+    );
+    let reported = press_and_wait(&app, &third.message, "Discard").await;
     assert!(reported.starts_with("CHG-2 rev 2 is discarded"), "{reported}");
 }
 

@@ -20,6 +20,8 @@ const SHOWN_BYTES_MIN: usize = 1_000;
 const LEAD_LINES_MAX: usize = 3;
 /// Maximum number of bytes of these lines.
 const LEAD_BYTES_MAX: usize = 400;
+/// Maximum number of bytes of an answer in the fold of a result.
+const FOLDED_BYTES_MAX: usize = 6_000;
 /// Size up to which an answer is measured only together with the rest of the result.
 const SHORT_BYTES_MAX: usize = 4 << 10;
 /// The name of the file with the full answer.
@@ -191,10 +193,15 @@ impl TurnResult<'_> {
     /// then the answer moves to its file. The program's own text is never cut, even if it needs more messages.
     pub(super) fn messages(&self) -> ResultMessages {
         let inline = self.config.limits.inline_diff_bytes_max;
-        let is_enough = |bytes: &usize| *bytes == self.model_answer.shown || *bytes >= SHOWN_BYTES_MIN;
-        let with_diff = sizes(self.model_answer.shown).take_while(is_enough);
+        // Beside a change, an answer is a detail.
+        let most = match self.remaining_change.shown() {
+            Some(_) => self.model_answer.shown.min(FOLDED_BYTES_MAX),
+            None => self.model_answer.shown,
+        };
+        let is_enough = |bytes: &usize| *bytes == most || *bytes >= SHOWN_BYTES_MIN;
+        let with_diff = sizes(most).take_while(is_enough);
         let with_diff = with_diff.map(|bytes| (bytes, inline));
-        let without = sizes(self.model_answer.shown).map(|bytes| (bytes, 0));
+        let without = sizes(most).map(|bytes| (bytes, 0));
         with_diff
             .chain(without)
             .map(|(bytes, inline)| self.paged(bytes, inline))

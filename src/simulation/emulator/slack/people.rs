@@ -135,15 +135,26 @@ impl SlackEmulator {
         let found = self.with_state(|state| {
             let ephemeral = state.ephemerals.iter().find(is_it);
             let message = state.messages.iter().find(is_it).or(ephemeral)?;
-            let button = message
-                .buttons()
-                .into_iter()
-                .find(|button| button.label == label)?;
-            Some((message.clone(), button, ephemeral.is_some()))
+            Some(message.clone())
         });
-        let Some((message, button, is_ephemeral)) = found else {
-            return Err(SayError::NoButton(label.to_owned()));
-        };
+        let message = found.ok_or_else(|| SayError::NoButton(label.to_owned()))?;
+        self.click_as_seen(user, &message, label).await
+    }
+
+    /// Presses a button of a message as the user saw it, even if the message was edited since.
+    pub async fn click_as_seen(
+        &self,
+        user: &str,
+        message: &SlackMessage,
+        label: &str,
+    ) -> Result<GatewayResponse, SayError> {
+        let mut buttons = message.buttons().into_iter();
+        let button = buttons.find(|button| button.label == label);
+        let button = button.ok_or_else(|| SayError::NoButton(label.to_owned()))?;
+        let is_ephemeral = self.with_state(|state| {
+            let mut ephemerals = state.ephemerals.iter();
+            ephemerals.any(|ephemeral| ephemeral.ts == message.ts)
+        });
         let at = (self.shared.options.at)();
         let (trigger, action_ts) = self
             .shared
