@@ -1,13 +1,15 @@
-//! The Bot API over plain HTTPS. The token is part of every address, so no address, and no error that could contain
-//! one, is passed on from this file.
+//! The transport of the Bot API: sends the payloads of teloxide-core, and those of the same shape, with our own HTTP
+//! client. The token is part of every address, so no address, and no error that could contain one, is passed on from
+//! this file.
 
 use crate::base::http_client::{AnswerReadError, read_answer};
 use crate::base::model::Secret;
 use crate::interfaces::channel::SendError;
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
+use teloxide_core::requests::Payload;
 
 /// Time limit of an ordinary call.
 const CALL_TIME_MAX: Duration = Duration::from_secs(20);
@@ -104,20 +106,11 @@ impl BotApi {
         }
     }
 
-    /// Calls a method with JSON parameters.
-    pub(super) async fn call(&self, method: &str, parameters: &Value) -> Result<Value, ApiError> {
-        let request = self.post(method).json(parameters).timeout(CALL_TIME_MAX);
-        self.finish(request).await
-    }
-
-    /// Calls a long-polling method, with a time limit slightly above its wait.
-    pub(super) async fn wait(
-        &self,
-        method: &str,
-        parameters: &Value,
-        wait: Duration,
-    ) -> Result<Value, ApiError> {
-        let request = self.post(method).json(parameters).timeout(wait + CALL_TIME_MAX);
+    /// Calls a method and returns its result, which the caller decodes tolerantly: an unexpected result does not undo
+    /// the effect of the call.
+    pub(super) async fn call<P: Payload + Serialize>(&self, payload: &P) -> Result<Value, ApiError> {
+        let time_max = CALL_TIME_MAX + payload.timeout_hint().unwrap_or_default();
+        let request = self.post(&method_name::<P>()).json(payload).timeout(time_max);
         self.finish(request).await
     }
 
@@ -203,6 +196,13 @@ impl BotApi {
             .take(DESCRIPTION_CHARS_MAX)
             .collect()
     }
+}
+
+/// Returns the documented name of a method; the library has it with a capital letter.
+fn method_name<P: Payload>() -> String {
+    let mut letters = P::NAME.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }
 
 /// Converts an error of the client to a fixed text, because its own text contains the address and so the token.

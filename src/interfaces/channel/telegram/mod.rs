@@ -5,6 +5,7 @@ mod api;
 mod form;
 mod auto_links;
 mod limits;
+mod payload;
 mod poll;
 mod render;
 mod split;
@@ -21,16 +22,32 @@ use api::{ApiError, BotApi};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
+use payload::{RenderedMessage, TextMessage};
 use render::{RenderOptions, TelegramPayload, plain, render};
+use serde::Serialize;
 use serde_json::{Value, json};
+use std::str::FromStr;
 use std::sync::Arc;
+use teloxide_core::payloads::{
+    AnswerCallbackQuery, DeleteWebhook, EditMessageText, GetMe, SendMessage, SetMessageReaction,
+    SetMyCommands, SetWebhook,
+};
+use teloxide_core::requests::Payload;
+use teloxide_core::types::{
+    AllowedUpdate, BotCommand, CallbackQueryId, ChatId, MessageId, ReactionType, ReplyParameters, ThreadId,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// The requested updates. Edits are included so that they are audited and ignored.
-const ALLOWED_UPDATES: [&str; 4] = ["message", "edited_message", "callback_query", "my_chat_member"];
+const ALLOWED_UPDATES: [AllowedUpdate; 4] = [
+    AllowedUpdate::Message,
+    AllowedUpdate::EditedMessage,
+    AllowedUpdate::CallbackQuery,
+    AllowedUpdate::MyChatMember,
+];
 /// The maximum number of concurrent requests from Telegram to the webhook.
-const CONNECTIONS_MAX: u32 = 40;
+const CONNECTIONS_MAX: u8 = 40;
 /// The maximum number of bytes of a file that a bot may send.
 const FILE_BYTES_MAX: usize = 50 * 1000 * 1000;
 /// The maximum number of UTF-16 units of a caption.
@@ -102,10 +119,8 @@ impl ChannelKind for TelegramSettings {
         http: &reqwest::Client,
     ) -> Result<Arc<dyn Channel>, SendError> {
         let api = BotApi::new(http.clone(), &self.api_base_url, self.bot_token.clone());
-        let me = api
-            .call("getMe", &json!({}))
-            .await
-            .map_err(ApiError::into_repeatable_error)?;
+        let me = api.call(&GetMe::new()).await;
+        let me = me.map_err(ApiError::into_repeatable_error)?;
         let channel = TelegramChannel {
             name: name.to_owned(),
             installation: installation(&me)?,
@@ -122,6 +137,7 @@ impl ChannelKind for TelegramSettings {
     }
 }
 
+/// Reads the bot's identity, and nothing else of the answer: compatible servers leave fields out.
 fn installation(me: &Value) -> Result<Installation, SendError> {
     let (Some(id), Some(name)) = (me["id"].as_i64(), me["username"].as_str()) else {
         return Err(SendError::Refused("getMe returned no bot".to_owned()));
@@ -181,8 +197,7 @@ impl Channel for TelegramChannel {
     }
 
     async fn probe(&self) -> Result<(), SendError> {
-        let asked = self.api.call("getMe", &json!({})).await;
-        asked.map(|_| ()).map_err(ApiError::into_repeatable_error)
+        self.repeatable(&GetMe::new()).await.map(|_| ())
     }
 
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
@@ -205,25 +220,24 @@ impl TelegramChannel {
     async fn register(&self, settings: &TelegramSettings, server: &ServerSettings) -> Result<(), ApiError> {
         match settings.mode {
             TelegramMode::Polling => {
-                let keep = json!({"drop_pending_updates": false});
-                self.api.call("deleteWebhook", &keep).await?;
+                let mut keep = DeleteWebhook::new();
+                keep.drop_pending_updates = Some(false);
+                self.api.call(&keep).await?;
             }
             // Without a public address, the operator registers the webhook manually.
             TelegramMode::Webhook if server.public_url.is_empty() => {}
             TelegramMode::Webhook => {
                 let Some(secret) = &settings.secret_token else {
-                    return Err(ApiError::Refused {
-                        code: 0,
-                        description: "a webhook needs `secret_token`".to_owned(),
-                    });
+                    return Err(unusable("a webhook needs `secret_token`"));
                 };
-                let parameters = json!({
-                    "url": format!("{}/in/{}", server.public_url.trim_end_matches('/'), self.name),
-                    "secret_token": secret.expose(),
-                    "allowed_updates": ALLOWED_UPDATES,
-                    "max_connections": CONNECTIONS_MAX,
-                });
-                self.api.call("setWebhook", &parameters).await?;
+                let address = format!("{}/in/{}", server.public_url.trim_end_matches('/'), self.name);
+                let address = reqwest::Url::parse(&address)
+                    .map_err(|_| unusable("`server.public_url` is not an address"))?;
+                let mut webhook = SetWebhook::new(address);
+                webhook.secret_token = Some(secret.expose().to_owned());
+                webhook.allowed_updates = Some(ALLOWED_UPDATES.to_vec());
+                webhook.max_connections = Some(CONNECTIONS_MAX);
+                self.api.call(&webhook).await?;
             }
         }
         Ok(())
@@ -231,15 +245,10 @@ impl TelegramChannel {
 
     /// Sets the commands that Telegram suggests. They are optional: a bot without them works.
     async fn suggest_commands(&self) {
-        let commands: Vec<Value> = COMMANDS
+        let commands = COMMANDS
             .iter()
-            .map(|(command, description)| json!({"command": command, "description": description}))
-            .collect();
-        if let Err(err) = self
-            .api
-            .call("setMyCommands", &json!({"commands": commands}))
-            .await
-        {
+            .map(|(command, description)| BotCommand::new(*command, *description));
+        if let Err(err) = self.api.call(&SetMyCommands::new(commands)).await {
             let why = err.into_repeatable_error();
             tracing::warn!(
                 channel = self.name,
@@ -255,12 +264,10 @@ impl TelegramChannel {
             Receipt::Seen | Receipt::Started => "👀",
             Receipt::Queued => "✍",
         };
-        let parameters = json!({
-            "chat_id": number(&message.chat)?,
-            "message_id": number(&message.id)?,
-            "reaction": [{"type": "emoji", "emoji": emoji}],
-        });
-        self.repeatable("setMessageReaction", &parameters).await
+        let mut reaction = SetMessageReaction::new(chat_id(&message.chat)?, message_id(&message.id)?);
+        let emoji = emoji.to_owned();
+        reaction.reaction = Some(vec![ReactionType::Emoji { emoji }]);
+        self.repeatable(&reaction).await
     }
 
     async fn post(
@@ -270,17 +277,13 @@ impl TelegramChannel {
         reply_to: Option<&MessageRef>,
     ) -> Result<Delivered, SendError> {
         let rendered = self.render(reply, &place.chat);
-        let mut parameters = with_text(json!({"chat_id": number(&place.chat)?}), &rendered);
-        if let Some(thread) = &place.thread {
-            parameters["message_thread_id"] = json!(number(thread)?);
+        let mut message = SendMessage::new(chat_id(&place.chat)?, "");
+        message.message_thread_id = place.thread.as_deref().map(topic_id).transpose()?;
+        if let Some(replied) = reply_to {
+            let replied = ReplyParameters::new(message_id(&replied.id)?);
+            message.reply_parameters = Some(replied.allow_sending_without_reply());
         }
-        if let Some(message) = reply_to {
-            parameters["reply_parameters"] =
-                json!({"message_id": number(&message.id)?, "allow_sending_without_reply": true});
-        }
-        let sent = self
-            .call_with_fallbacks("sendMessage", parameters, &rendered)
-            .await;
+        let sent = self.send_rendered(message, &rendered).await;
         let sent = sent.map_err(ApiError::into_post_error)?;
         Ok(Delivered {
             message: message_of(&sent),
@@ -289,12 +292,8 @@ impl TelegramChannel {
 
     async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
         let rendered = self.render(reply, &message.chat);
-        let target = json!({"chat_id": number(&message.chat)?, "message_id": number(&message.id)?});
-        let parameters = with_text(target, &rendered);
-        match self
-            .call_with_fallbacks("editMessageText", parameters, &rendered)
-            .await
-        {
+        let edited = EditMessageText::new(chat_id(&message.chat)?, message_id(&message.id)?, "");
+        match self.send_rendered(edited, &rendered).await {
             Ok(_) => Ok(Delivered::default()),
             Err(err) if err.says("message is not modified") => Ok(Delivered::default()),
             Err(err) => Err(err.into_repeatable_error()),
@@ -303,25 +302,20 @@ impl TelegramChannel {
 
     /// Sends a text. If Telegram refuses the decorations of the text, it is sent again without them, because a plain
     /// answer is better than none.
-    async fn call_with_fallbacks(
-        &self,
-        method: &str,
-        mut parameters: Value,
-        rendered: &TelegramPayload,
-    ) -> Result<Value, ApiError> {
+    async fn send_rendered<P>(&self, message: P, rendered: &TelegramPayload) -> Result<Value, ApiError>
+    where
+        P: TextMessage + Send + Sync,
+    {
+        let mut message = RenderedMessage::new(message, rendered);
         loop {
-            let err = match self.api.call(method, &parameters).await {
+            let err = match self.api.call(&message).await {
                 Ok(sent) => return Ok(sent),
                 Err(err) => err,
             };
-            let Some(fields) = parameters.as_object_mut() else {
-                return Err(err);
-            };
             let is_unreadable = err.says("can't parse entities") || err.says("message is too long");
             let has_lost_target = err.says("replied not found") || err.says("message to reply not found");
-            if is_unreadable && fields.remove("entities").is_some() {
-                fields.insert("text".to_owned(), json!(plain(&rendered.body)));
-            } else if !(has_lost_target && fields.remove("reply_parameters").is_some()) {
+            let is_simpler = is_unreadable && message.simplify(plain(&rendered.body));
+            if !is_simpler && !(has_lost_target && message.detach()) {
                 return Err(err);
             }
             tracing::warn!(
@@ -341,9 +335,9 @@ impl TelegramChannel {
         if content.len() > FILE_BYTES_MAX {
             return Err(SendError::Refused("the file is larger than 50 MB".to_owned()));
         }
-        let mut fields = vec![("chat_id", number(&place.chat)?.to_string())];
+        let mut fields = vec![("chat_id", chat_id(&place.chat)?.to_string())];
         if let Some(thread) = &place.thread {
-            fields.push(("message_thread_id", number(thread)?.to_string()));
+            fields.push(("message_thread_id", topic_id(thread)?.to_string()));
         }
         let caption = render::caption(caption, CAPTION_UNITS_MAX);
         if !caption.text.is_empty() {
@@ -363,12 +357,9 @@ impl TelegramChannel {
     }
 
     async fn answer_click(&self, callback: &str, text: &str) -> Result<Delivered, SendError> {
-        let mut parameters = json!({"callback_query_id": callback});
-        let text = render::unmarked(text, ANSWER_UNITS_MAX);
-        if !text.is_empty() {
-            parameters["text"] = json!(text);
-        }
-        match self.api.call("answerCallbackQuery", &parameters).await {
+        let mut answer = AnswerCallbackQuery::new(CallbackQueryId(callback.to_owned()));
+        answer.text = Some(render::unmarked(text, ANSWER_UNITS_MAX)).filter(|text| !text.is_empty());
+        match self.api.call(&answer).await {
             Ok(_) => Ok(Delivered::default()),
             // The query has expired, so the answer is no longer needed.
             Err(err) if err.says("query is too old") => Ok(Delivered::default()),
@@ -376,8 +367,11 @@ impl TelegramChannel {
         }
     }
 
-    async fn repeatable(&self, method: &str, parameters: &Value) -> Result<Delivered, SendError> {
-        let called = self.api.call(method, parameters).await;
+    async fn repeatable<P>(&self, payload: &P) -> Result<Delivered, SendError>
+    where
+        P: Payload + Serialize + Sync,
+    {
+        let called = self.api.call(payload).await;
         called
             .map(|_| Delivered::default())
             .map_err(ApiError::into_repeatable_error)
@@ -390,16 +384,6 @@ impl TelegramChannel {
         };
         render(reply, setting)
     }
-}
-
-fn with_text(mut parameters: Value, rendered: &TelegramPayload) -> Value {
-    parameters["text"] = json!(rendered.body.text);
-    parameters["entities"] = json!(rendered.body.entities);
-    parameters["link_preview_options"] = json!({"is_disabled": true});
-    if let Some(keyboard) = &rendered.keyboard {
-        parameters["reply_markup"] = keyboard.clone();
-    }
-    parameters
 }
 
 fn message_of(sent: &Value) -> Option<MessageRef> {
@@ -422,7 +406,27 @@ fn private_place(place: &ChatPlace, user: &str) -> ChatPlace {
     }
 }
 
-fn number(id: &str) -> Result<i64, SendError> {
+fn chat_id(id: &str) -> Result<ChatId, SendError> {
+    number(id).map(ChatId)
+}
+
+fn message_id(id: &str) -> Result<MessageId, SendError> {
+    number(id).map(MessageId)
+}
+
+fn topic_id(id: &str) -> Result<ThreadId, SendError> {
+    message_id(id).map(ThreadId)
+}
+
+fn number<N: FromStr>(id: &str) -> Result<N, SendError> {
     id.parse()
         .map_err(|_| SendError::Refused("not a chat or message of telegram".to_owned()))
+}
+
+/// Returns the error for settings with which nothing can be called.
+fn unusable(why: &str) -> ApiError {
+    ApiError::Refused {
+        code: 0,
+        description: why.to_owned(),
+    }
 }

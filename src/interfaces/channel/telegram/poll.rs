@@ -3,11 +3,12 @@
 
 use super::ALLOWED_UPDATES;
 use super::api::{ApiError, BotApi};
+use super::payload::PollUpdates;
 use super::webhook::decode;
 use crate::base::model::{Inbound, Installation};
 use crate::base::webhook::{Received, Rejected};
 use crate::interfaces::channel::PolledInbound;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -125,15 +126,13 @@ impl Poller<'_> {
     }
 
     async fn round(&mut self, api: &BotApi) -> Result<RoundNews, Pause> {
-        let mut parameters = json!({
-            "timeout": WAIT.as_secs(),
-            "limit": BATCH_MAX,
-            "allowed_updates": ALLOWED_UPDATES,
-        });
-        if let Some(offset) = self.offset {
-            parameters["offset"] = json!(offset);
-        }
-        let answer = match api.wait("getUpdates", &parameters, WAIT).await {
+        let request = PollUpdates {
+            offset: self.offset,
+            limit: BATCH_MAX,
+            timeout: WAIT.as_secs(),
+            allowed_updates: &ALLOWED_UPDATES,
+        };
+        let answer = match api.call(&request).await {
             Ok(answer) => answer,
             Err(err) => return Err(self.pause(err)),
         };

@@ -1,0 +1,154 @@
+//! Calls that teloxide-core cannot express. They have the shape of its own payloads, so [`super::api::BotApi`] sends
+//! them in the same way: a serialisable struct that implements `Payload`.
+
+use super::render::TelegramPayload;
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+use teloxide_core::payloads::{EditMessageText, SendMessage};
+use teloxide_core::requests::Payload;
+use teloxide_core::types::{AllowedUpdate, LinkPreviewOptions};
+
+/// A message of the library, with entities and keyboard as they were rendered: its own types lack the styles of
+/// buttons and newer kinds of entities.
+#[derive(Serialize)]
+pub(super) struct RenderedMessage<P> {
+    #[serde(flatten)]
+    message: P,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) entities: Option<Vec<Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_markup: Option<Value>,
+}
+
+impl<P: TextMessage> RenderedMessage<P> {
+    pub(super) fn new(mut message: P, rendered: &TelegramPayload) -> Self {
+        message.set_text(rendered.body.text.clone());
+        Self {
+            message,
+            entities: Some(rendered.body.entities.clone()),
+            reply_markup: rendered.keyboard.clone(),
+        }
+    }
+
+    /// Replaces the text and its entities by a text without entities; false if there were none any more.
+    pub(super) fn simplify(&mut self, text: String) -> bool {
+        let had_entities = self.entities.take().is_some();
+        if had_entities {
+            self.message.set_text(text);
+        }
+        had_entities
+    }
+
+    /// Makes a reply a message of its own; false if it is one already.
+    pub(super) fn detach(&mut self) -> bool {
+        self.message.take_reply()
+    }
+}
+
+impl<P: Payload> Payload for RenderedMessage<P> {
+    type Output = P::Output;
+    const NAME: &'static str = P::NAME;
+}
+
+/// A payload of the library that carries a text.
+pub(super) trait TextMessage: Payload + Serialize {
+    /// Sets the text, without previews of its links.
+    fn set_text(&mut self, text: String);
+
+    /// Removes the message that this one replies to; false if there is none.
+    fn take_reply(&mut self) -> bool;
+}
+
+impl TextMessage for SendMessage {
+    fn set_text(&mut self, text: String) {
+        self.text = text;
+        self.link_preview_options = Some(no_preview());
+    }
+
+    fn take_reply(&mut self) -> bool {
+        self.reply_parameters.take().is_some()
+    }
+}
+
+impl TextMessage for EditMessageText {
+    fn set_text(&mut self, text: String) {
+        self.text = text;
+        self.link_preview_options = Some(no_preview());
+    }
+
+    fn take_reply(&mut self) -> bool {
+        false
+    }
+}
+
+fn no_preview() -> LinkPreviewOptions {
+    LinkPreviewOptions {
+        is_disabled: true,
+        url: None,
+        prefer_small_media: false,
+        prefer_large_media: false,
+        show_above_text: false,
+    }
+}
+
+/// `getUpdates` with updates as plain JSON and an offset of any size. The library fails for all updates if it does not
+/// know one kind of entity in one of them.
+#[derive(Serialize)]
+pub(super) struct PollUpdates {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) offset: Option<i64>,
+    pub(super) limit: usize,
+    /// The number of seconds for which Telegram holds the request.
+    pub(super) timeout: u64,
+    pub(super) allowed_updates: &'static [AllowedUpdate],
+}
+
+impl Payload for PollUpdates {
+    type Output = Vec<Value>;
+    const NAME: &'static str = "GetUpdates";
+
+    fn timeout_hint(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.timeout))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::expect_used)]
+mod tests {
+    use super::{RenderedMessage, TelegramPayload};
+    use crate::interfaces::channel::telegram::text::EntityText;
+    use serde_json::json;
+    use teloxide_core::payloads::SendMessage;
+    use teloxide_core::types::{ChatId, MessageId, ReplyParameters, ThreadId};
+
+    #[test]
+    fn a_message_carries_what_the_library_does_not_know() {
+        let link = json!({"type": "text_link", "offset": 0, "length": 2, "url": "https://acme.test/"});
+        let keyboard =
+            json!({"inline_keyboard": [[{"text": "Yes", "callback_data": "t", "style": "danger"}]]});
+        let rendered = TelegramPayload {
+            body: EntityText {
+                text: "go".to_owned(),
+                units: 2,
+                entities: vec![link.clone()],
+            },
+            keyboard: Some(keyboard.clone()),
+        };
+        let mut message = SendMessage::new(ChatId(-1_001_234_567_890), "");
+        message.message_thread_id = Some(ThreadId(MessageId(9)));
+        message.reply_parameters = Some(ReplyParameters::new(MessageId(7)).allow_sending_without_reply());
+        let mut sent = RenderedMessage::new(message, &rendered);
+        let mut expected = json!({"chat_id": -1_001_234_567_890_i64, "message_thread_id": 9, "text": "go",
+            "entities": [link], "link_preview_options": {"is_disabled": true}, "reply_markup": keyboard,
+            "reply_parameters": {"message_id": 7, "allow_sending_without_reply": true}});
+        assert_eq!(json!(sent), expected);
+        assert_eq!((sent.simplify("go!".to_owned()), sent.detach()), (true, true));
+        expected["text"] = json!("go!");
+        let fields = expected.as_object_mut().expect("an object");
+        assert!(fields.remove("entities").is_some() && fields.remove("reply_parameters").is_some());
+        assert_eq!(json!(sent), expected);
+        assert_eq!((sent.simplify(String::new()), sent.detach()), (false, false));
+        assert_eq!(json!(sent), expected);
+    }
+}
