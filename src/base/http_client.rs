@@ -1,5 +1,6 @@
 //! The HTTP clients of all outgoing calls, bounded reading of answers, and descriptions of errors without addresses.
 
+use jiff::Timestamp;
 use std::error::Error;
 use std::sync::Once;
 use std::time::Duration;
@@ -80,6 +81,13 @@ pub(crate) async fn read_answer(
         body.extend_from_slice(&chunk);
     }
     Ok(())
+}
+
+/// Returns the time of a server in its answer, if it sent one.
+pub(crate) fn server_date(headers: &reqwest::header::HeaderMap) -> Option<Timestamp> {
+    let date = headers.get(reqwest::header::DATE)?.to_str().ok()?;
+    let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(date);
+    parsed.ok()
 }
 
 /// Describes an error with its causes and without its address, which may contain a secret.

@@ -6,8 +6,11 @@ mod admin;
 mod ask;
 mod audit;
 mod tool_commands;
+mod channel;
+mod channel_choice;
 mod chat;
 mod check;
+mod completions;
 mod hardening;
 mod data;
 mod demo;
@@ -22,11 +25,13 @@ mod sandbox_layers;
 mod outbox;
 mod output;
 mod serve;
+mod slack;
 mod tanka;
 mod tanka_charts;
 mod tanka_diff;
 mod tanka_fmt;
 mod tanka_lint;
+mod telegram;
 mod terminal;
 
 use crate::base::config::{ConfigSources, SandboxSettings, ignored_variables};
@@ -155,6 +160,15 @@ enum CliCommand {
     /// Lists, renders, compares, formats and lints environments of the working directory
     #[command(subcommand, after_help = tanka::EXAMPLES)]
     Tanka(tanka::TankaCommand),
+    /// Prints the manifest of a Slack app
+    #[command(subcommand, after_help = slack::EXAMPLES)]
+    Slack(slack::SlackCommand),
+    /// Registers a bot at Telegram
+    #[command(subcommand, after_help = telegram::EXAMPLES)]
+    Telegram(telegram::TelegramCommand),
+    /// Lists, adds, removes and tests the channels of the configuration
+    #[command(subcommand, after_help = channel::EXAMPLES)]
+    Channel(channel::ChannelCommand),
     /// Makes a single-use invite and prints how to use it
     #[command(after_help = INVITE_EXAMPLES)]
     Invite(admin::InviteArguments),
@@ -173,6 +187,12 @@ enum CliCommand {
     /// Lists undelivered operations, and sends them again or drops them
     #[command(subcommand, after_help = outbox::EXAMPLES)]
     Outbox(outbox::OutboxCommand),
+    /// Prints completions for a shell
+    #[command(after_help = completions::COMPLETIONS_EXAMPLES)]
+    Completions(completions::CompletionsArguments),
+    /// Prints the manual page, or writes the pages of all commands
+    #[command(after_help = completions::MAN_EXAMPLES)]
+    Man(completions::ManArguments),
     /// Shows the stored data, and removes data older than its retention
     #[command(subcommand, after_help = data::EXAMPLES)]
     Data(data::DataCommand),
@@ -289,14 +309,10 @@ pub fn main() -> ExitCode {
 
 /// Parses the arguments. The demo's help contains a list that is built only if it may be printed.
 fn parsed() -> Result<CommandLine, clap::Error> {
-    let mut command = CommandLine::command();
-    if std::env::args_os().any(|argument| argument == "demo") {
-        command = command.mut_subcommand("demo", |demo| {
-            // The list has columns, so its lines must not be wrapped.
-            demo.after_help(format!("{DEMO_EXAMPLES}\n\n{}", tool_commands::command_list()))
-                .term_width(0)
-        });
-    }
+    let mut command = match std::env::args_os().any(|argument| argument == "demo") {
+        true => whole_command(),
+        false => CommandLine::command(),
+    };
     for (option, variable) in VARIABLE_OPTIONS {
         // An empty variable counts as not set; an empty value on the command line is refused.
         if is_set_to_nothing(variable) {
@@ -310,6 +326,15 @@ fn parsed() -> Result<CommandLine, clap::Error> {
         .filter(|option| matches.value_source(option) == Some(ValueSource::CommandLine))
         .collect();
     Ok(arguments)
+}
+
+/// Returns the definition of the command line with the list of tools in the help of the demo.
+fn whole_command() -> clap::Command {
+    CommandLine::command().mut_subcommand("demo", |demo| {
+        // The list has columns, so its lines must not be wrapped.
+        demo.after_help(format!("{DEMO_EXAMPLES}\n\n{}", tool_commands::command_list()))
+            .term_width(0)
+    })
 }
 
 #[allow(
@@ -338,6 +363,9 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Check => check::run(global, output),
         CliCommand::Models(arguments) => models::run(arguments, global, output).await,
         CliCommand::Tanka(command) => tanka::run(command, global, output).await,
+        CliCommand::Slack(command) => slack::run(command, global, output),
+        CliCommand::Telegram(command) => telegram::run(command, global, output).await,
+        CliCommand::Channel(command) => channel::run(command, global, output).await,
         CliCommand::Invite(arguments) => admin::invite(arguments, global, output).await,
         CliCommand::User(command) => admin::user(command, global, output).await,
         CliCommand::Session(command) => admin::session(command, global, output).await,
@@ -345,6 +373,10 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Audit(command) => audit::run(command, global, output).await,
         CliCommand::Outbox(command) => outbox::run(command, global, output).await,
         CliCommand::Data(command) => data::run(command, global, output).await,
+        CliCommand::Completions(arguments) => {
+            completions::print_completions(arguments, whole_command(), output)
+        }
+        CliCommand::Man(arguments) => completions::print_manual(arguments, whole_command(), output),
     }
 }
 

@@ -5,9 +5,26 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 14] = [
-    "demo", "serve", "ask", "chat", "check", "tanka", "jb", "invite", "user", "session", "audit", "outbox",
-    "data", "models",
+const VERBS: [&str; 19] = [
+    "demo",
+    "serve",
+    "ask",
+    "chat",
+    "check",
+    "tanka",
+    "jb",
+    "invite",
+    "user",
+    "session",
+    "audit",
+    "outbox",
+    "data",
+    "models",
+    "slack",
+    "completions",
+    "man",
+    "telegram",
+    "channel",
 ];
 
 #[test]

@@ -239,7 +239,10 @@ fn every_command_and_flag_in_the_documents_is_one_of_the_programs() {
     for line in lines.iter().filter(|line| line.starts_with("drydock ")) {
         let line = line.split('#').next().unwrap_or_default();
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
-        let nested = ["user", "session", "audit", "data", "outbox"].contains(words.first().expect("a verb"));
+        let nested = [
+            "user", "session", "audit", "data", "outbox", "slack", "telegram", "channel",
+        ];
+        let nested = nested.contains(words.first().expect("a verb"));
         let verbs = &words[..if nested { words.len().min(2) } else { 1 }];
         let Some(help) = verbs
             .iter()
@@ -376,6 +379,9 @@ fn texts(value: &serde_json::Value) -> BTreeSet<&str> {
 fn the_slack_manifest_asks_for_what_is_used_and_for_nothing_else() {
     let manifest = blocks(&document("docs/connect.md"), "json").remove(0);
     let manifest: serde_json::Value = serde_json::from_str(&manifest).expect("a manifest");
+    let printed = drydock(&["slack", "manifest", "--url", "https://drydock.example.com"]);
+    let printed: serde_json::Value = serde_json::from_slice(&printed.stdout).expect("a manifest");
+    assert_eq!(manifest, printed, "the document shows what the program prints");
     let events = texts(&manifest["settings"]["event_subscriptions"]["bot_events"]);
     let method = pattern(r#""([a-z]+\.[a-zA-Z]+)""#);
     let mut used: BTreeSet<String> = events.iter().map(|event| (*event).to_owned()).collect();

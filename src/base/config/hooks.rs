@@ -12,18 +12,34 @@ const POINTER_CHARS_MAX: usize = 256;
 
 /// Reads all hooks.
 pub(super) fn hooks(reader: &mut SettingsReader<'_>) -> BTreeMap<String, HookSettings> {
-    let channels = reader.names("channels");
+    refuse_shared_names(reader);
     let mut hooks = BTreeMap::new();
     for name in reader.names("hooks") {
         let section = format!("hooks.{name}");
-        if channels.contains(&name) {
-            let why =
-                "a channel has this name, and both would use the address /in/<name>; rename one of them";
-            reader.problem(&section, why);
-        }
         hooks.extend(hook(reader, &section).map(|hook| (name, hook)));
     }
     hooks
+}
+
+/// Checks what the hooks require of the channels, and fetches no secret.
+pub(super) fn check_channels(reader: &mut SettingsReader<'_>) {
+    refuse_shared_names(reader);
+    for name in reader.names("hooks") {
+        post_channel(reader, &format!("hooks.{name}"));
+    }
+}
+
+fn refuse_shared_names(reader: &mut SettingsReader<'_>) {
+    let channels = reader.names("channels");
+    for name in reader.names("hooks").intersection(&channels) {
+        let why = "a channel has this name, and both would use the address /in/<name>; rename one of them";
+        reader.problem(&format!("hooks.{name}"), why);
+    }
+}
+
+/// Returns the channel in which the results of a hook are posted.
+fn post_channel(reader: &mut SettingsReader<'_>, section: &str) -> Option<String> {
+    reader.reference(&format!("{section}.post_to.channel"), "channels")
 }
 
 fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> {
@@ -53,7 +69,7 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
     let fields = fields(reader, section);
     let changes = [("new", HookChange::New), ("continue", HookChange::Continue)];
     let change = reader.choice(&format!("{section}.change"), &changes);
-    let channel = reader.reference(&format!("{section}.post_to.channel"), "channels");
+    let channel = post_channel(reader, section);
     let chat = reader.text(&format!("{section}.post_to.chat"));
     let grants = grants(reader, section);
     Some(HookSettings {

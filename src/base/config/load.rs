@@ -1,5 +1,6 @@
 //! Converts the layers to a [`Config`], and reads the sections that depend on no other: server, data, limits.
 
+use crate::base::config::channels::{ChannelConfig, ConfiguredChannels};
 use crate::base::config::error::ConfigError;
 use crate::base::config::reader::SettingsReader;
 use crate::base::config::sandbox::sandbox;
@@ -12,6 +13,7 @@ use crate::base::config::{budgets, channels, hooks, model_choice, model_facts, m
 use crate::base::model::{ContextStrategyName, Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 impl Config {
@@ -116,6 +118,37 @@ impl Config {
         };
         reader.finish()?;
         Ok(settings)
+    }
+
+    /// Reads the public address and the channels of a server. A secret that cannot be fetched is a part of the result and
+    /// no problem.
+    pub fn for_channel_list(sources: ConfigSources) -> Result<ConfiguredChannels, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
+        let configured = ConfiguredChannels {
+            public_url: server(&mut reader).public_url,
+            channels: channels::outlines(&mut reader),
+        };
+        hooks::check_channels(&mut reader);
+        reader.finish()?;
+        Ok(configured)
+    }
+
+    /// Returns the paths of all secret files that the configuration names, valid or not.
+    pub fn secret_files(sources: &ConfigSources) -> BTreeSet<PathBuf> {
+        SettingsReader::new(sources).secret_files()
+    }
+
+    /// Reads one channel with its secrets, and the settings of the server. Secrets of other channels are not fetched. Returns
+    /// `None` if there is no such channel.
+    pub fn for_channel(sources: ConfigSources, name: &str) -> Result<Option<ChannelConfig>, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
+        let server = server(&mut reader);
+        let settings = match reader.names("channels").contains(name) {
+            true => channels::channel(&mut reader, &format!("channels.{name}")),
+            false => None,
+        };
+        reader.finish()?;
+        Ok(settings.map(|settings| ChannelConfig { server, settings }))
     }
 
     /// Reads the allowed sources of Jsonnet packages, for use in a terminal. No secret is fetched.

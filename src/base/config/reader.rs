@@ -212,6 +212,26 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
+    /// Returns a description of the source of a secret, and the reason why it cannot be fetched, which is not recorded as a
+    /// problem; `None` if the key is not set or refused.
+    pub(super) fn describe_secret(&mut self, path: &str) -> Option<(String, Option<String>)> {
+        let Some(Value::Secret(source)) = self.layers.entries.get(path)?.value.clone() else {
+            return None;
+        };
+        let fetched = self.secret_resolver.fetch(&source, chars_min(path));
+        Some((source.describe(), fetched.err()))
+    }
+
+    /// Returns the paths of all secret files.
+    pub(super) fn secret_files(&self) -> BTreeSet<PathBuf> {
+        let entries = self.layers.entries.values();
+        let files = entries.filter_map(|entry| match &entry.value {
+            Some(Value::Secret(SecretSource::File(path))) => Some(self.secret_resolver.path_of(path)),
+            _ => None,
+        });
+        files.collect()
+    }
+
     /// Fetches a secret that the section requires.
     pub(super) fn required_secret(&mut self, path: &str) -> Option<Secret> {
         if !self.is_set(path) {

@@ -77,6 +77,11 @@ impl<'a> SecretResolver<'a> {
         }
     }
 
+    /// Returns the path of a secret file.
+    pub(super) fn path_of(&self, path: &Path) -> PathBuf {
+        self.directory.join(path)
+    }
+
     /// Returns every secret that was fetched.
     pub(super) fn into_fetched(self) -> Vec<Secret> {
         self.fetched
@@ -87,7 +92,7 @@ impl<'a> SecretResolver<'a> {
         let secret = match source {
             SecretSource::Value(secret) => secret.clone(),
             SecretSource::Variable(name) => self.variable(name)?,
-            SecretSource::File(path) => read_secret(&self.directory.join(path))?,
+            SecretSource::File(path) => read_secret(&self.path_of(path))?,
         };
         check_secret(secret.expose(), chars_min)?;
         self.fetched.push(secret.clone());
@@ -104,20 +109,20 @@ impl<'a> SecretResolver<'a> {
     }
 
     fn variable(&self, name: &str) -> Result<Secret, String> {
-        // The setting may hold the secret itself by mistake, so a problem repeats it only if it looks like a
-        // variable's name.
-        let shown = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
-        let is_name = name.len() <= 64
-            && name.chars().all(shown)
-            && name.chars().next().is_some_and(|first| !first.is_ascii_digit());
         match self.environment.get(name) {
             Some(value) => Ok(Secret::new(value.clone())),
-            None if is_name && name.contains('_') => {
-                Err(format!("the environment variable {name} is not set"))
-            }
+            None if is_variable_name(name) => Err(format!("the environment variable {name} is not set")),
             None => Err("the environment variable it names is not set".to_owned()),
         }
     }
+}
+
+/// Returns true for a text that looks like the name of a variable. The setting may hold the secret itself by mistake, so
+/// any other text is not repeated.
+pub(super) fn is_variable_name(name: &str) -> bool {
+    let shown = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let begins = name.chars().next().is_some_and(|first| !first.is_ascii_digit());
+    name.len() <= 64 && name.chars().all(shown) && begins && name.contains('_')
 }
 
 fn read_secret(path: &Path) -> Result<Secret, String> {

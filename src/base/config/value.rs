@@ -1,7 +1,9 @@
 //! Converts written values to the types of their keys. A refusal contains the expected type and the type that was
 //! found, never the value: it may be a secret in the wrong place.
 
+use crate::base::config::error::printable;
 use crate::base::config::keys::ValueKind;
+use crate::base::config::secrets::is_variable_name;
 use crate::base::config::url::Url;
 use crate::base::model::{Secret, TokenPrice};
 use std::net::SocketAddr;
@@ -36,6 +38,18 @@ pub(super) enum SecretSource {
     Variable(String),
     /// The file at this path.
     File(PathBuf),
+}
+
+impl SecretSource {
+    /// Describes the source without the secret.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Value(_) => "the environment".to_owned(),
+            Self::Variable(name) if is_variable_name(name) => format!("env {name}"),
+            Self::Variable(_) => "env".to_owned(),
+            Self::File(path) => format!("file {}", printable(&path.display().to_string())),
+        }
+    }
 }
 
 /// Converts a value of the file.

@@ -4,13 +4,17 @@
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod any_json;
+mod inspection;
 mod limit;
 mod markdown;
 mod slack;
 mod telegram;
 mod visible;
 
+pub use inspection::{ChannelFault, ChannelFinding, FaultSeverity};
 pub use limit::{CallPurpose, Limit, Scope};
+pub use slack::{BOT_SCOPES, BotScope, SlackConnection, SlackManifest, SlackManifestError};
+pub use telegram::{SetupChange, SetupStep, set_up_telegram};
 
 use crate::base::config::{ChannelSettings, ServerSettings};
 use crate::base::model::{Account, Inbound, Installation, MessageRef, Op, Platform, Reply};
@@ -156,6 +160,15 @@ trait ChannelKind: Sync {
     /// Implements [`webhook`].
     fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>>;
 
+    /// Implements [`inspect`].
+    async fn inspect(
+        &self,
+        name: &str,
+        server: &ServerSettings,
+        http: &reqwest::Client,
+        at: Timestamp,
+    ) -> Vec<ChannelFinding>;
+
     /// Implements [`connect`].
     async fn connect(
         &self,
@@ -205,6 +218,18 @@ pub fn unconnected_webhook(name: &str, settings: &ChannelSettings) -> Option<Arc
         bot_name: String::new(),
     };
     webhook(name, settings, &nobody)
+}
+
+/// Asks the platform of a channel for the state of its token, its permissions and the delivery of messages, and changes
+/// nothing. `at` is the time of this machine.
+pub async fn inspect(
+    name: &str,
+    settings: &ChannelSettings,
+    server: &ServerSettings,
+    http: &reqwest::Client,
+    at: Timestamp,
+) -> Vec<ChannelFinding> {
+    kind(settings).inspect(name, server, http, at).await
 }
 
 /// Connects a configured channel. It requests the bot's own identity from the platform (Slack `auth.test`, Telegram

@@ -4,9 +4,11 @@
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, DATE};
 use http::{HeaderValue, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
 
 /// The end of the connection in place of an answer: the client gets no byte.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
@@ -50,5 +52,14 @@ pub(super) fn typed_answer<B>(status: u16, content_type: &'static str, body: B) 
     let mut response = answer(status, body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Sets the time that an answer shows as that of the server; without one, it shows that of this machine.
+pub(super) fn with_date<B>(mut response: http::Response<B>, date: Option<Timestamp>) -> http::Response<B> {
+    let printed = date.and_then(|date| DateTimePrinter::new().timestamp_to_rfc9110_string(&date).ok());
+    if let Some(date) = printed.and_then(|date| HeaderValue::from_str(&date).ok()) {
+        response.headers_mut().insert(DATE, date);
+    }
     response
 }

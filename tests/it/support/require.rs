@@ -87,6 +87,8 @@ fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static s
             "a small file system of its own",
             "install util-linux, and allow user namespaces",
         ),
+        "bash" => (&["bash", "--version"], "bash", "apt-get install bash"),
+        "groff" => (&["groff", "--version"], "groff", "apt-get install groff-base"),
         "script" => (
             &["script", "--version"],
             "script of util-linux",

@@ -1,14 +1,18 @@
 //! `[channels.<name>]`: the accounts on chat platforms. Each kind of channel has a file with its settings, its keys and
 //! its reader.
 
+mod outline;
 mod slack;
 mod telegram;
 
+pub(super) use outline::outlines;
+pub use outline::{ChannelOutline, ConfiguredChannels, SecretOutline};
 pub use slack::SlackSettings;
 pub use telegram::{TelegramMode, TelegramSettings};
 
 use crate::base::config::keys::{ConfigKey, TOKEN, UnsetRule, ValueKind, key};
 use crate::base::config::reader::SettingsReader;
+use crate::base::config::settings::ServerSettings;
 use crate::base::model::Platform;
 use std::collections::BTreeMap;
 
@@ -19,6 +23,15 @@ pub enum ChannelSettings {
     Slack(SlackSettings),
     /// `kind = "telegram"`
     Telegram(TelegramSettings),
+}
+
+/// A channel with its secrets, and the settings of its server.
+#[derive(Clone)]
+pub struct ChannelConfig {
+    /// `[server]`
+    pub server: ServerSettings,
+    /// `[channels.<name>]`
+    pub settings: ChannelSettings,
 }
 
 /// All kinds of channels.
@@ -110,7 +123,7 @@ pub(super) fn channels(reader: &mut SettingsReader<'_>) -> BTreeMap<String, Chan
         .collect()
 }
 
-fn channel(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSettings> {
+pub(super) fn channel(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSettings> {
     let kinds: Vec<(&str, &ChannelKeys)> = KINDS.iter().map(|kind| (kind.platform.as_str(), kind)).collect();
     let kind = reader.choice(&format!("{section}.kind"), &kinds)?;
     refuse_keys_of_others(reader, section, kind);

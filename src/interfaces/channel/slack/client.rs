@@ -3,9 +3,11 @@
 
 use super::connector::{RepeatEffect, SlackConnector, classified, exchanged};
 use super::containers::ContainerSupport;
+use crate::base::http_client::server_date;
 use crate::base::model::{ChatPlace, MessageRef, Secret};
 use crate::interfaces::channel::SendError;
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use slack_morphism::api::{
     SlackApiAuthTestResponse, SlackApiFilesComplete, SlackApiFilesCompleteUploadExternalRequest,
@@ -20,6 +22,16 @@ use slack_morphism::{
 /// The header that lists the token's scopes, comma-separated. Slack sends it in every answer, but compatible servers
 /// may not. The library does not pass it on.
 const SCOPES: &str = "x-oauth-scopes";
+
+/// The answer to a question for the identity of a token.
+pub(super) struct Identified {
+    /// The answer of `auth.test`.
+    pub(super) who: SlackApiAuthTestResponse,
+    /// The scopes of the token, if Slack sent them.
+    pub(super) scopes: Option<Vec<String>>,
+    /// The time of Slack, if it sent one.
+    pub(super) date: Option<Timestamp>,
+}
 
 /// A client for one bot token.
 pub(super) struct SlackClient {
@@ -51,17 +63,19 @@ impl SlackClient {
         &self.library.http_api.connector
     }
 
-    /// Returns the identity of the token and, if Slack sends them, its scopes.
-    pub(super) async fn identify(
-        &self,
-    ) -> Result<(SlackApiAuthTestResponse, Option<Vec<String>>), SendError> {
+    /// Returns the identity of the token.
+    pub(super) async fn identify(&self) -> Result<Identified, SendError> {
         let request = self.connector().method("auth.test")?.json(&json!({}));
         let (headers, who) = exchanged(request)
             .await
             .map_err(|failure| failure.of(RepeatEffect::Repeatable))?;
         let scopes = headers.get(SCOPES).and_then(|scopes| scopes.to_str().ok());
         let listed = |scopes: &str| scopes.split(',').map(|scope| scope.trim().to_owned()).collect();
-        Ok((who, scopes.map(listed)))
+        Ok(Identified {
+            who,
+            scopes: scopes.map(listed),
+            date: server_date(&headers),
+        })
     }
 
     pub(super) async fn add_reaction(&self, message: &MessageRef, name: &str) -> Result<(), SendError> {

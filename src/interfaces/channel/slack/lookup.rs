@@ -4,13 +4,12 @@
 //! <https://docs.slack.dev/messaging/message-metadata>.
 
 use super::client::SlackClient;
+use super::permissions::missing_scopes;
 use crate::base::model::{Action, MessageRef, Op};
 use crate::interfaces::channel::{DeliveryLookup, SendError};
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
 
-/// The scopes that a bot needs to read where it writes: public channels, private channels and direct messages.
-const SCOPES: [&str; 3] = ["channels:history", "groups:history", "im:history"];
 /// The event type of Drydock's metadata.
 const EVENT_TYPE: &str = "drydock_op";
 /// The number of messages of one page.
@@ -30,8 +29,10 @@ pub(super) fn unreadable(scopes: Option<&[String]>) -> Option<String> {
     let Some(scopes) = scopes else {
         return Some("slack did not report the scopes of the token".to_owned());
     };
-    let is_granted = |scope: &&str| scopes.iter().any(|granted| granted == scope);
-    let missing: Vec<&str> = SCOPES.into_iter().filter(|scope| !is_granted(scope)).collect();
+    let missing = missing_scopes(scopes)
+        .into_iter()
+        .filter(|scope| scope.reads_posts);
+    let missing: Vec<&str> = missing.map(|scope| scope.name).collect();
     (!missing.is_empty()).then(|| format!("slack grants no {}", missing.join(", ")))
 }
 

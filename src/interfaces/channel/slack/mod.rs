@@ -4,8 +4,11 @@
 mod client;
 mod connector;
 mod containers;
+mod inspection;
 mod limits;
 mod lookup;
+mod manifest;
+mod permissions;
 mod raw;
 mod render;
 mod rich_text;
@@ -13,7 +16,13 @@ mod socket;
 mod split;
 mod webhook;
 
-use super::{CallPurpose, Channel, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
+pub use manifest::{SlackConnection, SlackManifest, SlackManifestError};
+pub use permissions::{BOT_SCOPES, BotScope};
+
+use super::{
+    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound,
+    SendError,
+};
 use crate::base::config::{ServerSettings, SlackSettings};
 use crate::base::model::{
     Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, Sender,
@@ -22,7 +31,7 @@ use crate::base::webhook::Webhook;
 use crate::crash_point;
 use crate::interfaces::channel::visible::escape_line;
 use async_trait::async_trait;
-use client::{SlackClient, accept_already_done};
+use client::{Identified, SlackClient, accept_already_done};
 use connector::RepeatEffect;
 use jiff::Timestamp;
 use render::{SlackPayload, escaped, render};
@@ -42,6 +51,16 @@ impl ChannelKind for SlackSettings {
         webhook::webhook(name, self, installation)
     }
 
+    async fn inspect(
+        &self,
+        name: &str,
+        _server: &ServerSettings,
+        http: &reqwest::Client,
+        at: Timestamp,
+    ) -> Vec<ChannelFinding> {
+        inspection::inspect(name, self, http, at).await
+    }
+
     async fn connect(
         &self,
         name: &str,
@@ -49,12 +68,21 @@ impl ChannelKind for SlackSettings {
         http: &reqwest::Client,
     ) -> Result<Arc<dyn Channel>, SendError> {
         let client = SlackClient::new(http.clone(), &self.api_base_url, self.bot_token.clone());
-        let (who, scopes) = client.identify().await?;
+        let Identified { who, scopes, .. } = client.identify().await?;
         if let Some(unreadable) = lookup::unreadable(scopes.as_deref()) {
             tracing::warn!(
                 channel = name,
                 "{unreadable}: results are posted in two steps, so that no result is shown twice"
             );
+        }
+        let missing = permissions::missing_scopes(scopes.as_deref().unwrap_or_default()).into_iter();
+        for scope in missing.filter(|scope| scopes.is_some() && !scope.reads_posts) {
+            let BotScope {
+                name: missing,
+                purpose,
+                ..
+            } = scope;
+            tracing::warn!(channel = name, "slack grants no {missing}, which {purpose}");
         }
         let sockets = match self.app_token.clone() {
             Some(token) => Some(SocketOpener::new(name, http.clone(), &self.api_base_url, token)?),

@@ -2,10 +2,12 @@
 //! client. The token is part of every address, so no address, and no error that could contain one, is passed on from
 //! this file.
 
-use crate::base::http_client::{AnswerReadError, read_answer};
+use crate::base::http_client::{AnswerReadError, read_answer, server_date};
 use crate::base::model::Secret;
 use crate::interfaces::channel::SendError;
 use bytes::Bytes;
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
@@ -114,6 +116,29 @@ impl BotApi {
         self.finish(request).await
     }
 
+    /// Calls a method without an effect, and parses its result.
+    pub(super) async fn ask<P: Payload + Serialize, T: DeserializeOwned>(
+        &self,
+        payload: &P,
+    ) -> Result<T, ApiError> {
+        let answer = self.call(payload).await?;
+        serde_json::from_value(answer).map_err(|_| unreadable())
+    }
+
+    /// Calls a method, and returns its result with the time of the server, if it sent one.
+    pub(super) async fn call_with_date<P: Payload + Serialize>(
+        &self,
+        payload: &P,
+    ) -> Result<(Value, Option<Timestamp>), ApiError> {
+        let request = self
+            .post(&method_name::<P>())
+            .json(payload)
+            .timeout(CALL_TIME_MAX);
+        let mut response = request.send().await.map_err(|err| failure(&err))?;
+        let date = server_date(response.headers());
+        Ok((self.read(&mut response).await?, date))
+    }
+
     /// Calls a method with a form that holds a file.
     pub(super) async fn upload(
         &self,
@@ -136,9 +161,13 @@ impl BotApi {
 
     async fn finish(&self, request: reqwest::RequestBuilder) -> Result<Value, ApiError> {
         let mut response = request.send().await.map_err(|err| failure(&err))?;
+        self.read(&mut response).await
+    }
+
+    async fn read(&self, response: &mut reqwest::Response) -> Result<Value, ApiError> {
         let status = response.status().as_u16();
         let mut body = Vec::new();
-        match read_answer(&mut response, ANSWER_BYTES_MAX, &mut body).await {
+        match read_answer(response, ANSWER_BYTES_MAX, &mut body).await {
             Ok(()) => {}
             Err(AnswerReadError::TooLong) => {
                 return Err(ApiError::Ambiguous("the answer is too long".to_owned()));
@@ -170,9 +199,7 @@ impl BotApi {
                 code,
                 description: self.shown(&answer.description),
             }),
-            Some(_) | None if (200..300).contains(&status) => {
-                Err(ApiError::Ambiguous("the answer is unreadable".to_owned()))
-            }
+            Some(_) | None if (200..300).contains(&status) => Err(unreadable()),
             Some(_) | None => Err(ApiError::Refused {
                 code,
                 description: "without a reason".to_owned(),
@@ -203,6 +230,10 @@ fn method_name<P: Payload>() -> String {
     let mut letters = P::NAME.chars();
     let first = letters.next().map(|letter| letter.to_ascii_lowercase());
     first.into_iter().chain(letters).collect()
+}
+
+fn unreadable() -> ApiError {
+    ApiError::Ambiguous("the answer is unreadable".to_owned())
 }
 
 /// Converts an error of the client to a fixed text, because its own text contains the address and so the token.

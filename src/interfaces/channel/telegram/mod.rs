@@ -4,15 +4,22 @@
 mod api;
 mod form;
 mod auto_links;
+mod inspection;
 mod limits;
 mod payload;
 mod poll;
+mod profile;
 mod render;
 mod split;
 mod text;
 mod webhook;
 
-use super::{CallPurpose, Channel, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound, SendError};
+pub use profile::{SetupChange, SetupStep, set_up_telegram};
+
+use super::{
+    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound,
+    SendError,
+};
 use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{
     Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply,
@@ -22,19 +29,19 @@ use api::{ApiError, BotApi};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use payload::{RenderedMessage, TextMessage};
+use payload::{RenderedMessage, TextPayload};
 use render::{RenderOptions, TelegramPayload, plain, render};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::str::FromStr;
 use std::sync::Arc;
 use teloxide_core::payloads::{
-    AnswerCallbackQuery, DeleteWebhook, EditMessageText, GetMe, SendMessage, SetMessageReaction,
-    SetMyCommands, SetWebhook,
+    AnswerCallbackQuery, EditMessageText, GetMe, SendMessage, SetMessageReaction, SetMyCommands,
 };
 use teloxide_core::requests::Payload;
 use teloxide_core::types::{
-    AllowedUpdate, BotCommand, CallbackQueryId, ChatId, MessageId, ReactionType, ReplyParameters, ThreadId,
+    AllowedUpdate, BotCommandScope, CallbackQueryId, ChatId, MessageId, ReactionType, ReplyParameters,
+    ThreadId,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -46,48 +53,12 @@ const ALLOWED_UPDATES: [AllowedUpdate; 4] = [
     AllowedUpdate::CallbackQuery,
     AllowedUpdate::MyChatMember,
 ];
-/// The maximum number of concurrent requests from Telegram to the webhook.
-const CONNECTIONS_MAX: u8 = 40;
 /// The maximum number of bytes of a file that a bot may send.
 const FILE_BYTES_MAX: usize = 50 * 1000 * 1000;
 /// The maximum number of UTF-16 units of a caption.
 const CAPTION_UNITS_MAX: usize = 1024;
 /// The maximum number of UTF-16 units of the answer to a button press.
 const ANSWER_UNITS_MAX: usize = 200;
-
-/// The commands that Telegram suggests while a user types.
-const COMMANDS: [(&str, &str); 18] = [
-    ("help", "list what I can do here"),
-    ("status", "show what is running, waiting and prepared"),
-    (
-        "diff",
-        "show the prepared change, or its effect on one environment or on all",
-    ),
-    ("risk", "show the risks of the prepared change"),
-    ("patch", "send the prepared change as a patch file"),
-    ("envs", "list the environments, and which of them change"),
-    ("render", "show the objects of an environment as YAML"),
-    ("who_imports", "list the entry points that a file affects"),
-    ("undo", "undo the edits of the last turn"),
-    ("discard", "discard the prepared change"),
-    ("clear", "clear the history; the prepared change stays"),
-    ("context", "show how much of this conversation the model sees"),
-    (
-        "usage",
-        "show the tokens and the money you used; for administrators, by person",
-    ),
-    (
-        "budget",
-        "show what is used of the budgets; administrators allow more",
-    ),
-    ("stop", "stop what is running"),
-    (
-        "retry",
-        "go on with the last message, if it failed or was stopped",
-    ),
-    ("accept", "accept messages that a person sends you through me"),
-    ("block", "block the messages of a person"),
-];
 
 struct TelegramChannel {
     name: String,
@@ -109,6 +80,16 @@ impl ChannelKind for TelegramSettings {
 
     fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>> {
         webhook::webhook(name, self, installation)
+    }
+
+    async fn inspect(
+        &self,
+        name: &str,
+        server: &ServerSettings,
+        http: &reqwest::Client,
+        at: Timestamp,
+    ) -> Vec<ChannelFinding> {
+        inspection::inspect(name, self, server, http, at).await
     }
 
     /// Requests the bot's identity, and configures how Telegram delivers updates.
@@ -220,23 +201,12 @@ impl TelegramChannel {
     async fn register(&self, settings: &TelegramSettings, server: &ServerSettings) -> Result<(), ApiError> {
         match settings.mode {
             TelegramMode::Polling => {
-                let mut keep = DeleteWebhook::new();
-                keep.drop_pending_updates = Some(false);
-                self.api.call(&keep).await?;
+                self.api.call(&profile::without_webhook()).await?;
             }
             // Without a public address, the operator registers the webhook manually.
             TelegramMode::Webhook if server.public_url.is_empty() => {}
             TelegramMode::Webhook => {
-                let Some(secret) = &settings.secret_token else {
-                    return Err(unusable("a webhook needs `secret_token`"));
-                };
-                let address = format!("{}/in/{}", server.public_url.trim_end_matches('/'), self.name);
-                let address = reqwest::Url::parse(&address)
-                    .map_err(|_| unusable("`server.public_url` is not an address"))?;
-                let mut webhook = SetWebhook::new(address);
-                webhook.secret_token = Some(secret.expose().to_owned());
-                webhook.allowed_updates = Some(ALLOWED_UPDATES.to_vec());
-                webhook.max_connections = Some(CONNECTIONS_MAX);
+                let webhook = profile::webhook(&self.name, settings, server)?;
                 self.api.call(&webhook).await?;
             }
         }
@@ -245,9 +215,7 @@ impl TelegramChannel {
 
     /// Sets the commands that Telegram suggests. They are optional: a bot without them works.
     async fn suggest_commands(&self) {
-        let commands = COMMANDS
-            .iter()
-            .map(|(command, description)| BotCommand::new(*command, *description));
+        let commands = profile::commands_of(&BotCommandScope::Default);
         if let Err(err) = self.api.call(&SetMyCommands::new(commands)).await {
             let why = err.into_repeatable_error();
             tracing::warn!(
@@ -304,7 +272,7 @@ impl TelegramChannel {
     /// answer is better than none.
     async fn send_rendered<P>(&self, message: P, rendered: &TelegramPayload) -> Result<Value, ApiError>
     where
-        P: TextMessage + Send + Sync,
+        P: TextPayload + Send + Sync,
     {
         let mut message = RenderedMessage::new(message, rendered);
         loop {
@@ -421,12 +389,4 @@ fn topic_id(id: &str) -> Result<ThreadId, SendError> {
 fn number<N: FromStr>(id: &str) -> Result<N, SendError> {
     id.parse()
         .map_err(|_| SendError::Refused("not a chat or message of telegram".to_owned()))
-}
-
-/// Returns the error for settings with which nothing can be called.
-fn unusable(why: &str) -> ApiError {
-    ApiError::Refused {
-        code: 0,
-        description: why.to_owned(),
-    }
 }

@@ -21,7 +21,7 @@ pub(super) struct RenderedMessage<P> {
     reply_markup: Option<Value>,
 }
 
-impl<P: TextMessage> RenderedMessage<P> {
+impl<P: TextPayload> RenderedMessage<P> {
     pub(super) fn new(mut message: P, rendered: &TelegramPayload) -> Self {
         message.set_text(rendered.body.text.clone());
         Self {
@@ -52,7 +52,7 @@ impl<P: Payload> Payload for RenderedMessage<P> {
 }
 
 /// A payload of the library that carries a text.
-pub(super) trait TextMessage: Payload + Serialize {
+pub(super) trait TextPayload: Payload + Serialize {
     /// Sets the text, without previews of its links.
     fn set_text(&mut self, text: String);
 
@@ -60,7 +60,7 @@ pub(super) trait TextMessage: Payload + Serialize {
     fn take_reply(&mut self) -> bool;
 }
 
-impl TextMessage for SendMessage {
+impl TextPayload for SendMessage {
     fn set_text(&mut self, text: String) {
         self.text = text;
         self.link_preview_options = Some(no_preview());
@@ -71,7 +71,7 @@ impl TextMessage for SendMessage {
     }
 }
 
-impl TextMessage for EditMessageText {
+impl TextPayload for EditMessageText {
     fn set_text(&mut self, text: String) {
         self.text = text;
         self.link_preview_options = Some(no_preview());

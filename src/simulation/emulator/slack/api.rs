@@ -35,6 +35,7 @@ pub(super) fn call(
     body: &Value,
 ) -> Value {
     let answer = match method {
+        _ if !state.has_scope(required_scope(method)) => Err("missing_scope".to_owned()),
         "auth.test" => Ok(
             json!({"url": "https://acme.slack.com/", "team": "Acme", "team_id": options.team,
             "user": options.bot_name, "user_id": options.bot_user, "bot_id": "B0DRYDOCK"}),
@@ -58,6 +59,16 @@ pub(super) fn call(
             fields
         }
         Err(code) => json!({"ok": false, "error": code}),
+    }
+}
+
+/// Returns the scope that a method needs. Those of the history depend on the conversation.
+fn required_scope(method: &str) -> Option<&'static str> {
+    match method {
+        "chat.postMessage" | "chat.update" | "chat.postEphemeral" => Some("chat:write"),
+        "reactions.add" | "reactions.remove" => Some("reactions:write"),
+        "files.getUploadURLExternal" | "files.completeUploadExternal" => Some("files:write"),
+        _ => None,
     }
 }
 

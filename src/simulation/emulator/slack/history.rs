@@ -36,7 +36,7 @@ fn readable(state: &mut SlackState, options: &SlackOptions, body: &Value) -> Res
         Some('G') => "groups:history",
         Some(_) | None => "channels:history",
     };
-    match state.scopes.contains(scope) {
+    match state.has_scope(Some(scope)) {
         true => Ok(channel),
         false => Err("missing_scope".to_owned()),
     }

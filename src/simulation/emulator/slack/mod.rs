@@ -4,6 +4,7 @@
 mod api;
 mod check;
 mod history;
+mod manifest;
 mod mentions;
 mod people;
 mod response;
@@ -187,6 +188,11 @@ impl SlackEmulator {
         let members = users.iter().map(|user| (*user).to_owned()).collect();
         self.shared
             .change(|state| state.channels.insert(channel.to_owned(), members));
+    }
+
+    /// Shows a time in the answers from now on, like a server whose clock differs from that of this machine.
+    pub fn show_date(&self, date: Timestamp) {
+        self.shared.change(|state| state.date = Some(date));
     }
 
     /// Hides the token's scopes, like a proxy that drops headers.

@@ -1,7 +1,7 @@
 //! The users of the workspace. Their messages, commands and button presses become signed requests to the gateway,
 //! like Slack's.
 
-use super::{SlackEmulator, SlackMessage};
+use super::{SlackEmulator, SlackMessage, SlackState};
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
 use serde_json::{Value, json};
@@ -75,6 +75,9 @@ pub enum SayError {
     /// No connection, or no answer within 3 s.
     #[error("the gateway did not answer in time")]
     NoAnswer,
+    /// The manifest of the app does not ask for it, so Slack sends nothing.
+    #[error("the app did not ask for it")]
+    NotRequested,
     /// The message has no such button.
     #[error("there is no button `{0}`")]
     NoButton(String),
@@ -109,6 +112,9 @@ impl SlackEmulator {
 
     /// Types `/drydock <text>` as a user.
     pub async fn slash(&self, user: &str, channel: &str, text: &str) -> Result<GatewayResponse, SayError> {
+        if !self.with_state(|state| state.has_command("/drydock")) {
+            return Err(SayError::NotRequested);
+        }
         let trigger = self.shared.change(|state| state.next_id("trigger."));
         let response_url = self.response_url(user, channel);
         let form = form_urlencoded::Serializer::new(String::new())
@@ -155,6 +161,9 @@ impl SlackEmulator {
             let mut ephemerals = state.ephemerals.iter();
             ephemerals.any(|ephemeral| ephemeral.ts == message.ts)
         });
+        if !self.with_state(SlackState::has_interactivity) {
+            return Err(SayError::NotRequested);
+        }
         let at = (self.shared.options.at)();
         let (trigger, action_ts) = self
             .shared
@@ -311,10 +320,19 @@ impl SlackEmulator {
         }
         let direct = channel.starts_with('D');
         let mut message = event.clone();
-        message["channel_type"] = json!(if direct { "im" } else { "channel" });
-        let mut events = vec![message];
+        let (channel_type, subscription) = match channel.chars().next() {
+            Some('D') => ("im", "message.im"),
+            Some('G') => ("group", "message.groups"),
+            Some(_) | None => ("channel", "message.channels"),
+        };
+        message["channel_type"] = json!(channel_type);
+        let is_subscribed = |event: &str| self.with_state(|state| state.is_subscribed(event));
+        let mut events = Vec::new();
+        if is_subscribed(subscription) {
+            events.push(message);
+        }
         // Slack sends no `app_mention` for direct messages.
-        if text.contains(&mention) && !direct {
+        if text.contains(&mention) && !direct && is_subscribed("app_mention") {
             event["type"] = json!("app_mention");
             events.push(event);
             let order = self

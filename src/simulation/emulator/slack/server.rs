@@ -4,7 +4,7 @@
 use super::SharedSlack;
 use super::state::{SlackFault, SlackState};
 use super::{api, response, socket_server, sockets};
-use crate::simulation::emulator::answer::{Severed, answer, typed_answer, whole_body};
+use crate::simulation::emulator::answer::{Severed, answer, typed_answer, whole_body, with_date};
 use crate::simulation::emulator::server::{Closing, serve};
 use axum::Router;
 use axum::extract::{Request, State};
@@ -153,7 +153,7 @@ fn web_api(shared: &SharedSlack, method: &str, headers: &HeaderMap, body: &Bytes
             }
             None => {
                 let answer = api::call(state, &shared.options, &shared.base_url, method, &body);
-                with_scopes(as_json(&answer), state)
+                with_date(with_scopes(as_json(&answer), state), state.date)
             }
         },
     )

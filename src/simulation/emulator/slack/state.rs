@@ -1,6 +1,7 @@
 //! The workspace as its users would see it: channels, messages, reactions, files, and the problems of the requests
 //! that created them.
 
+use super::manifest::InstalledApp;
 use super::mentions::{self, Mention, walk};
 use super::response::ResponseAddress;
 use super::sockets::SocketModeState;
@@ -28,6 +29,12 @@ pub struct SlackState {
     pub scopes: BTreeSet<&'static str>,
     /// Socket Mode of the app.
     pub socket_mode: SocketModeState,
+    /// The scopes that calls needed so far.
+    pub scopes_used: BTreeSet<&'static str>,
+    /// The requests of the installed app; `None` for an app with everything.
+    pub(super) app: Option<InstalledApp>,
+    /// The time that answers show, if it is not that of this machine.
+    pub(super) date: Option<Timestamp>,
     /// True while the scopes are not sent.
     pub(super) are_scopes_hidden: bool,
     /// The users by id, with their team.

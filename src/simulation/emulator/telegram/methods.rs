@@ -1,6 +1,7 @@
 //! The methods of the Bot API that the gateway needs. Each checks its parameters and then takes effect.
 
-use super::state::{PostedMessage, RegisteredWebhook, TelegramState};
+use super::profile::{self, DescriptionKind};
+use super::state::{PostedMessage, TelegramState};
 use super::{BOT_ID, BOT_NAME, check};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -65,13 +66,23 @@ pub(super) fn run(state: &mut TelegramState, call: &BotApiCall) -> Result<Value,
     let known = known(&call.method).ok_or_else(BotApiRefusal::unknown_method)?;
     check::check_known(parameters, known)?;
     match call.method.as_str() {
-        "getMe" => Ok(json!({"id": BOT_ID, "is_bot": true, "first_name": "Drydock", "username": BOT_NAME})),
-        "setWebhook" => set_webhook(state, parameters),
+        "getMe" => Ok(
+            json!({"id": BOT_ID, "is_bot": true, "first_name": "Drydock", "username": BOT_NAME,
+            "can_join_groups": true, "can_read_all_group_messages": !state.is_private,
+            "supports_inline_queries": false}),
+        ),
+        "setWebhook" => profile::set_webhook(state, parameters),
+        "getWebhookInfo" => Ok(profile::webhook_info(state)),
         "deleteWebhook" => {
             state.webhook = None;
             Ok(json!(true))
         }
-        "setMyCommands" => set_commands(parameters),
+        "setMyCommands" => profile::set_commands(state, parameters),
+        "getMyCommands" => profile::commands(state, parameters),
+        "setMyDescription" => profile::set_description(state, DescriptionKind::Long, parameters),
+        "getMyDescription" => profile::description(state, DescriptionKind::Long, parameters),
+        "setMyShortDescription" => profile::set_description(state, DescriptionKind::Short, parameters),
+        "getMyShortDescription" => profile::description(state, DescriptionKind::Short, parameters),
         "sendMessage" => send_message(state, parameters),
         "editMessageText" => edit_message(state, parameters),
         "sendDocument" => send_document(state, call),
@@ -82,7 +93,7 @@ pub(super) fn run(state: &mut TelegramState, call: &BotApiCall) -> Result<Value,
 
 fn known(method: &str) -> Option<&'static [&'static str]> {
     Some(match method {
-        "getMe" => &[],
+        "getMe" | "getWebhookInfo" => &[],
         "setWebhook" => &[
             "url",
             "secret_token",
@@ -91,7 +102,11 @@ fn known(method: &str) -> Option<&'static [&'static str]> {
             "drop_pending_updates",
         ],
         "deleteWebhook" => &["drop_pending_updates"],
-        "setMyCommands" => &["commands"],
+        "setMyCommands" => &["commands", "scope", "language_code"],
+        "getMyCommands" => &["scope", "language_code"],
+        "setMyDescription" => &["description", "language_code"],
+        "setMyShortDescription" => &["short_description", "language_code"],
+        "getMyDescription" | "getMyShortDescription" => &["language_code"],
         "sendMessage" => &[
             "chat_id",
             "message_thread_id",
@@ -131,63 +146,6 @@ fn number(parameters: &Map<String, Value>, key: &str) -> Result<i64, BotApiRefus
 
 fn string<'a>(parameters: &'a Map<String, Value>, key: &str) -> &'a str {
     parameters.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn set_webhook(state: &mut TelegramState, parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
-    let (url, secret) = (string(parameters, "url"), string(parameters, "secret_token"));
-    let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !(1..=256).contains(&secret.len()) || !secret.chars().all(is_safe) {
-        return Err(BotApiRefusal::mistake(
-            "secret token is missing or has unallowed characters".to_owned(),
-        ));
-    }
-    if !url.starts_with("https://") && !url.starts_with("http://127.0.0.1") {
-        return Err(BotApiRefusal::mistake(
-            "bad webhook: an HTTPS address must be provided".to_owned(),
-        ));
-    }
-    let connections = parameters.get("max_connections").and_then(Value::as_i64);
-    if connections.is_some_and(|count| !(1..=100).contains(&count)) {
-        return Err(BotApiRefusal::mistake("bad max_connections".to_owned()));
-    }
-    set_allowed_updates(state, parameters);
-    state.webhook = Some(RegisteredWebhook {
-        url: url.to_owned(),
-        secret: secret.to_owned(),
-    });
-    Ok(json!(true))
-}
-
-/// Stores the requested kinds of updates.
-pub(super) fn set_allowed_updates(state: &mut TelegramState, parameters: &Map<String, Value>) {
-    if let Some(kinds) = parameters.get("allowed_updates").and_then(Value::as_array) {
-        let kinds = kinds.iter().filter_map(Value::as_str).map(str::to_owned);
-        state.allowed_updates = Some(kinds.collect());
-    }
-}
-
-fn set_commands(parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
-    let commands = parameters.get("commands").and_then(Value::as_array);
-    let commands = commands.ok_or_else(|| BotApiRefusal::mistake("no commands".to_owned()))?;
-    let is_name = |name: &str| {
-        (1..=32).contains(&name.len())
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-    };
-    let are_right = commands.iter().all(|command| {
-        let description = command["description"]
-            .as_str()
-            .unwrap_or_default()
-            .chars()
-            .count();
-        command["command"].as_str().is_some_and(is_name) && (1..=256).contains(&description)
-    });
-    if commands.len() <= 100 && are_right {
-        Ok(json!(true))
-    } else {
-        Err(BotApiRefusal::mistake("BOT_COMMAND_INVALID".to_owned()))
-    }
 }
 
 /// Returns the place of a new message; the chat must be known to the bot, and the topic must exist.

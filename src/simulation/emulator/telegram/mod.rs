@@ -6,6 +6,7 @@ mod check;
 mod form;
 mod links;
 mod methods;
+mod profile;
 mod server;
 mod state;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 pub use state::{PostedMessage, TelegramFault};
 
 use crate::simulation::emulator::lasting_fault::LastingFault;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use server::SharedTelegram;
 use state::{EmulatedUser, TelegramState};
@@ -220,6 +222,29 @@ impl TelegramEmulator {
     /// Accepts the token again.
     pub fn restore_token(&self) {
         self.shared.change(|state| state.is_revoked = false);
+    }
+
+    /// Turns the privacy mode of the bot on: it does not see all messages of groups.
+    pub fn keep_groups_private(&self) {
+        self.shared.change(|state| state.is_private = true);
+    }
+
+    /// Shows a time in the answers from now on, like a server whose clock differs from that of this machine.
+    pub fn show_date(&self, date: Timestamp) {
+        self.shared.change(|state| state.date = Some(date));
+    }
+
+    /// Records a failed delivery to the webhook, at a time in seconds.
+    pub fn record_webhook_error(&self, at: i64, why: &str) {
+        self.shared
+            .change(|state| state.webhook_error = Some((at, why.to_owned())));
+    }
+
+    /// Returns the commands that are suggested in a scope, such as `all_group_chats`, in all languages.
+    pub fn suggested_commands(&self, scope: &str) -> Vec<Value> {
+        let place = (scope.to_owned(), String::new());
+        self.shared
+            .read(|state| state.commands.get(&place).cloned().unwrap_or_default())
     }
 
     /// Removes a message, so that it can no longer be replied to or edited.

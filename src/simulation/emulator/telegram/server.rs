@@ -3,8 +3,8 @@
 
 use super::methods::{self, BotApiCall, BotApiRefusal};
 use super::state::{TelegramFault, TelegramState};
-use super::{form, state};
-use crate::simulation::emulator::answer::{Severed, answer, whole_body};
+use super::{form, profile, state};
+use crate::simulation::emulator::answer::{Severed, answer, whole_body, with_date};
 use crate::simulation::emulator::server::{Closing, serve};
 use axum::Router;
 use axum::extract::{Request, State};
@@ -123,7 +123,10 @@ async fn call_method(
         Some(TelegramFault::Silence) => return std::future::pending().await,
     }
     Ok(match run(&shared, &call).await {
-        Ok(result) => answer(200, json!({"ok": true, "result": result}).to_string().into()),
+        Ok(result) => {
+            let body = json!({"ok": true, "result": result}).to_string();
+            with_date(answer(200, body.into()), shared.read(|state| state.date))
+        }
         Err(refusal) => refused(&shared, &call.method, refusal),
     })
 }
@@ -200,7 +203,7 @@ async fn get_updates(
         if let Some(offset) = number("offset") {
             state.updates.retain(|(id, _)| *id >= offset);
         }
-        methods::set_allowed_updates(state, parameters);
+        profile::set_allowed_updates(state, parameters);
         state.polls += 1;
         state.polls
     });

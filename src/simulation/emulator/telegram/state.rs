@@ -1,7 +1,9 @@
 //! Chats, messages and waiting updates of the emulated Telegram.
 
+use super::profile::DescriptionKind;
 use super::{BOT_ID, BOT_NAME};
 use crate::simulation::emulator::lasting_fault::LastingFault;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tokio::time::Instant;
@@ -77,6 +79,17 @@ pub(super) struct TelegramState {
     pub(super) chats: BTreeMap<i64, EmulatedChat>,
     pub(super) webhook: Option<RegisteredWebhook>,
     pub(super) allowed_updates: Option<Vec<String>>,
+    pub(super) connections_max: i64,
+    /// The time and the reason of the last delivery to the webhook that failed.
+    pub(super) webhook_error: Option<(i64, String)>,
+    /// True in privacy mode, in which the bot does not see all messages of groups.
+    pub(super) is_private: bool,
+    /// The commands of each scope and language.
+    pub(super) commands: BTreeMap<(String, String), Vec<Value>>,
+    /// The descriptions in each language.
+    pub(super) descriptions: BTreeMap<(DescriptionKind, String), String>,
+    /// The time that answers show, if it is not that of this machine.
+    pub(super) date: Option<Timestamp>,
     pub(super) updates: VecDeque<(i64, Value)>,
     pub(super) next_update: i64,
     pub(super) polls: u64,
@@ -110,6 +123,12 @@ impl TelegramState {
             chats: BTreeMap::new(),
             webhook: None,
             allowed_updates: None,
+            connections_max: 0,
+            webhook_error: None,
+            is_private: false,
+            commands: BTreeMap::new(),
+            descriptions: BTreeMap::new(),
+            date: None,
             updates: VecDeque::new(),
             next_update: 1000,
             polls: 0,

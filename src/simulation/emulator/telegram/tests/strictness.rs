@@ -226,3 +226,76 @@ async fn every_wrong_caption_is_refused() {
     }
     assert_eq!(setup.telegram.problems().len(), 3);
 }
+
+#[tokio::test]
+async fn the_registration_of_a_bot_keeps_the_limits_of_telegram() {
+    let telegram = TelegramEmulator::start(TOKEN, client()).await.unwrap();
+    let command = |name: &str, about: &str| json!({"command": name, "description": about});
+    let commands = |count: usize| {
+        let names = (0..count).map(|number| command(&format!("c_{number}"), "x"));
+        json!({"commands": names.collect::<Vec<_>>()})
+    };
+    let one = |name: &str, about: &str| json!({"commands": [command(name, about)]});
+    let scoped = |scope: Value| json!({"commands": [], "scope": scope});
+    let long = |chars: usize| "ä".repeat(chars);
+    for (method, parameters, code) in [
+        ("setMyCommands", commands(100), 200),
+        ("setMyCommands", commands(101), 400),
+        ("setMyCommands", one(&"a".repeat(32), &long(256)), 200),
+        ("setMyCommands", one(&"a".repeat(33), "x"), 400),
+        ("setMyCommands", one("Help", "x"), 400),
+        ("setMyCommands", one("help", ""), 400),
+        ("setMyCommands", one("help", &long(257)), 400),
+        ("setMyCommands", scoped(json!({"type": "all_group_chats"})), 200),
+        ("setMyCommands", scoped(json!({"type": "everybody"})), 400),
+        (
+            "setMyCommands",
+            scoped(json!({"type": "chat", "chat_id": 12_345})),
+            400,
+        ),
+        (
+            "setMyCommands",
+            json!({"commands": [], "language_code": "english"}),
+            400,
+        ),
+        ("setMyDescription", json!({"description": long(512)}), 200),
+        ("setMyDescription", json!({"description": long(513)}), 400),
+        (
+            "setMyShortDescription",
+            json!({"short_description": long(120)}),
+            200,
+        ),
+        (
+            "setMyShortDescription",
+            json!({"short_description": long(121)}),
+            400,
+        ),
+        (
+            "setMyShortDescription",
+            json!({"short_description": "x", "language_code": "E"}),
+            400,
+        ),
+    ] {
+        let (status, why) = call(&telegram, method, &parameters).await;
+        assert_eq!(status, code, "{method} {parameters}: {why}");
+    }
+    // A language without its own text shows that of all languages.
+    for language in [json!({}), json!({"language_code": "de"})] {
+        let described = telegram_result(&telegram, "getMyDescription", &language).await;
+        assert_eq!(described, json!({"description": long(512)}));
+    }
+    let own = telegram_result(
+        &telegram,
+        "getMyCommands",
+        &json!({"scope": {"type": "all_private_chats"}}),
+    )
+    .await;
+    assert_eq!(own, json!([]));
+}
+
+async fn telegram_result(telegram: &TelegramEmulator, method: &str, parameters: &Value) -> Value {
+    let url = format!("{}/bot{TOKEN}/{method}", telegram.api_base_url());
+    let mut response = client().post(url).json(parameters).send().await.unwrap();
+    let body = response.chunk().await.unwrap().unwrap_or_default();
+    serde_json::from_slice::<Value>(&body).unwrap()["result"].clone()
+}

@@ -1,0 +1,56 @@
+//! The inspection of a Slack app: its token and the scopes of the token. Slack does not tell a bot its subscriptions.
+
+use super::client::SlackClient;
+use super::permissions::missing_scopes;
+use crate::base::config::SlackSettings;
+use crate::interfaces::channel::inspection::{ChannelFinding, clock, unidentified};
+use jiff::Timestamp;
+
+pub(super) async fn inspect(
+    name: &str,
+    settings: &SlackSettings,
+    http: &reqwest::Client,
+    at: Timestamp,
+) -> Vec<ChannelFinding> {
+    let client = SlackClient::new(http.clone(), &settings.api_base_url, settings.bot_token.clone());
+    let identified = match client.identify().await {
+        Ok(identified) => identified,
+        Err(error) => {
+            let correction = "the Bot User OAuth Token under OAuth & Permissions of the Slack app";
+            return vec![unidentified(&error, name, correction)];
+        }
+    };
+    let who = &identified.who;
+    let who = format!(
+        "{} in the workspace {} ({})",
+        who.user.as_deref().unwrap_or("?"),
+        who.team,
+        who.team_id.0
+    );
+    let mut findings = vec![ChannelFinding::fine("token", who)];
+    findings.extend(scopes(identified.scopes.as_deref()));
+    findings.extend(clock("Slack", identified.date, at));
+    findings
+}
+
+/// Returns one finding for each missing scope.
+fn scopes(granted: Option<&[String]>) -> Vec<ChannelFinding> {
+    let Some(granted) = granted else {
+        let why = "Slack did not report the scopes of the token";
+        let fix = "compare them with `drydock slack manifest`";
+        return vec![ChannelFinding::warning("scopes", why, fix)];
+    };
+    let missing = missing_scopes(granted);
+    if missing.is_empty() {
+        return vec![ChannelFinding::fine("scopes", "all that Drydock uses")];
+    }
+    let findings = missing.iter().map(|scope| {
+        let why = format!("no {}, which {}", scope.name, scope.purpose);
+        let fix = format!(
+            "add {} under OAuth & Permissions of the Slack app, and install the app again",
+            scope.name
+        );
+        ChannelFinding::failure("scopes", why, fix)
+    });
+    findings.collect()
+}

@@ -1,0 +1,59 @@
+//! The scopes of the bot token and the events that Slack sends. The manifest of the app requests exactly these, and the
+//! checks of a token compare with them.
+
+/// A scope of the bot token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BotScope {
+    /// The name, as Slack lists it.
+    pub name: &'static str,
+    /// The use of the scope, such as `sends files`.
+    pub purpose: &'static str,
+    /// True if the scope lets the bot find its own posts.
+    pub(super) reads_posts: bool,
+}
+
+/// The scopes, sorted by name.
+pub const BOT_SCOPES: [BotScope; 8] = [
+    scope("app_mentions:read", "receives mentions"),
+    reading(
+        "channels:history",
+        "receives and finds messages of public channels",
+    ),
+    scope("chat:write", "posts and edits messages"),
+    scope("commands", "answers /drydock"),
+    scope("files:write", "sends files, such as patches"),
+    reading(
+        "groups:history",
+        "receives and finds messages of private channels",
+    ),
+    reading("im:history", "receives and finds direct messages"),
+    scope("reactions:write", "marks received messages"),
+];
+
+/// The events that the app subscribes to.
+pub(super) const BOT_EVENTS: [&str; 4] = ["app_mention", "message.channels", "message.groups", "message.im"];
+
+const fn scope(name: &'static str, purpose: &'static str) -> BotScope {
+    BotScope {
+        name,
+        purpose,
+        reads_posts: false,
+    }
+}
+
+const fn reading(name: &'static str, purpose: &'static str) -> BotScope {
+    BotScope {
+        name,
+        purpose,
+        reads_posts: true,
+    }
+}
+
+/// Returns the scopes that a token lacks.
+pub(super) fn missing_scopes(granted: &[String]) -> Vec<BotScope> {
+    let is_granted = |scope: &BotScope| granted.iter().any(|granted| granted == scope.name);
+    BOT_SCOPES
+        .into_iter()
+        .filter(|scope| !is_granted(scope))
+        .collect()
+}
