@@ -38,7 +38,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
             continue;
         };
         let bases = config.data.directory.join("bases").join(name);
-        let head = open(name, path, &settings.branch, &bases);
+        let head = open_repository(name, path, &settings.branch, &bases);
         findings.push(finding(
             &what,
             head.as_ref().map(|(_, head)| {
@@ -129,7 +129,7 @@ fn data_directory(settings: &DataSettings) -> Result<String, OpenError> {
 }
 
 /// Opens a local repository and returns it with the newest commit of its branch.
-fn open(
+pub(super) fn open_repository(
     name: &str,
     path: &Path,
     branch: &str,
@@ -161,7 +161,7 @@ fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, Rep
 }
 
 /// Reports the layers of the sandbox on this system; fails if a required one is missing.
-fn check_sandbox(may_lack: &[String]) -> Result<String, SandboxError> {
+pub(super) fn check_sandbox(may_lack: &[String]) -> Result<String, SandboxError> {
     let status = sandbox::layer_status(&ProgramPath::current(), may_lack)?;
     let present = sandbox_layers::format_layers(&status.present);
     Ok(match status.absent.as_slice() {

@@ -15,6 +15,7 @@ mod hardening;
 mod data;
 mod demo;
 mod descriptors;
+mod doctor;
 mod download;
 mod failure_format;
 mod input;
@@ -154,6 +155,9 @@ enum CliCommand {
     /// Checks the configuration without connecting anywhere
     #[command(after_help = CHECK_EXAMPLES)]
     Check,
+    /// Checks the configuration, the machine and every service that a server connects to
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::DoctorArguments),
     /// Lists the models of the configured providers, and asks each provider once if wanted
     #[command(after_help = models::EXAMPLES)]
     Models(models::ModelsArguments),
@@ -361,6 +365,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Ask(arguments) => ask::run(arguments, global, output).await,
         CliCommand::Chat(arguments) => chat::run(arguments, global, output).await,
         CliCommand::Check => check::run(global, output),
+        CliCommand::Doctor(arguments) => Box::pin(doctor::run(arguments, global, output)).await,
         CliCommand::Models(arguments) => models::run(arguments, global, output).await,
         CliCommand::Tanka(command) => tanka::run(command, global, output).await,
         CliCommand::Slack(command) => slack::run(command, global, output),

@@ -205,15 +205,16 @@ fn price_source(price: Option<&ModelPrice>) -> String {
 }
 
 /// The answer of a provider to a check.
-struct ProviderCheck {
-    provider: String,
+pub(super) struct ProviderCheck {
+    pub(super) provider: String,
     /// The model that was asked; none if no model of the provider is known.
-    model: Option<String>,
+    pub(super) model: Option<String>,
     /// The answer; else the reason, with what to set.
-    outcome: Result<Completion, String>,
+    pub(super) outcome: Result<Completion, String>,
 }
 
-async fn check_all(config: &Config) -> Result<Vec<ProviderCheck>, CliError> {
+/// Asks each provider once, and each of its models that may answer.
+pub(super) async fn check_all(config: &Config) -> Result<Vec<ProviderCheck>, CliError> {
     let client = http_client::api_client().map_err(CliError::failed)?;
     let bounded = |settings: &ProviderSettings| ProviderSettings {
         attempts_max: 1,

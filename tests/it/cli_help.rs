@@ -5,7 +5,7 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 20] = [
     "demo",
     "serve",
     "ask",
@@ -25,6 +25,7 @@ const VERBS: [&str; 19] = [
     "man",
     "telegram",
     "channel",
+    "doctor",
 ];
 
 #[test]

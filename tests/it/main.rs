@@ -35,6 +35,7 @@ mod cli_chat_session;
 mod cli_check;
 mod cli_completions;
 mod cli_demo;
+mod cli_doctor;
 mod cli_global_options;
 mod cli_help;
 mod cli_invite;

@@ -33,7 +33,7 @@ pub use directory::Directory;
 pub use guarded_tree::{GuardedTree, SecretGuard};
 pub use ignored_files::IgnoredFiles;
 pub use overlay::{Overlay, WorkspaceEdits};
-pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
+pub use repository::{Commit, FetchProgress, Mirror, OnFetch, Repository, RepositoryError, check_remote};
 pub(crate) use repository::{Meter, objects_bounded, transport};
 pub use reverted_tree::RevertedTree;
 pub use unused_mirrors::{UnusedMirrors, files_below};

@@ -13,7 +13,7 @@ mod walk;
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod tests;
 
-pub use mirror::{FetchProgress, Mirror, OnFetch};
+pub use mirror::{FetchProgress, Mirror, OnFetch, check_remote};
 pub(crate) use mirror::{Meter, transport};
 pub(crate) use objects::ObjectDatabase;
 pub(crate) use objects::objects_bounded;

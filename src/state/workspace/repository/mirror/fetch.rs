@@ -115,6 +115,37 @@ pub(super) fn fetch(
     Ok(FetchResult::Complete)
 }
 
+/// Returns the commit of the branch at the remote, and fetches nothing. `repository` is empty.
+pub(super) fn branch_commit(
+    repository: &gix::Repository,
+    mirror: &Mirror,
+    stop: &AtomicBool,
+) -> Result<String, RepositoryError> {
+    let url = check_url(&mirror.url)?;
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        return Err(could_not(mirror, "no TLS provider is installed"));
+    }
+    let failed = |err: gix::Error| failure(mirror, &err, stop);
+    let wanted = format!("refs/heads/{}", mirror.branch);
+    let spec = format!("+{wanted}:{wanted}");
+    let remote = repository
+        .remote_at_without_url_rewrite(url)
+        .and_then(|remote| remote.with_refspecs([spec.as_str()], Direction::Fetch))
+        .map_err(failed)?
+        .with_fetch_tags(gix::remote::fetch::Tags::None);
+    let mut connection = remote.connect(Direction::Fetch).map_err(failed)?;
+    connection.set_transport_options(Box::new(transport(mirror.token.as_ref())));
+    connection.set_credentials(|_| Ok(None));
+    let (listed, _) = connection
+        .ref_map(gix::progress::Discard, gix::remote::ref_map::Options::default())
+        .map_err(failed)?;
+    let branch = listed.remote_refs.iter().find_map(|reference| {
+        let (name, target, _) = reference.unpack();
+        (name == wanted.as_str()).then(|| target.map(|id| id.to_hex().to_string()))?
+    });
+    branch.ok_or_else(|| could_not(mirror, &format!("it has no branch `{}`", mirror.branch)))
+}
+
 fn could_not(mirror: &Mirror, why: &str) -> RepositoryError {
     RepositoryError::Fetch {
         repository: mirror.name.clone(),

@@ -228,6 +228,28 @@ impl Repository {
     }
 }
 
+/// Returns the commit of the branch of a remote. Only a temporary directory is written. Blocks, like
+/// [`Repository::mirror`].
+pub fn check_remote(mirror: &Mirror, stop: &AtomicBool) -> Result<String, RepositoryError> {
+    let room = tempfile::tempdir().map_err(|err| no_room(&err))?;
+    let repository = empty_repository(room.path(), Kind::Sha1)?;
+    fetch::branch_commit(&repository, mirror, stop)
+}
+
+fn empty_repository(directory: &std::path::Path, format: Kind) -> Result<gix::Repository, RepositoryError> {
+    let made = gix::ThreadSafeRepository::init_opts(
+        directory,
+        gix::create::Kind::Bare,
+        gix::create::Options {
+            object_hash: Some(format),
+            ..Default::default()
+        },
+        gix::open::Options::isolated().config_overrides(objects_bounded(OBJECT_BYTES_MAX)),
+    );
+    let made = made.map_err(|err| RepositoryError::Unreadable(err.to_string()))?;
+    Ok(made.into())
+}
+
 /// Clones everything into a directory beside the copy, so that the copy is complete or absent.
 fn clone(
     mirror: &Mirror,
@@ -259,18 +281,7 @@ fn clone_in(
     stop: &AtomicBool,
 ) -> Result<CloneResult, RepositoryError> {
     let fresh = files::prepare_unfinished(&mirror.directory).map_err(|err| no_room(&err))?;
-    let made = gix::ThreadSafeRepository::init_opts(
-        &fresh,
-        gix::create::Kind::Bare,
-        gix::create::Options {
-            object_hash: Some(format),
-            ..Default::default()
-        },
-        gix::open::Options::isolated().config_overrides(objects_bounded(OBJECT_BYTES_MAX)),
-    );
-    let repository: gix::Repository = made
-        .map_err(|err| RepositoryError::Unreadable(err.to_string()))?
-        .into();
+    let repository = empty_repository(&fresh, format)?;
     let fetched = fetch(&repository, mirror, at, progress, stop);
     if !matches!(fetched, Ok(FetchResult::Complete)) {
         // The next try also removes any remaining files.
