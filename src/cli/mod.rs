@@ -18,6 +18,7 @@ mod descriptors;
 mod doctor;
 mod download;
 mod failure_format;
+mod init;
 mod input;
 mod jb;
 mod jsonnet_files;
@@ -152,6 +153,9 @@ enum CliCommand {
     /// Starts a conversation about the repository of the working directory, line by line
     #[command(after_help = chat::after_help())]
     Chat(chat::ChatArguments),
+    /// Asks for a repository, a model and a chat, and writes the configuration
+    #[command(after_help = init::EXAMPLES)]
+    Init(init::InitArguments),
     /// Checks the configuration without connecting anywhere
     #[command(after_help = CHECK_EXAMPLES)]
     Check,
@@ -365,6 +369,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Ask(arguments) => ask::run(arguments, global, output).await,
         CliCommand::Chat(arguments) => chat::run(arguments, global, output).await,
         CliCommand::Check => check::run(global, output),
+        CliCommand::Init(arguments) => Box::pin(init::run(arguments, global, output)).await,
         CliCommand::Doctor(arguments) => Box::pin(doctor::run(arguments, global, output)).await,
         CliCommand::Models(arguments) => models::run(arguments, global, output).await,
         CliCommand::Tanka(command) => tanka::run(command, global, output).await,

@@ -5,7 +5,7 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 21] = [
     "demo",
     "serve",
     "ask",
@@ -26,6 +26,7 @@ const VERBS: [&str; 20] = [
     "telegram",
     "channel",
     "doctor",
+    "init",
 ];
 
 #[test]

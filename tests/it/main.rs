@@ -38,6 +38,7 @@ mod cli_demo;
 mod cli_doctor;
 mod cli_global_options;
 mod cli_help;
+mod cli_init;
 mod cli_invite;
 mod cli_models;
 mod cli_outbox;
