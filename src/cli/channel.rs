@@ -4,7 +4,7 @@ use super::output::Output;
 use super::serve::now;
 use super::{CliError, Global};
 use crate::base::config::{
-    ChannelOutline, Config, ConfigEdit, ConfigSources, EditError, NewValue, SecretReference,
+    ChannelOutline, Config, ConfigEdit, ConfigSources, EditError, NewKeys, NewValue, SecretReference,
 };
 use crate::base::http_client;
 use crate::interfaces::channel::{self, ChannelFault, ChannelFinding, FaultSeverity};
@@ -20,7 +20,7 @@ Examples:
   drydock channel remove ops
 
 A secret is given as env:NAME or file:PATH, never itself. add and remove change the configuration
-file, and keep its comments and order; test connects to the platforms, and changes nothing there.";
+file, and keep its order and comments, except those above a removed section; test connects to the platforms, and changes nothing there.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ChannelCommand {
@@ -54,6 +54,9 @@ pub(super) struct ChannelAddition {
     /// Slack: the signing secret [default: env:SLACK_SIGNING_SECRET]
     #[arg(long, value_name = "REFERENCE")]
     signing_secret: Option<String>,
+    /// Slack: the app-level token of Socket Mode, in place of the signing secret
+    #[arg(long, value_name = "REFERENCE", conflicts_with = "signing_secret")]
+    app_token: Option<String>,
     /// Telegram: the secret of the webhook, of your choice; with it, mode is "webhook"
     #[arg(long, value_name = "REFERENCE")]
     secret_token: Option<String>,
@@ -149,11 +152,12 @@ fn add(addition: ChannelAddition, sources: &ConfigSources, output: &Output) -> R
 }
 
 /// Returns the kind of a new channel, and its keys.
-fn keys_of(addition: &ChannelAddition) -> Result<(&'static str, Vec<(&'static str, NewValue)>), CliError> {
+fn keys_of(addition: &ChannelAddition) -> Result<(&'static str, NewKeys), CliError> {
     let text = |text: &str| NewValue::Text(text.to_owned());
     let ChannelAddition {
         bot_token,
         signing_secret,
+        app_token,
         secret_token,
         ..
     } = addition;
@@ -164,12 +168,18 @@ fn keys_of(addition: &ChannelAddition) -> Result<(&'static str, Vec<(&'static st
                 "--bot-token",
                 bot_token.as_deref().unwrap_or("env:SLACK_BOT_TOKEN"),
             )?;
-            let signing = signing_secret.as_deref().unwrap_or("env:SLACK_SIGNING_SECRET");
-            let signing = reference("--signing-secret", signing)?;
-            ("slack", vec![("bot_token", token), ("signing_secret", signing)])
+            let received_with = match app_token {
+                Some(app_token) => ("app_token", reference("--app-token", app_token)?),
+                None => {
+                    let signing = signing_secret.as_deref().unwrap_or("env:SLACK_SIGNING_SECRET");
+                    ("signing_secret", reference("--signing-secret", signing)?)
+                }
+            };
+            ("slack", vec![("bot_token", token), received_with])
         }
         ChannelPlatform::Telegram => {
             refuse("--signing-secret is only for slack", signing_secret.as_ref())?;
+            refuse("--app-token is only for slack", app_token.as_ref())?;
             let token = bot_token.as_deref().unwrap_or("env:TELEGRAM_BOT_TOKEN");
             ("telegram", vec![("bot_token", reference("--bot-token", token)?)])
         }

@@ -186,7 +186,7 @@ fn a_visitor_at_a_terminal_is_shown_whole_answers_and_told_what_the_model_knows(
     running.wait_for_stdout_line("This is the demo model; I know these requests:");
     running.type_line("bump web to 4 replicas and 512Mi in dev");
     running.wait_for_stdout_line("Nothing was applied, committed or pushed.");
-    running.wait_for_stdout_line("replicas: 4,");
+    running.wait_for_stdout_line("▸ environments/dev/main.jsonnet  +2 −2");
     running.type_line("scale api in prod for the sale");
     running.wait_for_stdout_line("How many replicas should api have in prod?");
     running.type_line("8 replicas");

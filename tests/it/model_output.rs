@@ -79,7 +79,7 @@ async fn changes_nobody_requested_are_named_in_the_answer() {
     app.admit_slack_editor(ALICE).await;
     let result = app.ask(ALICE, "set web to 3 replicas in staging").await;
     assert!(
-        result.text.contains("is ready: dev, 1 file, +1 −1"),
+        result.text.contains("is ready: staging, 1 file, +1 −1"),
         "{}",
         result.text
     );

@@ -59,7 +59,7 @@ async fn the_message_of_an_old_revision_loses_its_buttons_and_names_the_new_one(
     }
     for command in ["!patch CHG-1 rev 1", "!diff CHG-1 rev 1", "!discard CHG-1 rev 1"] {
         let answer = app.run_command_in(ALICE, &first.thread, command).await;
-        let stale = "That was rev 1, so nothing was done; CHG-1 rev 2 is below.";
+        let stale = "That was rev 1, so nothing was done; CHG-1 rev 2 is the newest, and diff shows it.";
         assert_eq!(answer, stale, "{command}");
     }
     let files = app.demo.slack.with_state(|state| state.files.len());

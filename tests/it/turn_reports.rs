@@ -176,7 +176,7 @@ async fn the_buttons_of_a_discarded_change_do_not_act_on_a_later_one() {
     let third = app.ask_in(ALICE, &first.thread, "write down dev").await;
     assert_eq!(
         press_and_wait(&app, &second.message, "Discard").await,
-        "That was rev 1, so nothing was done; CHG-2 rev 2 is below."
+        "That was rev 1, so nothing was done; CHG-2 rev 2 is the newest, and diff shows it."
     );
     let reported = press_and_wait(&app, &third.message, "Discard").await;
     assert!(reported.starts_with("CHG-2 rev 2 is discarded"), "{reported}");

@@ -227,6 +227,10 @@ fn carry_out(state: State, command: &AnsweredCommand, later: LaterMessages) -> V
         let fits = later == LaterMessages::Some || answer.contains("so I did nothing");
         return one(fits.then_some(state));
     }
+    // A button of an earlier revision does nothing.
+    if answer.contains("so nothing was done") || answer.contains("is not prepared here any more") {
+        return one(Some(state));
+    }
     match command.verb {
         CommandKind::Undo => undo(state, answer),
         CommandKind::Discard if answer.contains("discarded; the workspace equals the base again") => {

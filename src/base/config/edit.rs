@@ -5,7 +5,7 @@ use crate::base::config::error::{ConfigError, SettingLocation};
 use crate::base::config::settings::Config;
 use crate::base::config::sources::{ConfigSources, SourceFile};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
@@ -60,6 +60,9 @@ pub enum NewValue {
     /// A reference to a secret.
     Secret(SecretReference),
 }
+
+/// The keys of a new section.
+pub type NewKeys = Vec<(&'static str, NewValue)>;
 
 /// The reason why a file is not changed.
 #[derive(Debug, thiserror::Error)]
@@ -189,6 +192,11 @@ impl ConfigEdit {
         Ok(())
     }
 
+    /// Checks the new file, and writes nothing.
+    pub fn check(&self, sources: &ConfigSources) -> Result<(), EditError> {
+        self.checked(sources).map(|_| ())
+    }
+
     /// Checks the new file, and writes it if there is none of its name.
     pub fn save_new(&self, sources: &ConfigSources) -> Result<(), EditError> {
         let text = self.checked(sources)?;
@@ -240,8 +248,15 @@ fn replace(path: &Path, before: &str, text: &str) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(text.as_bytes())?;
-    file.as_file()
-        .set_permissions(std::fs::metadata(&path)?.permissions())?;
+    let old = std::fs::metadata(&path)?;
+    file.as_file().set_permissions(old.permissions())?;
+    let new = file.as_file().metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+        std::os::unix::fs::fchown(file.as_file(), Some(old.uid()), Some(old.gid())).map_err(|error| {
+            let why = format!("it belongs to another user or group: {error}; run this as its owner");
+            std::io::Error::new(error.kind(), why)
+        })?;
+    }
     file.as_file().sync_all()?;
     if std::fs::read_to_string(&path)? != before {
         return Err(std::io::Error::other(

@@ -26,7 +26,7 @@ pub use crate::base::webhook::{Grants, HookChange, HookScheme, HookSettings, Pos
 pub use budgets::BudgetSettings;
 // Each kind of channel exports its settings there.
 pub use channels::*;
-pub use edit::{ConfigEdit, EditError, NewValue, SecretReference};
+pub use edit::{ConfigEdit, EditError, NewKeys, NewValue, SecretReference};
 pub use error::{ConfigError, Problem};
 pub use keys::{ConfigKey, KEYS, UnsetRule, ValueKind};
 pub use model_facts::{ModelFacts, ModelTable};

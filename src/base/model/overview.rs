@@ -14,7 +14,7 @@ pub struct ChangeOverview {
     pub headline: String,
     /// The first changed objects.
     pub objects: Vec<ObjectOverview>,
-    /// The number of further objects in words, such as `and 7 more objects`; empty if there are none.
+    /// The number of further objects in words, such as `and 7 more below`; empty if there are none.
     pub rest: String,
     /// The most severe risks, one line each, and a line with the number of others.
     pub risks: Vec<String>,

@@ -17,7 +17,13 @@ pub(super) fn check_public_address(configured: &ConfiguredChannels) -> Vec<Diagn
     let findings = receiving.map(|(name, channel)| {
         let check = format!("public address for {name}");
         match refusal(&configured.public_url, channel.platform) {
-            None => Diagnosis::fine(check, format!("{}/in/{name}", configured.public_url)),
+            None => Diagnosis::fine(
+                check,
+                format!(
+                    "{}/in/{name} has the right form (not called)",
+                    configured.public_url
+                ),
+            ),
             Some(why) => Diagnosis::failed(check, why, SET_URL),
         }
     });

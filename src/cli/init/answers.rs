@@ -9,7 +9,7 @@ use crate::cli::input::{InputLine, InputReader};
 use crate::cli::output::Output;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio::io::{BufReader, Stdin};
 
 /// The maximum number of bytes of an answer.
@@ -140,30 +140,21 @@ impl Answers {
     }
 
     /// Writes the typed secrets into files beside the configuration, which only this user can read. An existing file is
-    /// not overwritten.
-    pub(super) fn write_secrets(&self, configuration: &Path) -> Result<(), CliError> {
+    /// not overwritten. If one cannot be written, none is left.
+    pub(super) fn write_secrets(&self, configuration: &Path) -> Result<SecretFiles, CliError> {
         let directory = configuration.parent().unwrap_or(Path::new(""));
+        let mut files = SecretFiles::default();
         for (name, secret) in &self.typed {
             let path = directory.join(name);
-            let failed = |error: std::io::Error| {
-                CliError::failed(format!(
-                    "the secret file {}: {error}; nothing else was written",
-                    path.display()
-                ))
-            };
-            let mut file = std::fs::OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)
-                .map_err(failed)?;
-            let written = file
-                .write_all(secret.expose().as_bytes())
-                .and_then(|()| file.write_all(b"\n"))
-                .and_then(|()| file.sync_all());
-            written.map_err(failed)?;
+            if let Err(error) = files.write(&path, secret) {
+                files.remove();
+                let path = path.display();
+                return Err(CliError::failed(format!(
+                    "the secret file {path}: {error}; nothing was written"
+                )));
+            }
         }
-        Ok(())
+        Ok(files)
     }
 
     /// Reads a line. The end of the input and an interrupt end the command.
@@ -188,4 +179,27 @@ impl Answers {
 pub(super) enum OptionsOnly {
     Yes,
     No,
+}
+
+/// The secret files that were written.
+#[derive(Debug, Default)]
+pub(super) struct SecretFiles(Vec<PathBuf>);
+
+impl SecretFiles {
+    fn write(&mut self, path: &Path, secret: &Secret) -> std::io::Result<()> {
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
+        self.0.push(path.to_owned());
+        file.write_all(secret.expose().as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()
+    }
+
+    /// Removes the files again.
+    pub(super) fn remove(self) {
+        for path in self.0 {
+            // The reason why the files are removed is reported.
+            let _gone = std::fs::remove_file(path);
+        }
+    }
 }

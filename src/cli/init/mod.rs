@@ -8,7 +8,7 @@ use super::doctor;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::config::{
-    ConfigEdit, ConfigSources, EditError, KEYS, KNOWN_PROVIDERS, KnownProvider, NewValue,
+    ConfigEdit, ConfigSources, EditError, KEYS, KNOWN_PROVIDERS, KnownProvider, NewKeys, NewValue,
 };
 use crate::interfaces::channel::{SlackConnection, SlackManifest};
 use crate::state::workspace::Repository;
@@ -84,9 +84,6 @@ enum SlackChoice {
     Socket,
 }
 
-/// The keys of a new section.
-type NewKeys = Vec<(&'static str, NewValue)>;
-
 /// A new configuration.
 struct NewConfig {
     file: PathBuf,
@@ -123,8 +120,12 @@ pub(super) async fn run(arguments: InitArguments, global: &Global, output: &Outp
             return Err(CliError::failed("nothing was written"));
         }
     }
-    answers.write_secrets(&new.file)?;
-    new.edit.save_new(&sources).map_err(edit_error)?;
+    new.edit.check(&sources).map_err(edit_error)?;
+    let secrets = answers.write_secrets(&new.file)?;
+    if let Err(error) = new.edit.save_new(&sources) {
+        secrets.remove();
+        return Err(edit_error(error));
+    }
     finish(&new, &sources, output).await
 }
 

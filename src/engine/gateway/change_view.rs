@@ -135,6 +135,18 @@ pub(super) fn diff(change: &Change, inline_bytes_max: usize) -> Vec<ReplyPart> {
     vec![ReplyPart::Fold { title, state, parts }]
 }
 
+/// Opens the folds of parts that a person asked for.
+pub(super) fn opened(parts: Vec<ReplyPart>) -> impl Iterator<Item = ReplyPart> {
+    parts.into_iter().map(|part| match part {
+        ReplyPart::Fold { title, parts, .. } => ReplyPart::Fold {
+            title,
+            state: FoldState::Open,
+            parts,
+        },
+        part => part,
+    })
+}
+
 /// Returns one row for each changed file.
 fn files(change: &Change) -> Vec<(String, String)> {
     let shown = change.stats.iter().take(FILES_SHOWN_MAX).map(|stats| {
@@ -153,14 +165,44 @@ fn files(change: &Change) -> Vec<(String, String)> {
     rows
 }
 
-/// Returns a patch without the lines that say nothing to a reader. A line of a hunk begins with a space or a sign.
+/// Returns a patch without the lines that say nothing to a reader: the hashes, and the first line of a file whose names
+/// follow. A line of a hunk begins with a space or a sign.
 fn shown_diff(patch: &str) -> String {
-    let is_noise = |line: &&str| line.starts_with("diff --git ") || line.starts_with("index ");
-    let lines = patch.split_inclusive('\n');
-    lines.filter(|line| !is_noise(line)).collect()
+    const FILE: &str = "diff --git ";
+    let lines: Vec<&str> = patch.split_inclusive('\n').collect();
+    let has_names = |at: usize| {
+        let header = lines
+            .iter()
+            .skip(at + 1)
+            .take_while(|line| !line.starts_with(FILE));
+        let mut header = header.take_while(|line| !line.starts_with("@@"));
+        header.any(|line| line.starts_with("--- "))
+    };
+    let is_noise =
+        |at: usize, line: &str| line.starts_with("index ") || (line.starts_with(FILE) && has_names(at));
+    let shown = lines.iter().enumerate().filter(|(at, line)| !is_noise(*at, line));
+    shown.map(|(_, line)| *line).collect()
 }
 
 /// True if the diff is shown in the message itself.
 pub(super) fn fits_inline(change: &Change, inline_bytes_max: usize) -> bool {
     change.patch.len() <= inline_bytes_max
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown_diff;
+
+    #[test]
+    fn a_shown_diff_names_every_file_and_has_no_hashes() {
+        let patch = "diff --git a/one b/one\nindex 1..2 100644\n--- a/one\n+++ b/one\n@@ -1 +1 @@\n-a\n+b\n\
+                     diff --git a/two b/two\nold mode 100644\nnew mode 100755\n\
+                     diff --git a/three b/three\ndeleted file mode 100644\nindex 3..0\n";
+        assert_eq!(
+            shown_diff(patch),
+            "--- a/one\n+++ b/one\n@@ -1 +1 @@\n-a\n+b\n\
+             diff --git a/two b/two\nold mode 100644\nnew mode 100755\n\
+             diff --git a/three b/three\ndeleted file mode 100644\n"
+        );
+    }
 }

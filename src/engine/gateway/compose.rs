@@ -1,5 +1,5 @@
 //! The wording of replies. Facts come from the journal and the patch, never from model text. The model's own words are
-//! in one marked part.
+//! in parts of their own.
 
 use crate::base::config::Config;
 use crate::base::model::{
@@ -8,15 +8,13 @@ use crate::base::model::{
 };
 use crate::base::redact::{self, Redactor};
 use crate::interfaces::channel;
-use crate::state::store::{self, Conversation, StoreError};
+use crate::state::store::{self, Conversation, REPLACED, StoreError};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::time::Duration;
 
 /// The line under every change. It is always true.
 pub(super) const NOT_APPLIED: &str = "Nothing was applied, committed or pushed.";
-/// The name of the operation that takes the buttons off a result.
-pub(super) const REPLACED: &str = "replaced";
 /// Maximum number of times that the replies of one write are composed.
 pub(super) const COMPOSITIONS_MAX: usize = 16;
 /// Maximum number of messages in one answer. Longer answers become a file, so later messages do not wait for them.
@@ -182,10 +180,16 @@ impl Address {
         ops
     }
 
-    /// Returns the operation that replaces the last of `count` messages of a result.
-    pub(super) fn replaced_result(&self, count: usize, last: Reply) -> Op {
-        let post = self.id(&result_name(count.saturating_sub(1)));
-        self.op(REPLACED, Action::Fill { post, reply: last })
+    /// Returns the operation that takes the buttons off a result; `None` if it has none.
+    pub(super) fn replaced_result(&self, messages: &[Reply]) -> Option<Op> {
+        let is_row = |part: &ReplyPart| matches!(part, ReplyPart::Buttons { .. });
+        let with_buttons = messages
+            .iter()
+            .rposition(|message| message.parts.iter().any(is_row))?;
+        let mut reply = messages.get(with_buttons)?.clone();
+        reply.parts.retain(|part| !is_row(part));
+        let post = self.id(&result_name(with_buttons));
+        Some(self.op(REPLACED, Action::Fill { post, reply }))
     }
 
     /// Returns the full text of a long reply as a file.

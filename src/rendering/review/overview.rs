@@ -1,5 +1,5 @@
-//! The overview of a report: the first screen of a result. It counts everything and names the first few objects and
-//! fields, with short names; the full text follows it in a result.
+//! The overview of a report: the first screen of a result. It counts the environments, and names the first few
+//! objects and fields, with short names; the full text follows it in a result.
 
 use super::asked_for::AskedFor;
 use super::classes::{ChangeClass, ClassDifference};
@@ -7,7 +7,7 @@ use super::diff::{ObjectChange, ObjectChangeKind};
 use super::fields::FieldChange;
 use super::report::{EnvironmentReport, Report};
 use super::{settings, short_names, summary, visible};
-use crate::base::model::{ChangeOverview, ObjectOverview, by_number, pluralize};
+use crate::base::model::{ChangeOverview, ObjectOverview, by_number, cut_to, pluralize, short_line};
 
 /// The maximum number of objects. Further ones are only counted.
 const OBJECTS_MAX: usize = 5;
@@ -15,6 +15,10 @@ const OBJECTS_MAX: usize = 5;
 const FIELDS_MAX: usize = 4;
 /// The maximum number of risks. Further ones are only counted.
 const RISKS_MAX: usize = 2;
+/// The maximum number of characters of a name.
+const NAME_CHARS_MAX: usize = 120;
+/// The maximum number of characters of a line.
+const LINE_CHARS_MAX: usize = 240;
 /// The directory that the names of environments often share.
 const ENVIRONMENTS: &str = "environments/";
 
@@ -36,7 +40,7 @@ pub(super) fn overview(report: &Report) -> ChangeOverview {
         headline: headline(report),
         rest: match count.saturating_sub(objects.len()) {
             0 => String::new(),
-            more => format!("and {more} more {}", by_number(more, "object", "objects")),
+            more => format!("and {more} more below"),
         },
         objects,
         risks: risks(report),
@@ -92,12 +96,19 @@ fn headline(report: &Report) -> String {
         0 | 1 => pluralize(objects, "object", "objects"),
         groups => format!("in {groups} groups"),
     };
-    format!(
+    let mut line = format!(
         "{} of {} {}, {what}",
         counts.affected,
         pluralize(counts.environments, "environment", "environments"),
         by_number(counts.affected, "changes", "change"),
-    )
+    );
+    let unproven = counts.not_proven.saturating_sub(counts.broken);
+    for (count, what) in [(counts.broken, "broken"), (unproven, "not proven")] {
+        if count > 0 {
+            line.push_str(&format!(", {count} {what}"));
+        }
+    }
+    line
 }
 
 /// Returns the objects of the largest group, as its first environment has them.
@@ -112,7 +123,7 @@ fn first_class(report: &Report, class: &ChangeClass) -> Vec<ObjectOverview> {
 
 fn object(class: &ChangeClass, change: &ObjectChange) -> ObjectOverview {
     let what = format!("{} {}", change.object.kind, change.object.name);
-    let what = visible::line(what.trim());
+    let what = short_line(what.trim(), NAME_CHARS_MAX);
     let sign = match change.happens {
         ObjectChangeKind::Changed => "",
         ObjectChangeKind::Added => " is new",
@@ -124,10 +135,10 @@ fn object(class: &ChangeClass, change: &ObjectChange) -> ObjectOverview {
             true => "in another order".to_owned(),
             false => visible::format_transition(field.before.as_ref(), field.after.as_ref()),
         };
-        (visible::line(name), values)
+        (short_line(name, NAME_CHARS_MAX), values)
     });
     ObjectOverview {
-        title: format!("{} · {what}{sign}", group(class)),
+        title: cut_to(&format!("{} · {what}{sign}", group(class)), LINE_CHARS_MAX).into_owned(),
         fields: with_rest(shown.collect(), named.len()),
     }
 }
@@ -137,17 +148,29 @@ fn other_class(report: &Report, class: &ChangeClass) -> Vec<ObjectOverview> {
     if class.shared == 0 {
         return first_class(report, class);
     }
-    let shown = class.differs.iter().take(FIELDS_MAX).map(|difference| {
-        let place = match difference.path.as_str() {
-            "" => difference.object.clone(),
-            path => format!("{} {}", difference.object, short_names::last(path)),
-        };
-        (visible::line(&place), here(difference))
-    });
+    let named: Vec<String> = class.differs.iter().map(short_place).collect();
+    let shown = class
+        .differs
+        .iter()
+        .zip(&named)
+        .take(FIELDS_MAX)
+        .map(|(difference, name)| {
+            let is_unique = named.iter().filter(|other| *other == name).count() == 1;
+            let place = match is_unique {
+                true => name.clone(),
+                false => format!("{} {}", difference.object, difference.path),
+            };
+            (short_line(place.trim(), NAME_CHARS_MAX), here(difference))
+        });
     vec![ObjectOverview {
         title: format!("{} · the same, except:", group(class)),
         fields: with_rest(shown.collect(), class.differs.len()),
     }]
+}
+
+fn short_place(difference: &ClassDifference) -> String {
+    let path = short_names::last(&difference.path);
+    format!("{} {path}", difference.object).trim().to_owned()
 }
 
 fn here(difference: &ClassDifference) -> String {
@@ -181,7 +204,7 @@ fn group(class: &ChangeClass) -> String {
 
 /// Returns the name of an environment without the directory that most of them share.
 fn short(name: &str) -> String {
-    visible::line(name.strip_prefix(ENVIRONMENTS).unwrap_or(name))
+    short_line(name.strip_prefix(ENVIRONMENTS).unwrap_or(name), NAME_CHARS_MAX)
 }
 
 fn risks(report: &Report) -> Vec<String> {
@@ -199,7 +222,7 @@ fn risks(report: &Report) -> Vec<String> {
             };
             let (kind, name) = finding.object.split_once(' ').unwrap_or((&finding.object, ""));
             let kind = kind.rsplit('/').next().unwrap_or_default();
-            let what = visible::line(format!("{kind} {name}").trim());
+            let what = short_line(format!("{kind} {name}").trim(), NAME_CHARS_MAX);
             let (severity, title) = (risk.severity.name(), risk.title);
             format!("Risk ({severity}): {title}, {what} in {places}. {}", risk.id)
         })

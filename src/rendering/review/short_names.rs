@@ -50,8 +50,8 @@ fn name(steps: &[&str], count: usize) -> String {
     let mut rest = steps;
     while let Some((step, before)) = rest.split_last() {
         // An item at the end belongs to its list.
-        let ends_with_item = fields.iter().all(|field| is_item(&field));
-        if is_item(&step) && !ends_with_item || fields.iter().filter(|field| !is_item(field)).count() == count
+        let ends_with_item = fields.iter().all(is_item);
+        if is_item(step) && !ends_with_item || fields.iter().filter(|field| !is_item(field)).count() == count
         {
             break;
         }
@@ -60,7 +60,7 @@ fn name(steps: &[&str], count: usize) -> String {
     }
     let mut name = String::new();
     for field in &fields {
-        if !name.is_empty() && !is_item(&field) {
+        if !name.is_empty() && !is_item(field) {
             name.push('.');
         }
         name.push_str(field);

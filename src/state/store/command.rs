@@ -195,9 +195,13 @@ impl Store {
                 }
                 if let Some(why) = &rest.withheld {
                     change::withhold(tx, id, Some(why))?;
-                } else if let Some(change) = prospect.store(tx, id, at)? {
-                    let line = format!("Replaced by {change}, which `undo` left.");
-                    shown_result::retire(tx, change.number, &line, at)?;
+                } else if let Some(change) = prospect.store(tx, id, at)?.cloned() {
+                    // The same revision keeps the buttons of its result.
+                    let is_new = prospect.change().is_some_and(|numbered| numbered.is_new);
+                    if is_new {
+                        let line = format!("Replaced by {change}, which `undo` left.");
+                        shown_result::retire(tx, change.number, &line, at)?;
+                    }
                 } else if let Some(change) = shown_result::close(tx, id, at)? {
                     let data = serde_json::json!({ "change": change, "command": inbox, "conversation": id });
                     audit_in(tx, "change.closed", data, at)?;

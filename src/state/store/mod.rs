@@ -79,6 +79,7 @@ pub use question::{
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use retry::{RetryOutcome, RetryRequest};
+pub use shown_result::REPLACED;
 pub use steering::{MessagesBehind, TakeOutcome, TakenMessage, TakenMessages};
 pub use turn::{
     Announcement, FinishedTurn, StartedTurn, StepEffects, StoredChange, TurnAnswer, TurnEnd, TurnStart,

@@ -7,8 +7,16 @@ use crate::base::model::{Action, Change, ChangeNumber, ConversationId, Op, Reply
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 
+/// The name of the operation that takes the buttons off a result.
+pub const REPLACED: &str = "replaced";
+
+/// Returns true for the id of an operation that takes the buttons off a result.
+pub(super) fn takes_buttons_off(op: &str) -> bool {
+    op.rsplit_once('/').is_some_and(|(_, name)| name == REPLACED)
+}
+
 /// Takes the buttons off the messages of all earlier results of a change, and remembers the newest one. `result` is the
-/// operation that edits its message: an [`Action::Fill`] with the content of the message.
+/// operation that edits its message: an [`Action::Fill`] with the content of the message, without its buttons.
 pub(super) fn replace(
     tx: &Transaction<'_>,
     change: &Change,
@@ -34,8 +42,9 @@ pub(super) fn retire(
             tx.prepare_cached("SELECT result FROM change WHERE number = ?1 AND result IS NOT NULL")?;
         let mut rows = shown.query([number.0])?;
         while let Some(row) = rows.next()? {
-            let op: Op = parse("change", &row.get::<_, String>(0)?)?;
-            ops.push(without_buttons(op, line));
+            // One that cannot be read keeps its buttons, which are refused when they are pressed.
+            let op: Result<Op, StoreError> = parse("change", &row.get::<_, String>(0)?);
+            ops.extend(op.ok().map(|op| with_line(op, line)));
         }
     }
     tx.prepare_cached("UPDATE change SET result = NULL WHERE number = ?1 AND result IS NOT NULL")?
@@ -57,12 +66,9 @@ pub(super) fn close(
     Ok(name)
 }
 
-/// Removes the buttons of a message, and puts this line before its last one.
-fn without_buttons(mut op: Op, line: &str) -> Op {
+/// Puts a line before the last one of a message.
+fn with_line(mut op: Op, line: &str) -> Op {
     if let Action::Fill { reply, .. } = &mut op.action {
-        reply
-            .parts
-            .retain(|part| !matches!(part, ReplyPart::Buttons { .. }));
         match reply.parts.last_mut() {
             Some(ReplyPart::Footer { text }) => *text = format!("{line} {text}"),
             _ => reply.parts.push(ReplyPart::Footer {

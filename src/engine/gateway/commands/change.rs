@@ -1,6 +1,7 @@
 //! Commands about the prepared change: show it, send it, undo it or discard it.
 
 use super::conversation::busy_reply;
+use super::environments::LookedInto;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner, Revision, ShuttingDown, is_passing};
 use crate::base::model::{
     Change, ChangeName, ConversationId, InvalidChangeName, Op, Reply, ReplyPart, totals,
@@ -95,7 +96,9 @@ impl CommandRunner {
             reply.parts.extend(change_view::failures(&change));
             reply.parts.extend(change_view::overview(&change));
             reply.parts.push(change_view::checks(&change));
-            reply.parts.extend(change_view::diff(&change, inline_max));
+            reply
+                .parts
+                .extend(change_view::opened(change_view::diff(&change, inline_max)));
             reply
         };
         let mut inline_max = self.parts.config.limits.inline_diff_bytes_max;
@@ -128,9 +131,16 @@ impl CommandRunner {
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let row = self.parts.store.conversation(conversation).await?;
         let question = Question::AllDifferences;
-        let mut ops = self
-            .look_into(&change.repository, &question, &row, address, identity)
-            .await?;
+        let looking = self.look_into(&change.repository, &question, &row, address, identity);
+        let looked = Box::pin(looking).await?;
+        let mut ops = match looked {
+            LookedInto::Answered(ops) => ops,
+            LookedInto::Refused(ops) => return Ok(ops),
+        };
+        // It may have taken long, and the grants may be others now.
+        if let Err(why) = identity.may_prepare(&change.repository, &change.needs) {
+            return Ok(vec![address.post("answer", Reply::text(compose::withheld(&why)))]);
+        }
         if !change_view::fits_inline(&change, self.parts.config.limits.inline_diff_bytes_max) {
             ops.push(self.upload(address, conversation, &change, "diff").await?);
         }
@@ -389,10 +399,12 @@ fn invalid_name_reply(verb: Verb, done: &str) -> Reply {
 
 /// Returns the reply to a command that names an older revision than the prepared one.
 fn replaced_text(meant: ChangeName, newest: &str) -> Option<String> {
-    let newest_name: ChangeName = newest.parse().ok()?;
-    let revision = meant.revision.filter(|_| newest_name.number == meant.number)?;
+    let named: ChangeName = newest.parse().ok()?;
+    let is_older = |revision: &u32| *revision < named.revision.unwrap_or(1);
+    let revision = meant.revision.filter(|_| named.number == meant.number);
+    let revision = revision.filter(is_older)?;
     Some(format!(
-        "That was rev {revision}, so nothing was done; {newest} is below."
+        "That was rev {revision}, so nothing was done; {newest} is the newest, and `diff` shows it."
     ))
 }
 

@@ -95,6 +95,10 @@ impl CommandRunner {
                 let message = InboxId(argument.parse()?);
                 CommandAnswer::post(address, self.stop_message(asked, conversation, message).await?)
             }
+            Verb::Diff => {
+                let shown = self.full_diff(&argument, address, &identity, conversation);
+                CommandAnswer::ops(Box::pin(shown).await?)
+            }
             _ => {
                 let command = Command {
                     verb,

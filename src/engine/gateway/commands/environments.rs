@@ -1,7 +1,7 @@
 //! Commands about environments: list them, render one, show its differences, importers and risks. They read the
 //! conversation's workspace, or the newest commit if there is none, and change nothing.
 
-use super::CommandRunner;
+use super::{CommandRunner, ShuttingDown};
 use crate::base::model::{Action, ConversationId, Op, Reply, ReplyPart, group_thousands};
 use crate::engine::command::Command;
 use crate::engine::gateway::choice::RepositoryChoiceError;
@@ -17,6 +17,14 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 const INSPECTION_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// The answer to a question about environments.
+pub(super) enum LookedInto {
+    /// The operations that show the answer.
+    Answered(Vec<Op>),
+    /// The operations that say why there is none.
+    Refused(Vec<Op>),
+}
 
 impl CommandRunner {
     /// Answers a command about environments. Ends early on a timeout or a stop.
@@ -43,7 +51,11 @@ impl CommandRunner {
             // `diff infra:` names no environment.
             None => return self.diff(&words, address, identity, conversation).await,
         };
-        self.look_into(&name, &question, &row, address, identity).await
+        let looking = self.look_into(&name, &question, &row, address, identity);
+        let looked = Box::pin(looking).await?;
+        Ok(match looked {
+            LookedInto::Answered(ops) | LookedInto::Refused(ops) => ops,
+        })
     }
 
     /// Answers a question about the environments of a repository, as they are in a conversation.
@@ -54,8 +66,8 @@ impl CommandRunner {
         row: &Conversation,
         address: &Address,
         identity: &Identity,
-    ) -> anyhow::Result<Vec<Op>> {
-        let said = |text: &str| Ok(self.posts(address, &Reply::text(text)));
+    ) -> anyhow::Result<LookedInto> {
+        let said = |text: &str| Ok(LookedInto::Refused(self.posts(address, &Reply::text(text))));
         let Some(inspection) = self.inspections.begin(row.id, identity.user()) else {
             return said("Too many queries about environments are running. Try again when one has ended.");
         };
@@ -69,13 +81,14 @@ impl CommandRunner {
             () = inspection.stop.cancelled() => Err(InspectError::Cancelled),
             () = identity.wait_until_locked_out(name) => Err(InspectError::NoAnswer(locked_out_text(identity, name))),
             looked = looking => looked,
+            () = self.shutdown.cancelled() => return Err(ShuttingDown.into()),
             () = tokio::time::sleep(INSPECTION_TIME_MAX) => {
                 let seconds = INSPECTION_TIME_MAX.as_secs();
                 Err(InspectError::NoAnswer(format!("It took more than {seconds} s, so I stopped.")))
             }
         };
         match looked {
-            Ok(answer) => Ok(self.shown(address, row, answer)),
+            Ok(answer) => Ok(LookedInto::Answered(self.shown(address, row, answer))),
             Err(InspectError::NoAnswer(why) | InspectError::Fails { why, .. }) => said(&why),
             Err(InspectError::Cancelled) => said("Stopped."),
         }

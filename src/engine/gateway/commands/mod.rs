@@ -418,11 +418,6 @@ impl CommandRunner {
         let reply = match verb {
             Verb::Help => help(identity),
             Verb::Status => self.status(asked, identity, conversation).await?,
-            Verb::Diff if !command.arguments.is_empty() => {
-                let name = command.arguments;
-                let ops = self.full_diff(name, address, identity, conversation).await?;
-                return Ok(CommandAnswer::ops(ops));
-            }
             // All of these except `diff` are inspections, which were answered above.
             Verb::Diff | Verb::Risk | Verb::Envs | Verb::Render | Verb::WhoImports => {
                 return Ok(CommandAnswer::ops(

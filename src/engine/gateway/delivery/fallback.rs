@@ -2,8 +2,9 @@
 //! text if it can be read in a chat.
 
 use crate::base::model::{Action, Op, Reply, ReplyPart};
-use crate::engine::gateway::compose::{MESSAGES_MAX, REPLACED};
+use crate::engine::gateway::compose::MESSAGES_MAX;
 use crate::interfaces::channel::MESSAGE_CHARS_MAX;
+use crate::state::store::REPLACED;
 use bytes::Bytes;
 use std::sync::Arc;
 

@@ -400,8 +400,11 @@ impl ResultDraft {
             file,
             inline_diff_bytes_max,
         } = result.messages();
-        let replaced = messages.last().filter(|_| pressed).cloned();
-        let replaced = replaced.map(|last| Box::new(self.address.replaced_result(messages.len(), last)));
+        let replaced = self
+            .address
+            .replaced_result(&messages)
+            .filter(|_| pressed)
+            .map(Box::new);
         // The result goes first, because people wait for it.
         let mut ops = match self.can_find_posts {
             true => self.address.whole_result(messages),

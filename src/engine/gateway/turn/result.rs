@@ -198,15 +198,25 @@ impl TurnResult<'_> {
             Some(_) => self.model_answer.shown.min(FOLDED_BYTES_MAX),
             None => self.model_answer.shown,
         };
-        let is_enough = |bytes: &usize| *bytes == most || *bytes >= SHOWN_BYTES_MIN;
+        // The first words of the answer are shown in any case.
+        let least = match self.remaining_change.shown() {
+            Some(_) => 0,
+            None => SHOWN_BYTES_MIN,
+        };
+        let is_enough = |bytes: &usize| *bytes == most || *bytes >= least;
         let with_diff = sizes(most).take_while(is_enough);
         let with_diff = with_diff.map(|bytes| (bytes, inline));
         let without = sizes(most).map(|bytes| (bytes, 0));
         with_diff
             .chain(without)
             .map(|(bytes, inline)| self.paged(bytes, inline))
-            .find(|pages| pages.messages.len() <= MESSAGES_MAX)
+            .find(|pages| pages.messages.len() + self.file_messages(pages) <= MESSAGES_MAX)
             .unwrap_or_else(|| self.paged(0, 0))
+    }
+
+    /// Returns the number of messages that show files of an answer beside a change.
+    fn file_messages(&self, pages: &ResultMessages) -> usize {
+        usize::from(pages.file.is_some() && self.remaining_change.shown().is_some())
     }
 
     fn paged(&self, shown_bytes_max: usize, inline_diff_bytes_max: usize) -> ResultMessages {
@@ -238,19 +248,22 @@ impl TurnResult<'_> {
             parts.push(ReplyPart::Footer { text: self.footer() });
             return Reply { parts };
         };
-        let lead = lead(shown);
+        let lead = lead(&self.model_answer.whole);
         parts.extend(change_view::failures(change));
         parts.extend(self.notice().map(text));
         parts.push(text(NOT_APPLIED.to_owned()));
-        parts.extend(markdown(lead));
+        parts.extend(markdown(&quoted(lead)));
         parts.extend(self.notes(note).map(text));
         parts.extend(self.unwritten().map(text));
         parts.extend(change_view::overview(change));
         parts.push(change_view::checks(change));
         parts.extend(change_view::diff(change, inline_diff_bytes_max));
-        if lead != shown {
+        if lead != shown && !shown.is_empty() {
             parts.push(ReplyPart::Fold {
-                title: "The whole answer".to_owned(),
+                title: match shown.len() == self.model_answer.whole.len() {
+                    true => "The whole answer".to_owned(),
+                    false => "The answer, cut".to_owned(),
+                },
                 state: FoldState::Closed,
                 parts: markdown(shown).into_iter().collect(),
             });
@@ -366,6 +379,14 @@ fn text(text: String) -> ReplyPart {
 fn markdown(words: &str) -> Option<ReplyPart> {
     let text = words.to_owned();
     (!words.is_empty()).then_some(ReplyPart::Markdown { text })
+}
+
+/// Returns words of a model as a quote, which sets them apart from the facts around them.
+fn quoted(words: &str) -> String {
+    let lines = words
+        .lines()
+        .map(|line| format!("> {line}").trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the first lines of an answer, at most three. A code block does not begin in them.

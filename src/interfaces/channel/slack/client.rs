@@ -8,9 +8,10 @@ use crate::base::model::{ChatPlace, MessageRef, Secret};
 use crate::interfaces::channel::SendError;
 use bytes::Bytes;
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use slack_morphism::api::{
-    SlackApiAuthTestResponse, SlackApiFilesComplete, SlackApiFilesCompleteUploadExternalRequest,
+    SlackApiFilesComplete, SlackApiFilesCompleteUploadExternalRequest,
     SlackApiFilesGetUploadUrlExternalRequest, SlackApiFilesUploadViaUrlRequest, SlackApiReactionsAddRequest,
     SlackApiReactionsRemoveRequest,
 };
@@ -26,11 +27,20 @@ const SCOPES: &str = "x-oauth-scopes";
 /// The answer to a question for the identity of a token.
 pub(super) struct Identified {
     /// The answer of `auth.test`.
-    pub(super) who: SlackApiAuthTestResponse,
+    pub(super) who: TokenIdentity,
     /// The scopes of the token, if Slack sent them.
     pub(super) scopes: Option<Vec<String>>,
     /// The time of Slack, if it sent one.
     pub(super) date: Option<Timestamp>,
+}
+
+/// The fields of `auth.test` that Drydock needs. The library requires more, which compatible servers may leave out.
+#[derive(Debug, Deserialize)]
+pub(super) struct TokenIdentity {
+    pub(super) user_id: String,
+    pub(super) team_id: String,
+    pub(super) user: Option<String>,
+    pub(super) team: Option<String>,
 }
 
 /// A client for one bot token.

@@ -60,7 +60,7 @@ impl SlackClient {
 }
 
 /// Returns a message with the titles and the blocks of its containers in their place.
-fn without_containers(body: &Value) -> Value {
+pub(super) fn without_containers(body: &Value) -> Value {
     let mut flat = Vec::new();
     for block in blocks(body) {
         if !is_container(block) {
@@ -75,7 +75,9 @@ fn without_containers(body: &Value) -> Value {
         flat.extend(block["child_blocks"].as_array().into_iter().flatten().cloned());
     }
     let mut body = body.clone();
-    body["blocks"] = Value::Array(flat);
+    if !flat.is_empty() {
+        body["blocks"] = Value::Array(flat);
+    }
     body
 }
 

@@ -2,7 +2,9 @@
 
 use super::client::SlackClient;
 use super::permissions::missing_scopes;
+use super::socket::SocketOpener;
 use crate::base::config::SlackSettings;
+use crate::base::model::Secret;
 use crate::interfaces::channel::inspection::{ChannelFinding, clock, unidentified};
 use jiff::Timestamp;
 
@@ -24,13 +26,41 @@ pub(super) async fn inspect(
     let who = format!(
         "{} in the workspace {} ({})",
         who.user.as_deref().unwrap_or("?"),
-        who.team,
-        who.team_id.0
+        who.team.as_deref().unwrap_or("?"),
+        who.team_id
     );
     let mut findings = vec![ChannelFinding::fine("token", who)];
     findings.extend(scopes(identified.scopes.as_deref()));
     findings.extend(clock("Slack", identified.date, at));
+    if let Some(token) = &settings.app_token {
+        findings.push(socket_mode(name, settings, http, token.clone()).await);
+    }
     findings
+}
+
+/// Requests the address of a socket, as a server does.
+async fn socket_mode(
+    name: &str,
+    settings: &SlackSettings,
+    http: &reqwest::Client,
+    app_token: Secret,
+) -> ChannelFinding {
+    let opener = SocketOpener::new(name, http.clone(), &settings.api_base_url, app_token);
+    let opened = match opener {
+        Ok(opener) => opener.verify().await,
+        Err(error) => Err(error),
+    };
+    match opened {
+        Ok(()) => ChannelFinding::fine("socket mode", "Slack accepts the app-level token"),
+        Err(error) => ChannelFinding::failure(
+            "socket mode",
+            error.to_string(),
+            format!(
+                "turn Socket Mode on in the settings of the Slack app, and set channels.{name}.app_token to an app-level token \
+                 with the scope connections:write"
+            ),
+        ),
+    }
 }
 
 /// Returns one finding for each missing scope.

@@ -27,7 +27,8 @@ impl SlackConnection {
     /// Returns the connection for requests of a channel to the public address of Drydock.
     pub fn to_public_address(public_url: &str, channel: &str) -> Result<Self, SlackManifestError> {
         let url = Url::parse(public_url).map_err(|_| SlackManifestError::Address)?;
-        let is_plain = url.username().is_empty() && url.query().is_none() && url.fragment().is_none();
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        let is_plain = !has_user && url.query().is_none() && url.fragment().is_none();
         if url.scheme() != "https" || !url.has_host() || !is_plain {
             return Err(SlackManifestError::Address);
         }

@@ -96,9 +96,9 @@ impl ChannelKind for SlackSettings {
             installation: Installation {
                 account: Account {
                     platform: Platform::Slack,
-                    id: who.team_id.0,
+                    id: who.team_id,
                 },
-                bot_id: who.user_id.0,
+                bot_id: who.user_id,
                 bot_name: who.user.ok_or_else(missing)?,
             },
             can_find: lookup::unreadable(scopes.as_deref()).is_none(),
@@ -274,7 +274,8 @@ impl SlackChannel {
         let Some(url) = op.response_url.as_ref().filter(|_| is_elsewhere) else {
             return Err(SendError::Refused(why));
         };
-        let mut body = self.message(reply);
+        // Containers may be refused there, with an answer that does not say so.
+        let mut body = containers::without_containers(&self.message(reply));
         body["response_type"] = json!("ephemeral");
         self.client.respond(url, &body).await?;
         Ok(Delivered::default())

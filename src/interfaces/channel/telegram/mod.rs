@@ -30,7 +30,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
 use payload::{RenderedMessage, TextPayload};
-use render::{RenderOptions, TelegramPayload, plain, render};
+use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, plain, render};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -283,7 +283,7 @@ impl TelegramChannel {
             let is_unreadable = err.says("can't parse entities") || err.says("message is too long");
             let has_lost_target = err.says("replied not found") || err.says("message to reply not found");
             let is_simpler = is_unreadable && message.simplify(plain(&rendered.body));
-            if !is_simpler && !(has_lost_target && message.detach()) {
+            if !(is_simpler || has_lost_target && message.detach()) {
                 return Err(err);
             }
             tracing::warn!(
@@ -350,7 +350,12 @@ impl TelegramChannel {
             link_hosts: &self.link_hosts,
             chat: Some(chat),
         };
-        render(reply, setting)
+        let rendered = render(reply, setting);
+        // A message that was not split, such as a card with words of a model, may have more marks than Telegram keeps.
+        match rendered.body.entities.len() > ENTITIES_MAX {
+            true => rendered.without_marks(),
+            false => rendered,
+        }
     }
 }
 

@@ -35,6 +35,19 @@ pub(super) struct RenderOptions<'a> {
 }
 
 impl TelegramPayload {
+    /// Returns the message without entities.
+    pub(super) fn without_marks(self) -> Self {
+        let text = plain(&self.body);
+        Self {
+            body: EntityText {
+                units: text.encode_utf16().count(),
+                text,
+                entities: Vec::new(),
+            },
+            ..self
+        }
+    }
+
     /// Returns true if the message respects Telegram's limits.
     pub(super) fn fits(&self) -> bool {
         self.body.units <= UNITS_MAX && self.body.entities.len() <= ENTITIES_MAX
@@ -166,6 +179,7 @@ impl MessageBuilder<'_> {
     fn fold(&mut self, title: &str, state: FoldState, parts: &[ReplyPart]) {
         self.inlines(&backticks(title), Some(&EntityKind::Bold));
         self.text.separate(1);
+        self.text.begin_part();
         let start = self.text.position();
         let mut previous = None;
         for part in parts {
@@ -186,6 +200,7 @@ impl MessageBuilder<'_> {
         if state == FoldState::Closed {
             self.text.mark_from(start, EntityKind::ExpandableQuote);
         }
+        self.text.begin_part();
     }
 
     fn mention(&mut self, to: &Sender) {

@@ -14,6 +14,8 @@ const WORDS_MAX: usize = 50;
 pub(super) struct RichText {
     text: String,
     marks: Vec<Mark>,
+    /// The position before which no mark is continued.
+    border: usize,
 }
 
 #[derive(Debug)]
@@ -107,6 +109,11 @@ impl RichText {
         self.text.len()
     }
 
+    /// Ends all marks: a mark of the next text does not continue one before it. Needed at the edges of quotes.
+    pub(super) fn begin_part(&mut self) {
+        self.border = self.position();
+    }
+
     /// Appends text, with control and direction characters made visible.
     pub(super) fn push(&mut self, text: &str) {
         self.text.push_str(&escape_text(text));
@@ -127,6 +134,7 @@ impl RichText {
         }
         if let Some(last) = self.marks.last_mut()
             && last.range.end == start
+            && start > self.border
             && last.kind == look
             && matches!(look, EntityKind::Bold | EntityKind::Italic | EntityKind::Strike)
         {
@@ -200,11 +208,16 @@ impl RichText {
         let mut words: Vec<Range<usize>> = Vec::new();
         let mut rest = Vec::new();
         for position in breaks {
-            match words.last() {
-                Some(word) if position <= word.end => {}
-                _ if words.len() < WORDS_MAX => words.push(word_at(shown, position, &protected)),
-                _ => rest.push(position),
+            let reached = words.last().map_or(0, |word| word.end);
+            if position <= reached {
+                continue;
             }
+            if words.len() == WORDS_MAX {
+                rest.push(position);
+                continue;
+            }
+            let word = word_at(shown, position, &protected);
+            words.push(word.start.max(reached)..word.end);
         }
         for word in words {
             self.clear(&word);

@@ -72,6 +72,6 @@ fn what_nobody_asked_for_comes_first_and_what_is_too_long_is_counted() {
         .collect();
     let shown = overview(many, "");
     assert_eq!(shown.objects.len(), 5);
-    assert_eq!(shown.rest, "and 4 more objects");
+    assert_eq!(shown.rest, "and 4 more below");
     assert!(shown.risks.len() <= 3, "{:?}", shown.risks);
 }

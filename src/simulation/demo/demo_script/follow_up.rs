@@ -20,8 +20,8 @@ pub(super) async fn play(
     let result = slack_result(environment, thread, "rev 2 is ready").await?;
     let expected = [
         "rev 2 is ready: 2 environments, 2 files, +4 −4",
-        "+    replicas: 3,",
-        "environments/staging/main.jsonnet",
+        "2 like dev · Deployment web",
+        "▸ Source diff: 2 files, +4 −4",
     ];
     transcript.expect_answer(THREAD, &slack_text(&result), &expected);
 

@@ -31,7 +31,7 @@ pub(super) async fn play(
     let expected = [
         "is ready: 2 environments, 2 files, +2 −2",
         "3 replicas in dev and in staging",
-        "+    replicas: 3,",
+        "▸ Source diff: 2 files, +2 −2",
         "3 steps",
     ];
     transcript.expect_excerpt(THREAD, &slack_text(&result), &expected);

@@ -47,7 +47,7 @@ pub(super) async fn play(
         "CHG-",
         "is ready: dev, 1 file, +2 −2",
         "Nothing was applied, committed or pushed.",
-        "+    replicas: 4,",
+        "▸ environments/dev/main.jsonnet  +2 −2",
         "5 steps",
     ];
     transcript.expect_answer(THREAD, &slack_text(&result), &expected);

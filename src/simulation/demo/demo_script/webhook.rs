@@ -53,14 +53,18 @@ pub(super) async fn play(
         &text,
         &[
             "is ready: 2 environments, 2 files, +2 −2",
-            "environments/dev",
-            "environments/staging",
+            "2 like dev · Deployment web",
+            "▸ Source diff: 2 files, +2 −2",
         ],
     );
     transcript.expect(
         CHANNEL,
         "prod is not changed",
-        !text.contains("environments/prod/main.jsonnet"),
+        // The folded diff counts as well.
+        !result
+            .visible()
+            .concat()
+            .contains("environments/prod/main.jsonnet"),
     );
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::{
 use crate::base::model::{Action, Op};
 use crate::state::store::StoreError;
 use crate::state::store::column::{millis, parse, text, time};
+use crate::state::store::shown_result;
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
 use std::collections::{BTreeSet, HashSet};
@@ -196,7 +197,7 @@ fn due_head(
     let body = tx
         .prepare_cached("SELECT body FROM outbox WHERE id = ?1")?
         .query_row([id], |row| Ok(text("operation", row, 0)))??;
-    let Some(op) = resolve(tx, parse("operation", &body)?)? else {
+    let Some(op) = resolve(tx, parse("operation", &body)?, at)? else {
         return Ok(None);
     };
     let op = response_url::addressed(tx, op, at)?;
@@ -268,8 +269,8 @@ fn mark_leased(
 }
 
 /// Resolves a fill: into the edit of its post's message, or into a new post if there never was one. Returns `None`
-/// while the post is still in flight.
-fn resolve(tx: &Transaction<'_>, op: Op) -> Result<Option<Op>, StoreError> {
+/// while the post is still in flight. A fill that only takes buttons off a message is withdrawn if there is no message.
+fn resolve(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<Option<Op>, StoreError> {
     let Action::Fill { post, reply } = op.action else {
         return Ok(Some(op));
     };
@@ -279,6 +280,14 @@ fn resolve(tx: &Transaction<'_>, op: Op) -> Result<Option<Op>, StoreError> {
     let action = match message_of(tx, &post)? {
         Some(message) => Action::Edit { message, reply },
         None if open => return Ok(None),
+        None if shown_result::takes_buttons_off(&op.id) => {
+            tx.prepare_cached(
+                "UPDATE outbox SET state = 'dropped', why = 'its message was not posted', done_at = ?2
+                 WHERE op = ?1 AND done_at IS NULL",
+            )?
+            .execute(params![op.id, millis(at)])?;
+            return Ok(None);
+        }
         None => Action::Post {
             reply,
             reply_to: None,

@@ -12,7 +12,7 @@ mod tests;
 pub use amount::{DatabaseSize, StoredAmount};
 
 use super::column::millis;
-use super::{Store, StoreError, audit, edits};
+use super::{Store, StoreError, audit, edits, shown_result};
 use crate::crash_point;
 use jiff::{SignedDuration, Timestamp};
 use kinds::{RemovalMethod, Rows, removal_method};
@@ -299,7 +299,9 @@ fn close_silent_edits(tx: &Transaction<'_>, conversation: i64, at: Timestamp) ->
     let change: Option<i64> = tx
         .prepare_cached("SELECT change_number FROM conversation WHERE id = ?1")?
         .query_row([conversation], |row| row.get(0))?;
-    edits::forget(tx, crate::base::model::ConversationId(conversation))?;
+    let id = crate::base::model::ConversationId(conversation);
+    shown_result::close(tx, id, at)?;
+    edits::forget(tx, id)?;
     let data = serde_json::json!({
         "change": change.map(|number| format!("CHG-{number}")),
         "conversation": conversation,

@@ -205,10 +205,10 @@ async fn a_reply_shows_where_a_link_would_have_led() {
         .await
         .unwrap();
     let posted = setup.telegram.messages(ALICE).remove(0);
-    insta::assert_snapshot!(posted.text.replace('\u{2060}', "|"), @r"
+    insta::assert_snapshot!(posted.text, @r"
     Done
 
-    Ask @|alice, see docs or this (hxxps://evil.com/?k=1).
+    Ask @alice, see docs or this (hxxps://evil.com/?k=1).
 
     • one
       • two
@@ -223,12 +223,13 @@ async fn a_reply_shows_where_a_link_would_have_led() {
         .collect();
     insta::assert_snapshot!(marks.join("\n"), @r#"
     "bold" 0 4
-    "bold" 6 11
-    "text_link" 23 4
-    "code" 37 21
-    "code" 72 3
-    "blockquote" 77 6
-    "pre" 84 8
+    "bold" 6 4
+    "code" 10 6
+    "text_link" 22 4
+    "code" 36 21
+    "code" 71 3
+    "blockquote" 76 6
+    "pre" 83 8
     "#);
     assert_eq!(setup.telegram.problems(), Vec::<String>::new());
 }
