@@ -279,7 +279,7 @@ async fn a_thousand_messages_delivered_again_and_again_in_any_order_are_answered
     answered_in_telegram(&app).await;
     let ready = |state: &SlackState| {
         let shown = state.messages.iter().map(visible_text);
-        let ready = shown.filter(|text| text.contains(" is ready: dev, 1 file"));
+        let ready = shown.filter(|text| text.contains(" is ready: 1 file"));
         let mut notes: Vec<String> = ready.map(|text| number_in(&text, "note-")).collect();
         notes.sort();
         (notes.len() >= EVENTS).then_some(notes)
