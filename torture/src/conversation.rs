@@ -183,13 +183,10 @@ impl UserConversation {
     async fn press(&mut self, label: &'static str) -> Option<bool> {
         self.testbed.wait_until_up().await;
         let root = self.root.clone()?;
-        let has_button =
-            |message: &&SlackMessage| message.buttons().iter().any(|button| button.label == label);
-        let newest = |state: &SlackState| {
-            let found = state.replies(CHANNEL, &root).filter(has_button).last();
-            found.map(|message| message.ts.clone())
-        };
-        let message = self.testbed.slack.with_state(newest)?;
+        let message = self
+            .testbed
+            .slack
+            .with_state(|state| newest_button(state, &root, label))?;
         if !self.pressed.insert((message.clone(), label)) {
             return None;
         }
@@ -206,6 +203,14 @@ impl UserConversation {
         Some(acknowledged)
     }
 
+    /// Waits until the thread shows a button, for as long as the emulator waits.
+    async fn wait_for_button(&self, label: &str) {
+        if let Some(root) = &self.root {
+            let is_shown = |state: &SlackState| newest_button(state, root, label);
+            self.testbed.slack.wait_until(is_shown).await;
+        }
+    }
+
     /// Waits for an open question, and answers it: with a button, or else with a message. The message is repeated until it
     /// is acknowledged, and so is the press.
     pub(crate) async fn answer_question(&mut self, by: CommandInput) {
@@ -217,6 +222,8 @@ impl UserConversation {
         let acknowledged = match by {
             CommandInput::Text => self.send_message(CHOICE).await,
             CommandInput::Button(label) => {
+                // A question may be posted as one line, which an edit fills with its buttons.
+                self.wait_for_button(label).await;
                 let pressed = self.press(label).await;
                 if pressed == Some(false) {
                     self.pressed.clear();
@@ -334,6 +341,13 @@ impl UserConversation {
                 .filter(|command| command.acknowledged)
                 .count()
     }
+}
+
+/// Returns the newest message of a thread with a button.
+fn newest_button(state: &SlackState, root: &str, label: &str) -> Option<String> {
+    let has_button = |message: &&SlackMessage| message.buttons().iter().any(|button| button.label == label);
+    let found = state.replies(CHANNEL, root).filter(has_button).last();
+    found.map(|message| message.ts.clone())
 }
 
 /// Returns true for the answer to a command that a file follows.
