@@ -352,7 +352,7 @@ fn every_configuration_in_the_documents_loads() {
 }
 
 /// The scope that each method of Slack's Web API and each event needs.
-const SCOPES: [(&str, &str); 14] = [
+const SCOPES: [(&str, &str); 15] = [
     ("auth.test", ""),
     ("chat.postMessage", "chat:write"),
     ("chat.update", "chat:write"),
@@ -360,6 +360,7 @@ const SCOPES: [(&str, &str); 14] = [
     // One of the three scopes for the messages of channels, private channels and people.
     ("conversations.history", "channels:history"),
     ("conversations.replies", "channels:history"),
+    ("views.open", ""),
     ("reactions.add", "reactions:write"),
     ("reactions.remove", "reactions:write"),
     ("files.getUploadURLExternal", "files:write"),

@@ -90,7 +90,7 @@ async fn the_longest_answer_takes_a_few_messages_in_slack_and_keeps_all_facts() 
                 .flat_map(|message| message.buttons())
                 .map(|button| button.label)
                 .collect();
-            assert_eq!(labels, ["Get patch", "Full diff", "Discard"], "{which}");
+            assert_eq!(labels, ["Get patch", "Full diff", "Revise", "Discard"], "{which}");
             let whole = state.files.iter().find(|file| file.name == "answer.md");
             if shown.contains("The answer is cut here") {
                 assert!(shown.contains("the full text follows as answer.md"), "{which}");
@@ -133,7 +133,7 @@ async fn the_longest_answer_takes_a_few_messages_in_telegram_and_keeps_all_facts
             .flat_map(|posted| posted.keyboard.iter().flatten())
             .map(|(label, _)| label.as_str())
             .collect();
-        assert_eq!(labels, ["Get patch", "Full diff", "Discard"], "{which}");
+        assert_eq!(labels, ["Get patch", "Full diff", "Revise", "Discard"], "{which}");
         assert!(shown.contains("The answer is cut here"), "{which}");
         let (name, content) = files.first().unwrap().document.clone().unwrap();
         assert_eq!((files.len(), name.as_str()), (1, "answer.md"), "{which}");

@@ -111,6 +111,7 @@ mod evaluation_memo;
 mod request_size;
 mod restarts;
 mod retention;
+mod result_buttons;
 mod revisions;
 mod revocation;
 mod secrets;

@@ -3,7 +3,7 @@
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
-use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
 use drydock::simulation::emulator::slack::SlackMessage;
 use drydock::state::access::Role;
 use serde_json::json;
@@ -44,7 +44,10 @@ async fn the_message_of_an_old_revision_loses_its_buttons_and_names_the_new_one(
     let app = TestApp::new(scale).await;
     app.admit_slack_user(ALICE, Role::Editor, &["dev"]).await;
     let first = app.ask(ALICE, "from 2 to 4 in dev").await;
-    assert_eq!(labels(&first.message), ["Get patch", "Full diff", "Discard"]);
+    assert_eq!(
+        labels(&first.message),
+        ["Get patch", "Full diff", "Revise", "Discard"]
+    );
     let second = app.ask_in(ALICE, &first.thread, "from 4 to 5 in dev").await;
     assert!(second.text.contains("CHG-1 rev 2 is ready"), "{}", second.text);
     let old = message(&app, &first.message.ts, "Replaced by CHG-1 rev 2 below.").await;
@@ -66,7 +69,10 @@ async fn the_message_of_an_old_revision_loses_its_buttons_and_names_the_new_one(
     assert_eq!(files, 0);
     // The newest revision still has its buttons, until the change is discarded.
     let newest = message(&app, &second.message.ts, "CHG-1 rev 2 is ready").await;
-    assert_eq!(labels(&newest), ["Get patch", "Full diff", "Discard"]);
+    assert_eq!(
+        labels(&newest),
+        ["Get patch", "Full diff", "Revise", "Undo", "Discard"]
+    );
     app.demo.slack.click(ALICE, &newest.ts, "Discard").await.unwrap();
     let gone = message(&app, &newest.ts, "CHG-1 rev 2 is discarded.").await;
     assert_eq!(labels(&gone), Vec::<String>::new());
@@ -112,5 +118,34 @@ async fn full_diff_shows_the_rendered_difference_of_every_environment() {
     }
     let all = app.run_command_in(ALICE, &first.thread, "!diff all").await;
     assert!(all.contains("### environments/dev"), "{all}");
+    app.wait_until_idle().await;
+}
+
+/// A turn that has edited further does not change what the buttons of the earlier result show.
+#[tokio::test]
+async fn full_diff_shows_its_revision_while_a_turn_edits_further() {
+    let held = |asked: &ModelRequest| {
+        let second = asked.last_user_text().contains("from 4 to 5");
+        let fault = (second && step_number(asked) == 1).then_some(AnswerFault::Held);
+        ScriptedAnswer {
+            fault,
+            ..scale(asked)
+        }
+    };
+    let app = TestApp::new(held).await;
+    app.admit_slack_user(ALICE, Role::Editor, &["dev"]).await;
+    let first = app.ask(ALICE, "from 2 to 4 in dev").await;
+    let requests = app.model_requests().len();
+    app.say_in(ALICE, &first.thread, "from 4 to 5 in dev").await;
+    app.wait_for_model_requests(requests + 2).await;
+    let slack = &app.demo.slack;
+    slack.click(ALICE, &first.message.ts, "Full diff").await.unwrap();
+    let shown = app
+        .wait_for_slack_reply(&first.thread, "### environments/dev")
+        .await;
+    let shown = visible_text(&shown);
+    assert!(shown.contains("+  replicas: 4"), "{shown}");
+    app.demo.model.release();
+    app.wait_for_result(&first.thread, 2).await;
     app.wait_until_idle().await;
 }

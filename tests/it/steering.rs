@@ -280,7 +280,7 @@ async fn a_turn_that_the_provider_failed_runs_again_after_its_finished_steps() {
     };
     assert_eq!(
         labels(&failed.message),
-        ["Retry", "Get patch", "Full diff", "Discard"]
+        ["Retry", "Get patch", "Full diff", "Revise", "Discard"]
     );
     let before = app.model_requests().len();
     overloaded.store(false, Ordering::SeqCst);

@@ -91,6 +91,18 @@ pub enum Action {
         /// One line of text for the file.
         caption: String,
     },
+    /// Asks a user for words, which come back as a message of theirs in the same place: in a form if the platform
+    /// can open one for their press, else below a message.
+    AskForWords {
+        /// The user to ask.
+        to: Sender,
+        /// [`super::InboundKind::Click`]'s `trigger`; without one, no form opens.
+        trigger: Option<String>,
+        /// The title of the form: one short line.
+        title: String,
+        /// The question, which is also the message where no form opens.
+        question: String,
+    },
     /// Acknowledges a button press with a short text for the user.
     AnswerClick {
         /// [`super::InboundKind::Click`]'s `callback`; where it is `None` a notice is sent instead.
@@ -108,7 +120,9 @@ impl Action {
     pub fn may_show_twice(&self) -> bool {
         match self {
             Self::Post { .. } | Self::Notice { .. } | Self::Upload { .. } => true,
-            Self::React { .. } | Self::Edit { .. } | Self::Fill { .. } | Self::AnswerClick { .. } => false,
+            Self::React { .. } | Self::Edit { .. } | Self::Fill { .. } => false,
+            // A question that is asked twice does no harm.
+            Self::AskForWords { .. } | Self::AnswerClick { .. } => false,
         }
     }
 

@@ -171,13 +171,12 @@ impl AskedQuestion {
         parts.push(ReplyPart::Text {
             text: self.invitation(),
         });
-        let button = |(choice, token): (&String, String)| Button {
-            label: choice.clone(),
-            token,
-            style: match self.default_choice() == Some(choice) {
+        let button = |(choice, token): (&String, String)| {
+            let style = match self.default_choice() == Some(choice) {
                 true => ButtonStyle::Primary,
                 false => ButtonStyle::Plain,
-            },
+            };
+            Button::new(choice, token, style)
         };
         let buttons: Vec<Button> = self.choices.iter().zip(tokens).map(button).collect();
         if !buttons.is_empty() {

@@ -87,6 +87,22 @@ pub struct Button {
     pub token: String,
     /// The look of the button.
     pub style: ButtonStyle,
+    /// The question that a platform asks before a press counts. Platforms that cannot ask ignore it: see
+    /// [`super::ChatProperties::confirms_presses`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmation: Option<String>,
+}
+
+impl Button {
+    /// Creates a button whose press counts at once.
+    pub fn new(label: impl Into<String>, token: impl Into<String>, style: ButtonStyle) -> Self {
+        Self {
+            label: label.into(),
+            token: token.into(),
+            style,
+            confirmation: None,
+        }
+    }
 }
 
 /// The look of a button.

@@ -11,7 +11,9 @@ use super::parts::Parts;
 use super::scheduler::TurnScheduler;
 use super::turn::TurnRunner;
 use super::welcome::greeting;
-use crate::base::model::{AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Op, Receipt, Reply};
+use crate::base::model::{
+    AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Op, Receipt, Reply, ReplyPart,
+};
 use crate::crash_point;
 use crate::engine::command;
 use crate::planted;
@@ -57,7 +59,7 @@ impl Reception {
             return self.deny_unknown_sender(&inbound, at).await;
         }
         let inbound = intake::without_secrets(inbound, &self.parts.redactor);
-        let queue_kind = self.queue_kind(&inbound);
+        let queue_kind = self.queue_kind(&inbound).await;
         let is_hook = self.parts.hook(&inbound).is_some();
         let slot = match (queue_kind, is_hook) {
             (QueueKind::Turn, false) => self.scheduler.free_slot(),
@@ -144,11 +146,34 @@ impl Reception {
         };
         QueueLimits {
             answers: (!wants_own_turn).then(|| self.answer_reader()),
-            notices: unread_files_notice(inbound, queue_kind),
+            notices: match queue_kind {
+                QueueKind::Turn => {
+                    let form = self.words_of_form(inbound);
+                    unread_files_notice(inbound).into_iter().chain(form).collect()
+                }
+                QueueKind::Command | QueueKind::Change => Vec::new(),
+            },
             of_conversation_max: waiting_max,
             of_hook_max: limits.waiting_events_max,
             refusal,
         }
+    }
+
+    /// Returns the message that shows the words of a form, which are in no message of their own.
+    fn words_of_form(&self, inbound: &Inbound) -> Option<Op> {
+        let InboundKind::Text { text, .. } = &inbound.kind else {
+            return None;
+        };
+        if inbound.message.is_some() {
+            return None;
+        }
+        let identity = self.parts.identity(inbound)?;
+        let id = inbound.delivery.first().map_or("", String::as_str);
+        let address = commands::address_of(inbound, format!("form/{id}"));
+        let words = text.lines().map(|line| format!("> {line}"));
+        let text = words.collect::<Vec<_>>().join("\n");
+        let reply = Reply::text(format!("{} asks for a revision:", identity.name()));
+        Some(address.post("words", reply.with(ReplyPart::Markdown { text })))
     }
 
     fn answer_reader(&self) -> AnswerReader {
@@ -158,8 +183,10 @@ impl Reception {
         })
     }
 
-    fn queue_kind(&self, inbound: &Inbound) -> QueueKind {
+    async fn queue_kind(&self, inbound: &Inbound) -> QueueKind {
         match &inbound.kind {
+            // Turns need not wait for what a button only shows.
+            kind if self.commands.only_shows(kind).await => QueueKind::Command,
             InboundKind::Hook { .. } => QueueKind::Turn,
             InboundKind::Text { text, .. } if self.is_request(text) => QueueKind::Turn,
             kind if commands::may_change(kind) => QueueKind::Change,
@@ -298,22 +325,19 @@ impl Reception {
 }
 
 /// Returns the message that says that attached files were not read, if a turn or a question gets the text beside them.
-fn unread_files_notice(inbound: &Inbound, queue_kind: QueueKind) -> Vec<Op> {
+fn unread_files_notice(inbound: &Inbound) -> Option<Op> {
     let files = match inbound.unread_files {
-        0 => return Vec::new(),
+        0 => return None,
         1 => "the attached file",
         _ => "the attached files",
     };
-    if queue_kind != QueueKind::Turn {
-        return Vec::new();
-    }
     let id = inbound.delivery.first().map_or("", String::as_str);
     let address = commands::address_of(inbound, format!("files/{id}"));
     let text = format!(
         "I read only the text of your message, not {files}. Paste here what matters of the content, or ask at a terminal \
          with `drydock ask --attach FILE`."
     );
-    vec![address.post("notice", Reply::text(text))]
+    Some(address.post("notice", Reply::text(text)))
 }
 
 /// True if the sender can get an ephemeral message. In groups of other platforms, unknown senders get no notice.

@@ -189,11 +189,7 @@ impl StatusCard {
             reply.parts.push(ReplyPart::Markdown { text: words });
         }
         if let Some(token) = &self.stop_token {
-            let stop = Button {
-                label: "Stop".to_owned(),
-                token: token.clone(),
-                style: ButtonStyle::Danger,
-            };
+            let stop = Button::new("Stop", token, ButtonStyle::Danger);
             reply.parts.push(ReplyPart::Buttons { buttons: vec![stop] });
         }
         reply

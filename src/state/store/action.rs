@@ -108,7 +108,29 @@ impl Store {
                 true => pressable,
                 false => unusable,
             };
-            command::finish(tx, inbox, &ops, at)
+            command::finish(tx, inbox, &ops, at).map(|_| ())
+        })
+        .await
+    }
+
+    /// Answers a press that only asks for something. Its button can be pressed again, and the buttons of the answer are
+    /// stored, all in one transaction. A repeated call changes nothing.
+    pub async fn finish_asking_press(
+        &self,
+        token_hash: [u8; 32],
+        inbox: InboxId,
+        (ops, buttons): (Vec<Op>, Vec<NewAction>),
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.write(move |tx| {
+            if !command::finish(tx, inbox, &ops, at)? {
+                return Ok(());
+            }
+            tx.prepare_cached(
+                "UPDATE action SET used_at = NULL, used_by = NULL WHERE token_hash = ?1 AND used_by = ?2",
+            )?
+            .execute(params![token_hash, inbox.0])?;
+            insert(tx, &buttons)
         })
         .await
     }

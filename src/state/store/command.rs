@@ -24,6 +24,11 @@ pub enum UndoOutcome {
     Busy,
     /// Nothing was undone, because no message changed files.
     Nothing,
+    /// Nothing was undone, because the open change is not the named one.
+    Another {
+        /// The open change, such as `CHG-42 rev 2`.
+        name: Option<String>,
+    },
     /// All edits were reverted. The workspace equals its base, and the open change is closed.
     Everything,
     /// The newest message that changed files was reverted. The workspace now holds this snapshot.
@@ -90,14 +95,16 @@ pub struct StopOutcome {
 
 impl Store {
     /// Reverts the edits of the newest message that changed files, in all its turns. The workspace returns to its state
-    /// before that message. `inbox` is the command; a repeated run returns the first result.
+    /// before that message. Does nothing if the command `meant` another revision. `inbox` is the command; a repeated run
+    /// returns the first result.
     pub async fn undo(
         &self,
         id: ConversationId,
         inbox: InboxId,
+        meant: Option<ChangeName>,
         at: Timestamp,
     ) -> Result<UndoOutcome, StoreError> {
-        self.effect(move |tx| apply_once(tx, inbox, || undo(tx, id, inbox, at)))
+        self.effect(move |tx| apply_once(tx, inbox, || undo(tx, id, inbox, meant, at)))
             .await
     }
 
@@ -221,23 +228,26 @@ impl Store {
         ops: Vec<Op>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.write(move |tx| finish(tx, inbox, &ops, at)).await
+        self.write(move |tx| finish(tx, inbox, &ops, at).map(|_| ()))
+            .await
     }
 }
 
-/// Marks a command as answered and enqueues its answers, like [`Store::finish_command`].
+/// Marks a command as answered and enqueues its answers, like [`Store::finish_command`]. Returns false if it already was
+/// answered.
 pub(super) fn finish(
     tx: &Transaction<'_>,
     inbox: InboxId,
     ops: &[Op],
     at: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     if !answer(tx, inbox, at)? {
-        return Ok(());
+        return Ok(false);
     }
     outbox::enqueue(tx, ops, at)?;
     // A command without answers does not need its response URL.
-    outbox::response_url::drop_if_answered(tx, &format!("{}/", inbox.op_id_prefix()))
+    outbox::response_url::drop_if_answered(tx, &format!("{}/", inbox.op_id_prefix()))?;
+    Ok(true)
 }
 
 /// Runs the effect of a command and records it. If it is already recorded, returns the recorded result.
@@ -272,10 +282,15 @@ fn undo(
     tx: &Transaction<'_>,
     id: ConversationId,
     by: InboxId,
+    meant: Option<ChangeName>,
     at: Timestamp,
 ) -> Result<UndoOutcome, StoreError> {
     if claim::is_busy(tx, id)? {
         return Ok(UndoOutcome::Busy);
+    }
+    let name = change::current_name(tx, id)?;
+    if meant.is_some_and(|meant| !is_named(name.as_deref(), meant)) {
+        return Ok(UndoOutcome::Another { name });
     }
     let Some((message, before)) = newest_edited(tx, id)? else {
         return Ok(UndoOutcome::Nothing);
@@ -344,20 +359,25 @@ fn discard(
     if name.is_none() && edits::is_empty_snapshot(&edits::snapshot(tx, id)?) {
         return Ok(DiscardOutcome::Nothing);
     }
-    let current = name.as_deref().and_then(|name| name.parse::<ChangeName>().ok());
-    let is_meant = |meant: ChangeName| {
-        current.is_some_and(|current| meant.is_of(current.number, current.revision.unwrap_or(1)))
-    };
-    if meant.is_some_and(|meant| !is_meant(meant)) {
+    if meant.is_some_and(|meant| !is_named(name.as_deref(), meant)) {
         return Ok(DiscardOutcome::Another { name });
     }
-    if let Some(current) = current {
+    if let Some(current) = current_of(name.as_deref()) {
         shown_result::retire(tx, current.number, &format!("{current} is discarded."), at)?;
     }
     edits::forget(tx, id)?;
     let data = serde_json::json!({ "change": name, "command": by, "conversation": id });
     audit_in(tx, "change.discarded", data, at)?;
     Ok(DiscardOutcome::Change { name })
+}
+
+fn current_of(name: Option<&str>) -> Option<ChangeName> {
+    name.and_then(|name| name.parse().ok())
+}
+
+/// True if the open change of this name is the one that a command meant.
+fn is_named(name: Option<&str>, meant: ChangeName) -> bool {
+    current_of(name).is_some_and(|current| meant.is_of(current.number, current.revision.unwrap_or(1)))
 }
 
 fn stop(

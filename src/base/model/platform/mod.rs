@@ -64,6 +64,8 @@ pub struct ChatProperties {
     pub hides_notices_in_new_threads: bool,
     /// True if the platform sends commands without the thread in which they were typed.
     pub drops_threads_of_commands: bool,
+    /// True if the platform asks [`super::Button::confirmation`] before a press counts.
+    pub confirms_presses: bool,
     /// The way to write a command, for the help of people, such as "`/word` in Telegram".
     pub command_form: &'static str,
     /// Returns the way to redeem an invite. The name of the bot is missing if it is not known yet.

@@ -14,6 +14,7 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     // See <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
     hides_notices_in_new_threads: true,
     drops_threads_of_commands: true,
+    confirms_presses: true,
     command_form: "`/drydock word` in Slack",
     invite: |bot_name, token| match bot_name {
         Some(bot) => format!("send `join {token}` to @{bot} in a direct message"),

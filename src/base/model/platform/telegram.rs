@@ -11,6 +11,7 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     has_ephemeral_notices: false,
     hides_notices_in_new_threads: false,
     drops_threads_of_commands: false,
+    confirms_presses: false,
     command_form: "`/word` in Telegram (`_` for `-`)",
     invite: |bot_name, token| match bot_name {
         Some(bot) => format!("https://t.me/{bot}?start={token}"),

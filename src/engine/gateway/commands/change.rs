@@ -46,7 +46,7 @@ impl CommandRunner {
 
     /// Returns the prepared change of a conversation, or the reply if there is none, or if `arguments` names another
     /// change or an older revision.
-    async fn named_change(
+    pub(super) async fn named_change(
         &self,
         (verb, done): (Verb, &str),
         arguments: &str,
@@ -130,8 +130,15 @@ impl CommandRunner {
         };
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
         let row = self.parts.store.conversation(conversation).await?;
-        let question = Question::AllDifferences;
-        let looking = self.look_into(&change.repository, &question, &row, address, identity);
+        // A turn may be editing further.
+        let edits = self.parts.store.edits_of_change(conversation).await?;
+        let looking = self.look_into(
+            (&change.repository, edits),
+            &Question::AllDifferences,
+            &row,
+            address,
+            identity,
+        );
         let looked = Box::pin(looking).await?;
         let mut ops = match looked {
             LookedInto::Answered(ops) => ops,
@@ -190,25 +197,44 @@ impl CommandRunner {
         Ok(vec![address.post("answer", Reply::text(text)), upload])
     }
 
-    /// Reverts the newest message that edited files. The remaining change is prepared again after the undo is stored.
+    /// Reverts the newest message that edited files. The remaining change is prepared again after the undo is stored. Does
+    /// nothing if `arguments` names another change or none.
     pub(super) async fn undo(
         &self,
+        arguments: &str,
         asked: &AcceptedCommand,
         address: &Address,
         identity: &Identity,
         conversation: ConversationId,
     ) -> anyhow::Result<CommandAnswer> {
         let said = |text: &str| Ok(CommandAnswer::post(address, Reply::text(text)));
+        let Ok(meant) = named(arguments) else {
+            return Ok(CommandAnswer::post(
+                address,
+                invalid_name_reply(Verb::Undo, "undone"),
+            ));
+        };
         let undone = self
             .parts
             .store
-            .undo(conversation, asked.inbox, (self.parts.now)())
+            .undo(conversation, asked.inbox, meant, (self.parts.now)())
             .await?;
         // The undo is stored, so a waiting message can start now. It need not wait for the rendering.
         self.scheduler.wake();
         let snapshot = match undone {
             UndoOutcome::Busy => return Ok(CommandAnswer::post(address, busy_reply())),
             UndoOutcome::Nothing => return said("There is nothing to undo."),
+            UndoOutcome::Another { name } => {
+                let replaced = meant.zip(name.as_deref());
+                let why = replaced.and_then(|(meant, name)| replaced_text(meant, name));
+                return said(&why.unwrap_or_else(|| {
+                    let meant = meant.map_or_else(|| "That change".to_owned(), |meant| meant.to_string());
+                    format!(
+                        "{meant} is not prepared here any more, so nothing is undone; `undo` alone reverts the newest \
+                         edits."
+                    )
+                }));
+            }
             UndoOutcome::Everything => {
                 return said("Undone; the workspace equals the base again, and nothing is prepared.");
             }
@@ -225,8 +251,8 @@ impl CommandRunner {
                     address: address.clone(),
                 };
                 Ok(CommandAnswer {
-                    ops: Vec::new(),
                     revision: Some(revision),
+                    ..CommandAnswer::ops(Vec::new())
                 })
             }
             Err(error) if is_passing(&error) => Err(error),
@@ -398,7 +424,7 @@ fn invalid_name_reply(verb: Verb, done: &str) -> Reply {
 }
 
 /// Returns the reply to a command that names an older revision than the prepared one.
-fn replaced_text(meant: ChangeName, newest: &str) -> Option<String> {
+pub(super) fn replaced_text(meant: ChangeName, newest: &str) -> Option<String> {
     let named: ChangeName = newest.parse().ok()?;
     let is_older = |revision: &u32| *revision < named.revision.unwrap_or(1);
     let revision = meant.revision.filter(|_| named.number == meant.number);

@@ -1,5 +1,6 @@
 //! Button clicks. Each button stands for one command, works once, and belongs to one person.
 
+use super::result_button::{CountedPress, ResultButton};
 use super::retry::retry_reply;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner, is_stop};
 use crate::base::model::{Action, InboundKind, InboxId, Op};
@@ -22,6 +23,16 @@ impl CommandRunner {
     pub(super) async fn is_stop_button(&self, token: &str) -> bool {
         let verb = self.parts.store.action_verb(hash_of_click(token)).await;
         verb.is_ok_and(|verb| verb.as_deref().and_then(Verb::parse) == Some(Verb::Stop))
+    }
+
+    /// True for the press of a button that changes nothing. If it cannot be read now, the result is false.
+    pub(in crate::engine::gateway) async fn only_shows(&self, kind: &InboundKind) -> bool {
+        let InboundKind::Click { token, .. } = kind else {
+            return false;
+        };
+        let verb = self.parts.store.action_verb(hash_of_click(token)).await;
+        let button = verb.ok().flatten().and_then(|verb| ResultButton::parse(&verb));
+        button.is_some_and(ResultButton::only_shows)
     }
 
     /// Uses a button. The button that runs a message again takes effect in the same transaction.
@@ -59,12 +70,7 @@ impl CommandRunner {
                 ..address.op("click", action)
             }
         };
-        let said = |text: String| {
-            Ok(CommandAnswer {
-                ops: vec![answer(text)],
-                revision: None,
-            })
-        };
+        let said = |text: String| Ok(CommandAnswer::ops(vec![answer(text)]));
         let (verb, argument, conversation) = match taken {
             PressOutcome::Counted {
                 verb,
@@ -81,7 +87,24 @@ impl CommandRunner {
             return said(self.answer_question(asked, &argument).await?);
         }
         // The clicker is authorised like a sender, because a grant may have been revoked since the button was made.
-        let Some((identity, verb)) = self.parts.identity(inbound).zip(Verb::parse(&verb)) else {
+        let Some(identity) = self.parts.identity(inbound) else {
+            return said("That button does nothing any more.".to_owned());
+        };
+        if let Some(button) = ResultButton::parse(&verb) {
+            let press = CountedPress {
+                asked,
+                address,
+                identity: &identity,
+                conversation,
+                argument: &argument,
+            };
+            let mut done = self.press_result_button(button, press).await?;
+            // The platform waits for an answer to a press with a callback. The answer itself says what was done.
+            let receipt = callback.is_some().then(|| answer(String::new()));
+            done.ops.splice(0..0, receipt);
+            return Ok(done);
+        }
+        let Some(verb) = Verb::parse(&verb) else {
             return said("That button does nothing any more.".to_owned());
         };
         let receipt = answer(format!("{} …", capital(verb.word())));
@@ -94,10 +117,6 @@ impl CommandRunner {
             Verb::Stop => {
                 let message = InboxId(argument.parse()?);
                 CommandAnswer::post(address, self.stop_message(asked, conversation, message).await?)
-            }
-            Verb::Diff => {
-                let shown = self.full_diff(&argument, address, &identity, conversation);
-                CommandAnswer::ops(Box::pin(shown).await?)
             }
             _ => {
                 let command = Command {

@@ -51,17 +51,21 @@ impl CommandRunner {
             // `diff infra:` names no environment.
             None => return self.diff(&words, address, identity, conversation).await,
         };
-        let looking = self.look_into(&name, &question, &row, address, identity);
+        let edits = match row.repository.as_deref() == Some(&name) {
+            true => self.parts.store.edits(row.id).await?,
+            false => WorkspaceEdits::new(),
+        };
+        let looking = self.look_into((&name, edits), &question, &row, address, identity);
         let looked = Box::pin(looking).await?;
         Ok(match looked {
             LookedInto::Answered(ops) | LookedInto::Refused(ops) => ops,
         })
     }
 
-    /// Answers a question about the environments of a repository, as they are in a conversation.
+    /// Answers a question about the environments of a repository with these edits of a conversation.
     pub(super) async fn look_into(
         &self,
-        name: &str,
+        (name, edits): (&str, WorkspaceEdits),
         question: &Question,
         row: &Conversation,
         address: &Address,
@@ -70,10 +74,6 @@ impl CommandRunner {
         let said = |text: &str| Ok(LookedInto::Refused(self.posts(address, &Reply::text(text))));
         let Some(inspection) = self.inspections.begin(row.id, identity.user()) else {
             return said("Too many queries about environments are running. Try again when one has ended.");
-        };
-        let edits = match row.repository.as_deref() == Some(name) {
-            true => self.parts.store.edits(row.id).await?,
-            false => WorkspaceEdits::new(),
         };
         let looking = self.run_inspection(name, row, edits, question, &inspection.stop);
         let looked = tokio::select! {

@@ -8,11 +8,13 @@ mod environments;
 mod messages;
 mod order;
 mod people;
+mod result_button;
 mod resumed;
 mod retry;
 mod usage;
 
-use order::{CommandOrder, LaterCommands};
+use order::{CommandNeeds, CommandOrder, LaterCommands};
+pub(super) use result_button::{ResultButton, discard_question};
 use resumed::PresetReply;
 
 use super::active_turns::ActiveTurns;
@@ -31,7 +33,9 @@ use crate::crash_point;
 use crate::engine::command::{self, Command, Verb};
 use crate::rendering::jsonnet::Budget;
 use crate::state::access::Identity;
-use crate::state::store::{ComposedWrite, NewChange, ProspectiveChange, StoreError, UndoRemainder};
+use crate::state::store::{
+    ComposedWrite, NewAction, NewChange, ProspectiveChange, StoreError, UndoRemainder,
+};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -61,6 +65,8 @@ pub(super) struct AcceptedCommand {
 struct CommandAnswer {
     ops: Vec<Op>,
     revision: Option<Revision>,
+    /// The new buttons of an answer that only asks: the button that was pressed for it can be pressed again.
+    asks: Option<Vec<NewAction>>,
 }
 
 /// The workspace after an undo, to be stored as a revision of the open change.
@@ -81,7 +87,11 @@ struct ShuttingDown;
 
 impl CommandAnswer {
     fn ops(ops: Vec<Op>) -> Self {
-        Self { ops, revision: None }
+        Self {
+            ops,
+            revision: None,
+            asks: None,
+        }
     }
 
     fn post(address: &Address, reply: Reply) -> Self {
@@ -171,8 +181,16 @@ impl CommandRunner {
         let in_order = self.order.enter(asked.conversation, later);
         self.background.spawn(async move {
             let kind = asked.inbound.kind.clone();
-            let follows = runner.waits_for_changes(&kind);
-            in_order.run(follows, Box::pin(runner.run_command(asked))).await;
+            let needs = async {
+                CommandNeeds {
+                    waits: runner.waits_for_changes(&kind).await,
+                    later: match runner.only_shows(&kind).await {
+                        true => LaterCommands::Continue,
+                        false => later,
+                    },
+                }
+            };
+            in_order.run(needs, Box::pin(runner.run_command(asked))).await;
         });
     }
 
@@ -284,13 +302,17 @@ impl CommandRunner {
         answer: CommandAnswer,
     ) -> Result<(), StoreError> {
         let (store, inbox, now) = (&self.parts.store, asked.inbox, (self.parts.now)());
-        let CommandAnswer { ops, revision } = answer;
+        let CommandAnswer { ops, revision, asks } = answer;
         if let (Some(preset), InboundKind::Click { token, .. }) = (&asked.preset_reply, &asked.inbound.kind)
             && preset.returns_press(&asked.inbound.kind)
         {
             let unusable = vec![address.post("answer", preset.unusable_reply())];
             let (hash, by) = (hash_of_click(token), &asked.inbound.sender);
             return store.return_press(hash, by, inbox, (ops, unusable), now).await;
+        }
+        if let (Some(buttons), InboundKind::Click { token, .. }) = (asks, &asked.inbound.kind) {
+            let hash = hash_of_click(token);
+            return store.finish_asking_press(hash, inbox, (ops, buttons), now).await;
         }
         let Some(revision) = revision else {
             return store.finish_command(inbox, ops, now).await;
@@ -341,7 +363,7 @@ impl CommandRunner {
                 .await;
         }
         let text = match &inbound.kind {
-            InboundKind::Click { token, callback } => {
+            InboundKind::Click { token, callback, .. } => {
                 return self.click(asked, address, token, callback.clone()).await;
             }
             InboundKind::Command { verb, .. } => command::unknown_reply(verb),
@@ -431,7 +453,11 @@ impl CommandRunner {
                         .await?,
                 ));
             }
-            Verb::Undo => return self.undo(asked, address, identity, conversation).await,
+            Verb::Undo => {
+                return self
+                    .undo(command.arguments, asked, address, identity, conversation)
+                    .await;
+            }
             Verb::Discard => self.discard(command.arguments, asked, conversation).await?,
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(identity, conversation).await?,

@@ -15,6 +15,15 @@ pub(in crate::engine::gateway) enum LaterCommands {
     Continue,
 }
 
+/// The needs of one command, which may be known only after its button is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::gateway) struct CommandNeeds {
+    /// True if it starts after the earlier commands are answered.
+    pub(in crate::engine::gateway) waits: bool,
+    /// The effect on later commands while it runs.
+    pub(in crate::engine::gateway) later: LaterCommands,
+}
+
 /// The last unanswered command of each conversation that may change something.
 #[derive(Default)]
 pub(in crate::engine::gateway) struct CommandOrder {
@@ -48,20 +57,24 @@ impl CommandOrder {
 }
 
 impl CommandSlot {
-    /// Runs a command. If it `waits`, it starts after the earlier ones are answered.
+    /// Runs a command as it needs to. Later commands may start together with one for which they need not wait.
     pub(in crate::engine::gateway) async fn run(
         self,
-        waits: impl Future<Output = bool>,
+        needs: impl Future<Output = CommandNeeds>,
         command: impl Future<Output = ()>,
     ) {
-        let Self { before, over } = self;
+        let Self { before, mut over } = self;
+        let CommandNeeds { waits, later } = needs.await;
         let is_next = async {
             if let Some(before) = &before {
                 before.cancelled().await;
             }
         };
-        if before.is_none() || waits.await {
+        if before.is_none() || waits {
             is_next.await;
+            if later == LaterCommands::Continue {
+                over.take();
+            }
             command.await;
         } else if over.is_some() {
             // A command that waits for this one also waits for the ones before it.
@@ -76,7 +89,7 @@ impl CommandSlot {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{CommandOrder, LaterCommands};
+    use super::{CommandNeeds, CommandOrder, LaterCommands};
     use crate::base::model::ConversationId;
     use std::sync::{Arc, Mutex};
     use tokio::sync::oneshot;
@@ -84,21 +97,35 @@ mod tests {
 
     struct TestCommand {
         conversation: i64,
+        /// The effect on later commands as long as nothing else is known.
         later: LaterCommands,
-        waits: bool,
+        needs: CommandNeeds,
     }
 
     fn discard(conversation: i64) -> TestCommand {
         TestCommand {
             conversation,
             later: LaterCommands::Wait,
-            waits: true,
+            needs: CommandNeeds {
+                waits: true,
+                later: LaterCommands::Wait,
+            },
+        }
+    }
+
+    /// The press of a button that shows something.
+    fn press(conversation: i64) -> TestCommand {
+        let later = LaterCommands::Continue;
+        TestCommand {
+            needs: CommandNeeds { waits: true, later },
+            ..discard(conversation)
         }
     }
 
     fn stop(conversation: i64) -> TestCommand {
+        let later = LaterCommands::Wait;
         TestCommand {
-            waits: false,
+            needs: CommandNeeds { waits: false, later },
             ..discard(conversation)
         }
     }
@@ -106,13 +133,14 @@ mod tests {
     fn diff(conversation: i64) -> TestCommand {
         TestCommand {
             later: LaterCommands::Continue,
-            ..discard(conversation)
+            ..press(conversation)
         }
     }
 
     fn help(conversation: i64) -> TestCommand {
+        let later = LaterCommands::Continue;
         TestCommand {
-            waits: false,
+            needs: CommandNeeds { waits: false, later },
             ..diff(conversation)
         }
     }
@@ -127,12 +155,12 @@ mod tests {
             let in_order = order.enter(ConversationId(command.conversation), command.later);
             let (sender, receiver) = oneshot::channel::<()>();
             may_end.push(Some(sender));
-            let (ended, waits) = (Arc::clone(&ended), command.waits);
+            let (ended, needs) = (Arc::clone(&ended), command.needs);
             let command = async move {
                 let _ = receiver.await;
                 ended.lock().unwrap().push(number);
             };
-            running.spawn(in_order.run(async move { waits }, command));
+            running.spawn(in_order.run(async move { needs }, command));
         }
         for number in ends {
             drop(may_end[*number].take());
@@ -157,6 +185,12 @@ mod tests {
     async fn commands_that_depend_on_an_earlier_change_wait_for_it_and_others_do_not() {
         let commands = [discard(1), diff(1), help(1), diff(2), discard(1)];
         assert_eq!(ended(&commands, &[4, 3, 2, 1, 0]).await, [3, 2, 0, 1, 4]);
+    }
+
+    #[tokio::test]
+    async fn a_press_that_shows_something_waits_for_earlier_commands_and_holds_no_later_one() {
+        let commands = [discard(1), press(1), discard(1), diff(1)];
+        assert_eq!(ended(&commands, &[3, 0, 2, 1]).await, [0, 2, 3, 1]);
     }
 
     #[tokio::test]

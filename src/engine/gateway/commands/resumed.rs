@@ -1,7 +1,10 @@
 //! Commands that were unanswered at a restart. Most run again. Two kinds get an answer instead: old commands that
 //! change something, and commands that may have caused repeated crashes.
 
-use super::{AcceptedCommand, CommandRunner, LaterCommands, WAIT_MAX, WAIT_MIN, is_inspection, may_change};
+use super::{
+    AcceptedCommand, CommandNeeds, CommandRunner, LaterCommands, WAIT_MAX, WAIT_MIN, is_inspection,
+    may_change,
+};
 use crate::base::model::{ConversationId, InboundKind, InboxId, Reply};
 use crate::state::store::{StoreError, UnansweredCommand};
 use jiff::SignedDuration;
@@ -93,8 +96,12 @@ impl CommandRunner {
                     Box::pin(runner.resume(command, is_old.then_some(TOO_OLD))).await;
                 }
             };
+            let needs = CommandNeeds {
+                waits: follows,
+                later,
+            };
             self.background
-                .spawn(in_order.run(std::future::ready(follows), Box::pin(resumed)));
+                .spawn(in_order.run(std::future::ready(needs), Box::pin(resumed)));
         }
         Ok(())
     }

@@ -6,12 +6,13 @@ use super::journal::{LastStep, TurnJournal};
 use super::opening::locked_out_text;
 use super::recording::TurnRecording;
 use super::refusal::RefusalForm;
-use super::result::{ChangeButtons, ModelAnswer, RemainingChange, ResultMessages, TurnResult, WriteState};
+use super::result::{ModelAnswer, RemainingChange, ResultMessages, TurnResult, WriteState};
+use super::result_buttons::ResultButtons;
 use super::{ClaimedMessage, OpenedTurn, REVOKED, TurnRunner};
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Assistant, BudgetRefusal, Change, ChangeName, ConversationId, Op, Reply, Step, TurnId, Verdict,
-    VerdictSource,
+    Action, Assistant, BudgetRefusal, Button, ButtonStyle, Change, ConversationId, Op, Reply, Step, TurnId,
+    Verdict, VerdictSource,
 };
 use crate::crash_point;
 use crate::engine::agent::TurnOutcome;
@@ -108,7 +109,7 @@ impl TurnRunner {
             deliver_now: budget_question.is_none() && self.outgoing.can_deliver_now(&address.channel),
             can_find_posts: self.outgoing.can_find(address),
             refusal: self.refusal_form(address),
-            buttons: self.change_buttons(opened),
+            buttons: ResultButtons::new(self, opened),
             retry,
             budget_question,
         };
@@ -184,16 +185,6 @@ impl TurnRunner {
         Err(outdated_too_often().into())
     }
 
-    fn change_buttons(&self, opened: &OpenedTurn) -> (ChangeButtons, Vec<NewAction>) {
-        let (patch, patch_action) = self.button("patch", String::new(), opened);
-        let (diff, diff_action) = self.button("diff", String::new(), opened);
-        let (discard, discard_action) = self.button("discard", String::new(), opened);
-        (
-            ChangeButtons { patch, diff, discard },
-            vec![patch_action, diff_action, discard_action],
-        )
-    }
-
     /// Creates a one-shot token for a button of the person and the action to store for it.
     pub(super) fn button(&self, verb: &str, argument: String, opened: &OpenedTurn) -> (String, NewAction) {
         new_button(
@@ -219,7 +210,7 @@ fn may_retry(outcome: &TurnOutcome, refusal: Option<BudgetRefusal>) -> bool {
 }
 
 /// Creates a one-shot token for a button of a person and the action to store for it.
-pub(super) fn new_button(
+pub(in crate::engine::gateway) fn new_button(
     parts: &Parts,
     (verb, argument): (&str, String),
     owner: &Identity,
@@ -349,7 +340,7 @@ struct ResultDraft {
     /// True if the channel can look up sent posts.
     can_find_posts: bool,
     refusal: RefusalForm,
-    buttons: (ChangeButtons, Vec<NewAction>),
+    buttons: ResultButtons,
     /// The button that runs the message again, if the turn has failed.
     retry: Option<(String, NewAction)>,
     /// The request to administrators, if a budget ended the turn.
@@ -370,19 +361,11 @@ impl ResultDraft {
         };
         let change = left.shown();
         let last_card = (!is_hook).then(|| self.last_card(outcome));
-        let (buttons, mut actions) = self.buttons.clone();
-        // The buttons are for this revision only, not for a later one.
-        if let Some(change) = change {
-            let revision = Some(change.revision);
-            let number = change.number;
-            let name = ChangeName { number, revision }.to_string();
-            actions
-                .iter_mut()
-                .for_each(|action| action.argument.clone_from(&name));
-        }
         // A button belongs to one person, and a hook has none.
-        let pressed = change.is_some() && !is_hook;
-        let retry = self.retry.as_ref().filter(|_| !is_hook);
+        let (buttons, mut actions) = match is_hook {
+            true => (Vec::new(), Vec::new()),
+            false => self.shown_buttons(left),
+        };
         let result = TurnResult {
             address: &self.address,
             config: &self.config,
@@ -392,8 +375,7 @@ impl ResultDraft {
             model_answer: &self.model_answer,
             stale: self.stale.clone(),
             facts: self.facts.clone(),
-            buttons: pressed.then_some(buttons),
-            retry: retry.map(|(token, _)| token.clone()),
+            buttons,
         };
         let ResultMessages {
             messages,
@@ -403,7 +385,7 @@ impl ResultDraft {
         let replaced = self
             .address
             .replaced_result(&messages)
-            .filter(|_| pressed)
+            .filter(|_| change.is_some() && !is_hook)
             .map(Box::new);
         // The result goes first, because people wait for it.
         let mut ops = match self.can_find_posts {
@@ -419,10 +401,6 @@ impl ResultDraft {
         if let Some(change) = change.filter(|_| is_hook) {
             ops.push(self.address.upload(change, "patch"));
         }
-        if !pressed {
-            actions.clear();
-        }
-        actions.extend(retry.map(|(_, action)| action.clone()));
         let question = self.budget_question.clone();
         if let Some(BudgetQuestion { action, op, .. }) = &question {
             actions.push(action.clone());
@@ -435,6 +413,28 @@ impl ResultDraft {
             result: replaced,
             deliver_now: self.deliver_now,
         }
+    }
+
+    /// Returns the buttons below the result, with their actions.
+    fn shown_buttons(&self, left: RemainingChange<'_>) -> (Vec<Button>, Vec<NewAction>) {
+        let retry = self.retry.iter();
+        let retry =
+            retry.map(|(token, action)| (Button::new("Retry", token, ButtonStyle::Primary), action.clone()));
+        let (mut buttons, mut actions): (Vec<_>, Vec<_>) = retry.unzip();
+        match left {
+            RemainingChange::New(change) => {
+                let (more, their) = self.buttons.of_change(change);
+                buttons.extend(more);
+                actions.extend(their);
+            }
+            RemainingChange::Unchanged(change) => {
+                let (show, action) = self.buttons.of_unchanged(change);
+                buttons.push(show);
+                actions.push(action);
+            }
+            RemainingChange::Nothing | RemainingChange::Closed(_) => {}
+        }
+        (buttons, actions)
     }
 
     fn last_card(&self, outcome: &TurnOutcome) -> Op {

@@ -34,15 +34,12 @@ impl TurnRunner {
             owner: ActionOwner::ADMINISTRATORS,
             ..action
         };
-        let button = Button {
-            label: format!(
-                "Allow {} more {}",
-                spending_text(refusal.extra()),
-                refusal.scope.period()
-            ),
-            token,
-            style: ButtonStyle::Primary,
-        };
+        let label = format!(
+            "Allow {} more {}",
+            spending_text(refusal.extra()),
+            refusal.scope.period()
+        );
+        let button = Button::new(label, token, ButtonStyle::Primary);
         let who = match subject.user {
             Some(_) => opened.identity.name().to_owned(),
             None => format!("The hook `{}`", assigned.inbound().sender.id),

@@ -202,11 +202,7 @@ fn button(consent: MessageConsent, token: String) -> Button {
         MessageConsent::Accepted | MessageConsent::Asked => ("Accept", ButtonStyle::Primary),
         MessageConsent::Blocked => ("Block", ButtonStyle::Plain),
     };
-    Button {
-        label: label.to_owned(),
-        token,
-        style,
-    }
+    Button::new(label, token, style)
 }
 
 /// Returns a command about the messages of a person, as it is typed.

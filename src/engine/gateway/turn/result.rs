@@ -3,7 +3,7 @@
 
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Button, ButtonStyle, Change, FoldState, Op, Reply, ReplyPart, Verdict, group_thousands, totals,
+    Action, Button, Change, FoldState, Op, Reply, ReplyPart, Verdict, group_thousands, totals,
 };
 use crate::engine::agent::TurnOutcome;
 use crate::engine::gateway::change_view;
@@ -26,13 +26,6 @@ const FOLDED_BYTES_MAX: usize = 6_000;
 const SHORT_BYTES_MAX: usize = 4 << 10;
 /// The name of the file with the full answer.
 const FILE_NAME: &str = "answer.md";
-
-#[derive(Clone)]
-pub(super) struct ChangeButtons {
-    pub(super) patch: String,
-    pub(super) diff: String,
-    pub(super) discard: String,
-}
 
 /// The model's final answer and how much of it can be shown.
 pub(super) struct ModelAnswer {
@@ -183,9 +176,7 @@ pub(super) struct TurnResult<'a> {
     /// A line that the files are not current, if so.
     pub(super) stale: Option<String>,
     pub(super) facts: Facts,
-    pub(super) buttons: Option<ChangeButtons>,
-    /// The token of the button that runs the message again.
-    pub(super) retry: Option<String>,
+    pub(super) buttons: Vec<Button>,
 }
 
 impl TurnResult<'_> {
@@ -282,16 +273,7 @@ impl TurnResult<'_> {
     }
 
     fn buttons(&self) -> Option<ReplyPart> {
-        let change = self.buttons.iter().flat_map(|tokens| {
-            [
-                button("Get patch", &tokens.patch, ButtonStyle::Primary),
-                button("Full diff", &tokens.diff, ButtonStyle::Plain),
-                button("Discard", &tokens.discard, ButtonStyle::Danger),
-            ]
-        });
-        let retry = self.retry.iter();
-        let retry = retry.map(|token| button("Retry", token, ButtonStyle::Primary));
-        let buttons: Vec<Button> = retry.chain(change).collect();
+        let buttons = self.buttons.clone();
         (!buttons.is_empty()).then_some(ReplyPart::Buttons { buttons })
     }
 
@@ -409,14 +391,6 @@ fn lead(answer: &str) -> &str {
         lines += usize::from(!words.is_empty());
     }
     answer
-}
-
-fn button(label: &str, token: &str, style: ButtonStyle) -> Button {
-    Button {
-        label: label.to_owned(),
-        token: token.to_owned(),
-        style,
-    }
 }
 
 #[cfg(test)]

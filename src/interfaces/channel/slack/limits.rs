@@ -19,8 +19,15 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
     }
     match &op.action {
         Action::Post { .. } => posts(&op.place.chat),
-        Action::Notice { .. } | Action::AnswerClick { .. } if is_direct(&op.place) => posts(&op.place.chat),
-        Action::Notice { .. } | Action::AnswerClick { .. } => vec![tier_4("chat.postEphemeral")],
+        Action::AskForWords { trigger: Some(_), .. } => vec![tier_4("views.open")],
+        Action::Notice { .. } | Action::AnswerClick { .. } | Action::AskForWords { .. }
+            if is_direct(&op.place) =>
+        {
+            posts(&op.place.chat)
+        }
+        Action::Notice { .. } | Action::AnswerClick { .. } | Action::AskForWords { .. } => {
+            vec![tier_4("chat.postEphemeral")]
+        }
         Action::Edit { .. } | Action::Fill { .. } => vec![tier_3("chat.update")],
         Action::React {
             receipt: Receipt::Started,

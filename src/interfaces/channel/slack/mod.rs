@@ -4,6 +4,7 @@
 mod client;
 mod connector;
 mod containers;
+mod form;
 mod inspection;
 mod limits;
 mod lookup;
@@ -151,6 +152,21 @@ impl Channel for SlackChannel {
                 let message = shared.await?;
                 Ok(Delivered { message })
             }
+            Action::AskForWords {
+                to,
+                trigger,
+                title,
+                question,
+            } => {
+                let form = form::WordsForm { title, question };
+                if let Some(trigger) = trigger
+                    && form::open(&self.client, trigger, &op.place, form).await?
+                {
+                    return Ok(Delivered::default());
+                }
+                let text = format!("{question} Write it in this conversation.");
+                self.notice(op, to, &Reply::text(text)).await
+            }
             Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
         }
     }
@@ -166,6 +182,7 @@ impl Channel for SlackChannel {
             // An ephemeral message is in no history, and the other operations can be repeated.
             Action::Notice { .. }
             | Action::AnswerClick { .. }
+            | Action::AskForWords { .. }
             | Action::React { .. }
             | Action::Edit { .. }
             | Action::Fill { .. } => Ok(DeliveryLookup::Nothing),

@@ -11,10 +11,15 @@ use serde_json::{Value, json};
 pub(super) const FALLBACK_CHARS_MAX: usize = 4_000;
 /// The maximum number of characters of a section or of a context line; Slack allows 3,000.
 const LINE_CHARS_MAX: usize = 2_900;
-/// The maximum number of buttons in a row.
-const BUTTONS_MAX: usize = 25;
+/// The maximum number of buttons in a row that is still one line on a phone; Slack allows 25.
+const ROW_MAX: usize = 4;
 /// The maximum number of characters of a button's label.
 const LABEL_CHARS_MAX: usize = 75;
+
+/// The maximum number of characters of the question before a press counts.
+const CONFIRMATION_CHARS_MAX: usize = 300;
+/// The maximum number of characters of an answer to that question.
+const ANSWER_CHARS_MAX: usize = 30;
 
 /// The maximum number of characters of the title of a container.
 const TITLE_CHARS_MAX: usize = 150;
@@ -200,8 +205,11 @@ fn facts(rows: &[(String, String)]) -> Option<Value> {
 }
 
 fn rows(buttons: &[Button], count: &mut usize) -> Vec<Value> {
+    // Rows of similar length.
+    let row_count = buttons.len().div_ceil(ROW_MAX).max(1);
+    let row_max = buttons.len().div_ceil(row_count).max(1);
     buttons
-        .chunks(BUTTONS_MAX)
+        .chunks(row_max)
         .map(|row| {
             let elements: Vec<Value> = row
                 .iter()
@@ -227,6 +235,20 @@ fn element(button: &Button, number: usize) -> Value {
         ButtonStyle::Plain => {}
         ButtonStyle::Primary => element["style"] = json!("primary"),
         ButtonStyle::Danger => element["style"] = json!("danger"),
+    }
+    if let Some(question) = &button.confirmation {
+        let confirmation: String = escape_line(question)
+            .chars()
+            .take(CONFIRMATION_CHARS_MAX)
+            .collect();
+        let plain = |text: &str| json!({"type": "plain_text", "text": text, "emoji": false});
+        let yes: String = label.chars().take(ANSWER_CHARS_MAX).collect();
+        element["confirm"] = json!({
+            "title": plain(&format!("{yes}?")),
+            "text": plain(&confirmation),
+            "confirm": plain(&yes),
+            "deny": plain("Cancel"),
+        });
     }
     element
 }

@@ -55,16 +55,8 @@ fn a_result_is_one_message_in_our_order() {
                 code("-a\n+b\n"),
                 ReplyPart::Buttons {
                     buttons: vec![
-                        Button {
-                            label: "Get patch".to_owned(),
-                            token: "t1".to_owned(),
-                            style: ButtonStyle::Primary,
-                        },
-                        Button {
-                            label: "Full diff".to_owned(),
-                            token: "t2".to_owned(),
-                            style: ButtonStyle::Plain,
-                        },
+                        Button::new("Get patch", "t1", ButtonStyle::Primary),
+                        Button::new("Full diff", "t2", ButtonStyle::Plain),
                     ],
                 },
                 ReplyPart::Footer {
@@ -194,11 +186,7 @@ fn a_code_block_is_cut_only_when_it_is_too_long_alone() {
 #[test]
 fn the_mention_comes_first_and_the_buttons_last() {
     let buttons = ReplyPart::Buttons {
-        buttons: vec![Button {
-            label: "Stop".to_owned(),
-            token: "t".to_owned(),
-            style: ButtonStyle::Danger,
-        }],
+        buttons: vec![Button::new("Stop", "t", ButtonStyle::Danger)],
     };
     let footer = ReplyPart::Footer {
         text: "41 s".to_owned(),

@@ -12,7 +12,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         return Vec::new();
     }
     match &op.action {
-        Action::Post { .. } | Action::Upload { .. } => messages(&op.place.chat),
+        Action::Post { .. } | Action::AskForWords { .. } | Action::Upload { .. } => messages(&op.place.chat),
         Action::Notice { to, .. }
         | Action::AnswerClick {
             to, callback: None, ..

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{
-    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply,
+    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart, Sender,
 };
 use crate::base::webhook::Webhook;
 use api::{ApiError, BotApi};
@@ -143,10 +143,25 @@ impl Channel for TelegramChannel {
         let place = &op.place;
         match &op.action {
             Action::React { message, receipt } => self.react(message, *receipt).await,
-            Action::Post { reply, reply_to, .. } => self.post(place, reply, reply_to.as_ref()).await,
+            Action::Post { reply, reply_to, .. } => {
+                let rendered = self.render(reply, &place.chat);
+                self.post(place, &rendered, reply_to.as_ref()).await
+            }
+            Action::AskForWords { to, question, .. } => {
+                let mention = ReplyPart::Mention { to: to.clone() };
+                let text = ReplyPart::Text {
+                    text: question.clone(),
+                };
+                let reply = Reply {
+                    parts: vec![mention, text],
+                };
+                let mut rendered = self.render(&reply, &place.chat);
+                rendered.keyboard = Some(render::answer_field(question));
+                self.post(place, &rendered, None).await
+            }
             Action::Edit { message, reply } => self.edit(message, reply).await,
             Action::Fill { .. } => Err(SendError::Refused("a fill has no message yet".to_owned())),
-            Action::Notice { to, reply } => self.post(&private_place(place, &to.id), reply, None).await,
+            Action::Notice { to, reply } => self.notice(place, to, reply).await,
             Action::Upload {
                 file_name,
                 content,
@@ -161,10 +176,7 @@ impl Channel for TelegramChannel {
                 callback: None,
                 to,
                 text,
-            } => {
-                let reply = Reply::text(text.as_str());
-                self.post(&private_place(place, &to.id), &reply, None).await
-            }
+            } => self.notice(place, to, &Reply::text(text.as_str())).await,
         }
     }
 
@@ -238,20 +250,25 @@ impl TelegramChannel {
         self.repeatable(&reaction).await
     }
 
+    async fn notice(&self, place: &ChatPlace, to: &Sender, reply: &Reply) -> Result<Delivered, SendError> {
+        let place = private_place(place, &to.id);
+        let rendered = self.render(reply, &place.chat);
+        self.post(&place, &rendered, None).await
+    }
+
     async fn post(
         &self,
         place: &ChatPlace,
-        reply: &Reply,
+        rendered: &TelegramPayload,
         reply_to: Option<&MessageRef>,
     ) -> Result<Delivered, SendError> {
-        let rendered = self.render(reply, &place.chat);
         let mut message = SendMessage::new(chat_id(&place.chat)?, "");
         message.message_thread_id = place.thread.as_deref().map(topic_id).transpose()?;
         if let Some(replied) = reply_to {
             let replied = ReplyParameters::new(message_id(&replied.id)?);
             message.reply_parameters = Some(replied.allow_sending_without_reply());
         }
-        let sent = self.send_rendered(message, &rendered).await;
+        let sent = self.send_rendered(message, rendered).await;
         let sent = sent.map_err(ApiError::into_post_error)?;
         Ok(Delivered {
             message: message_of(&sent),

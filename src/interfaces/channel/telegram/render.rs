@@ -15,13 +15,15 @@ pub(super) const ENTITIES_MAX: usize = 100;
 const COLUMNS_MAX: usize = 40;
 /// The maximum number of buttons in a row that is still readable on a phone.
 const ROW_MAX: usize = 3;
+/// The maximum number of characters of the text in an empty input field.
+const FIELD_CHARS_MAX: usize = 64;
 
 /// A message in Telegram's format.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TelegramPayload {
     /// The text and its entities; never empty.
     pub(super) body: EntityText,
-    /// `reply_markup`, if there are buttons.
+    /// `reply_markup`, if there are buttons or an input field.
     pub(super) keyboard: Option<Value>,
 }
 
@@ -64,11 +66,11 @@ pub(super) fn render(reply: &Reply, setting: RenderOptions<'_>) -> TelegramPaylo
     let mut previous = None;
     for part in &reply.parts {
         if let ReplyPart::Buttons { buttons } = part {
-            rows.extend(
-                buttons
-                    .chunks(ROW_MAX)
-                    .map(|row| row.iter().map(button).collect::<Vec<_>>()),
-            );
+            // Rows of similar length: four buttons are two rows of two.
+            let count = buttons.len().div_ceil(ROW_MAX).max(1);
+            let row_max = buttons.len().div_ceil(count).max(1);
+            let chunks = buttons.chunks(row_max);
+            rows.extend(chunks.map(|row| row.iter().map(button).collect::<Vec<_>>()));
             continue;
         }
         page.text.separate(gap(previous, part));
@@ -139,6 +141,13 @@ fn gap(previous: Option<&ReplyPart>, part: &ReplyPart) -> usize {
         Some(ReplyPart::Fold { .. }) if matches!(part, ReplyPart::Fold { .. }) => 1,
         Some(_) | None => 2,
     }
+}
+
+/// Returns the markup that opens the person's input field as an answer to the message.
+/// See <https://core.telegram.org/bots/api#forcereply>.
+pub(super) fn answer_field(question: &str) -> Value {
+    let hint: String = escape_line(question).chars().take(FIELD_CHARS_MAX).collect();
+    json!({"force_reply": true, "selective": true, "input_field_placeholder": hint})
 }
 
 fn button(button: &Button) -> Value {

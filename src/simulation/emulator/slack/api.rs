@@ -4,6 +4,7 @@ use super::check;
 use super::history;
 use super::sockets;
 use super::state::{SharedFile, SlackMessage, SlackState, Upload};
+use super::views;
 use super::{RateLimits, SlackOptions};
 use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
@@ -46,6 +47,7 @@ pub(super) fn call(
         "conversations.history" => history::history(state, options, body),
         "conversations.replies" => history::replies(state, options, body),
         "apps.connections.open" => Ok(sockets::connections_open(state, options, base_url)),
+        "views.open" => views::open(state, options, body),
         "reactions.add" => react(state, body, Reaction::Add),
         "reactions.remove" => react(state, body, Reaction::Remove),
         "files.getUploadURLExternal" => upload_url(state, base_url, body),
@@ -90,6 +92,7 @@ pub(super) fn must_wait(
         }
         "chat.postEphemeral"
         | "auth.test"
+        | "views.open"
         | "files.getUploadURLExternal"
         | "files.completeUploadExternal" => (method.to_owned(), 100),
         _ => (method.to_owned(), 20),

@@ -144,8 +144,55 @@ fn button(element: &Value) -> Result<(), MessageRefusal> {
         }
     }
     match element.get("style").map(|style| style.as_str()) {
-        None | Some(Some("primary" | "danger")) => Ok(()),
-        Some(_) => Err(invalid("a button has an unknown style")),
+        None | Some(Some("primary" | "danger")) => {}
+        Some(_) => return Err(invalid("a button has an unknown style")),
+    }
+    match element.get("confirm") {
+        Some(dialog) => confirmation(dialog),
+        None => Ok(()),
+    }
+}
+
+/// Checks a dialog. See <https://docs.slack.dev/reference/block-kit/composition-objects/confirmation-dialog-object>.
+fn confirmation(dialog: &Value) -> Result<(), MessageRefusal> {
+    text_object(&dialog["title"], 100, &["plain_text"])?;
+    text_object(&dialog["text"], 300, &["plain_text"])?;
+    text_object(&dialog["confirm"], 30, &["plain_text"])?;
+    text_object(&dialog["deny"], 30, &["plain_text"])
+}
+
+/// Checks a modal. See <https://docs.slack.dev/reference/views/modal-views>.
+pub(super) fn modal(view: &Value) -> Result<(), MessageRefusal> {
+    if kind(view) != "modal" {
+        return Err(refusal("invalid_arguments", "the view is no modal"));
+    }
+    for field in ["title", "submit", "close"] {
+        text_object(&view[field], 24, &["plain_text"])?;
+    }
+    for (field, chars_max) in [("private_metadata", 3_000), ("callback_id", 255)] {
+        let chars = view[field].as_str().unwrap_or_default().chars().count();
+        if chars > chars_max {
+            return Err(refusal(
+                "invalid_arguments",
+                format!("`{field}` has {chars} characters"),
+            ));
+        }
+    }
+    each(&view["blocks"], 100, |block| match kind(block) {
+        "input" => input(block),
+        _ => one(block),
+    })
+}
+
+fn input(block: &Value) -> Result<(), MessageRefusal> {
+    text_object(&block["label"], 2_000, &["plain_text"])?;
+    let element = &block["element"];
+    if kind(element) != "plain_text_input" {
+        return Err(invalid(format!("an input of type `{}`", kind(element))));
+    }
+    match element["max_length"].as_u64() {
+        Some(1..=3_000) | None => Ok(()),
+        Some(_) => Err(invalid("a text field of more than 3,000 characters")),
     }
 }
 

@@ -12,11 +12,13 @@ mod server;
 mod socket_server;
 mod sockets;
 mod state;
+mod views;
 
 pub use mentions::Mention;
 pub use people::{EventOrder, GatewayResponse, Retry, SayError, SentMessage, UnsentMessage};
 pub use sockets::{SocketClosing, SocketModeState};
 pub use state::{SharedFile, ShownButton, SlackCall, SlackFault, SlackMessage, SlackState};
+pub use views::OpenView;
 
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use jiff::Timestamp;

@@ -167,13 +167,19 @@ impl SlackEmulator {
         let at = (self.shared.options.at)();
         let (trigger, action_ts) = self
             .shared
-            .change(|state| (state.next_id("trigger."), state.next_ts(at)));
+            .change(|state| (state.new_trigger(user, at), state.next_ts(at)));
         let mut container = json!({"type": "message", "message_ts": message.ts,
             "channel_id": message.channel, "is_ephemeral": is_ephemeral});
         if let Some(thread_ts) = &message.thread_ts {
             container["thread_ts"] = json!(thread_ts);
         }
-        let payload = json!({
+        let mut action = json!({"type": "button", "action_id": button.action_id, "block_id": "b",
+            "value": button.value, "action_ts": action_ts});
+        // The user also confirms the press in the dialog.
+        if !button.confirm.is_null() {
+            action["confirm"] = button.confirm;
+        }
+        self.send_interaction(&json!({
             "type": "block_actions",
             "user": {"id": user, "team_id": self.team_of(user)},
             "team": {"id": self.shared.options.team},
@@ -181,9 +187,13 @@ impl SlackEmulator {
             "container": container,
             "channel": {"id": message.channel},
             "trigger_id": trigger,
-            "actions": [{"type": "button", "action_id": button.action_id, "block_id": "b",
-                "value": button.value, "action_ts": action_ts}],
-        });
+            "actions": [action],
+        }))
+        .await
+    }
+
+    /// Sends the payload of an interaction, signed.
+    pub(super) async fn send_interaction(&self, payload: &Value) -> Result<GatewayResponse, SayError> {
         let form = form_urlencoded::Serializer::new(String::new())
             .append_pair("payload", &payload.to_string())
             .finish();
@@ -407,7 +417,7 @@ impl SlackEmulator {
         })
     }
 
-    fn team_of(&self, user: &str) -> String {
+    pub(super) fn team_of(&self, user: &str) -> String {
         self.with_state(|state| state.users.get(user).cloned())
             .unwrap_or_else(|| self.shared.options.team.clone())
     }

@@ -5,6 +5,7 @@ use super::manifest::InstalledApp;
 use super::mentions::{self, Mention, walk};
 use super::response::ResponseAddress;
 use super::sockets::SocketModeState;
+use super::views::{OpenView, Trigger};
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -41,6 +42,11 @@ pub struct SlackState {
     pub(super) users: BTreeMap<String, String>,
     /// The channels by id, with their members.
     pub(super) channels: BTreeMap<String, BTreeSet<String>>,
+    /// The modals that users see, oldest first.
+    pub views: Vec<OpenView>,
+    /// The triggers of presses, by id.
+    pub(super) triggers: BTreeMap<String, Trigger>,
+    pub(super) are_triggers_late: bool,
     /// The response URLs of commands, by id.
     pub(super) responses: BTreeMap<String, ResponseAddress>,
     pub(super) uploads: BTreeMap<String, Upload>,
@@ -98,6 +104,8 @@ pub struct ShownButton {
     pub value: String,
     /// The id in the message.
     pub action_id: String,
+    /// The dialog that Slack shows before a press is sent; null if there is none.
+    pub confirm: Value,
 }
 
 impl SlackMessage {
@@ -141,6 +149,7 @@ impl SlackMessage {
                     label: text_of(&node["text"]["text"]),
                     value: text_of(&node["value"]),
                     action_id: text_of(&node["action_id"]),
+                    confirm: node["confirm"].clone(),
                 });
             }
         });

@@ -10,6 +10,7 @@ mod lookup;
 mod rendering;
 mod sockets;
 mod strictness;
+mod views;
 mod ephemerals;
 
 use super::{EventOrder, GatewayResponse, Mention, RateLimits, SlackEmulator, SlackFault, SlackOptions};
@@ -236,12 +237,17 @@ fn surfaces(words: &str) -> Vec<Reply> {
         .collect()
 }
 
-fn button(label: &str) -> Button {
-    Button {
-        label: label.to_owned(),
-        token: "tok".to_owned(),
-        style: ButtonStyle::Danger,
+/// Returns the kind of a message; for a press without its trigger, which it must have.
+fn kind_without_trigger(inbound: &Inbound) -> InboundKind {
+    let mut kind = inbound.kind.clone();
+    if let InboundKind::Click { trigger, .. } = &mut kind {
+        assert!(trigger.take().is_some(), "a press without a trigger");
     }
+    kind
+}
+
+fn button(label: &str) -> Button {
+    Button::new(label, "tok", ButtonStyle::Danger)
 }
 
 #[tokio::test]

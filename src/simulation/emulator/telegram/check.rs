@@ -154,6 +154,9 @@ pub(super) fn keyboard(markup: Option<&Value>) -> Result<Vec<Vec<(String, String
         return Ok(Vec::new());
     };
     let fields = markup.as_object().ok_or("can't parse reply keyboard markup")?;
+    if fields.contains_key("force_reply") {
+        return answer_field(fields).map(|()| Vec::new());
+    }
     check_known(fields, &["inline_keyboard"])?;
     let rows = markup["inline_keyboard"]
         .as_array()
@@ -174,6 +177,17 @@ pub(super) fn keyboard(markup: Option<&Value>) -> Result<Vec<Vec<(String, String
         return Err("wrong number of buttons".to_owned());
     }
     Ok(rows)
+}
+
+/// Checks `ForceReply`. See <https://core.telegram.org/bots/api#forcereply>.
+fn answer_field(fields: &Map<String, Value>) -> Result<(), String> {
+    check_known(fields, &["force_reply", "selective", "input_field_placeholder"])?;
+    let hint = fields.get("input_field_placeholder").map(|hint| hint.as_str());
+    let is_hint = hint.is_none_or(|hint| hint.is_some_and(|hint| (1..=64).contains(&hint.chars().count())));
+    match fields.get("force_reply") == Some(&Value::Bool(true)) && is_hint {
+        true => Ok(()),
+        false => Err("can't parse reply keyboard markup".to_owned()),
+    }
 }
 
 fn button(button: &Value) -> Result<(String, String), String> {

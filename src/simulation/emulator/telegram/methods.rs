@@ -255,6 +255,14 @@ fn reply_target(
 
 fn edit_message(state: &mut TelegramState, parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
     let content = content(parameters)?;
+    if parameters
+        .get("reply_markup")
+        .is_some_and(|markup| markup.get("inline_keyboard").is_none())
+    {
+        return Err(BotApiRefusal::mistake(
+            "can't parse inline keyboard: an edit takes no other markup".to_owned(),
+        ));
+    }
     let (chat, message) = (number(parameters, "chat_id")?, number(parameters, "message_id")?);
     count(state, chat)?;
     let posted = state

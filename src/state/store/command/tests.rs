@@ -20,7 +20,7 @@ async fn conversation(store: &Store) -> ConversationId {
 async fn undo(store: &Store, second: i64) -> UndoOutcome {
     let inbox = command(store, "undo", &format!("undo-{second}"), second).await;
     store
-        .undo(conversation(store).await, inbox, at(second))
+        .undo(conversation(store).await, inbox, None, at(second))
         .await
         .unwrap()
 }
@@ -96,11 +96,11 @@ async fn a_command_that_is_carried_out_again_finds_what_it_did() {
     }
     let id = conversation(&store).await;
     let inbox = command(&store, "undo", "u", 3).await;
-    let undone = store.undo(id, inbox, at(3)).await.unwrap();
+    let undone = store.undo(id, inbox, None, at(3)).await.unwrap();
     drop(store);
     let store = Store::open(directory.path()).unwrap();
     assert!(store.unanswered().await.unwrap()[0].has_effect);
-    assert_eq!(store.undo(id, inbox, at(4)).await, Ok(undone.clone()));
+    assert_eq!(store.undo(id, inbox, None, at(4)).await, Ok(undone.clone()));
     assert_eq!(store.edits(id).await, Ok(edits(&[("a", Some(b"two"))])));
     let UndoOutcome::Newest { snapshot } = undone else {
         panic!("{undone:?}")
@@ -141,7 +141,7 @@ async fn edits_left_by_an_undo_are_withheld_from_a_person_without_the_grant() {
     turn(&store, 1, &[("a", Some(b"two"))], patch("two")).await;
     let id = conversation(&store).await;
     let inbox = command(&store, "undo", "u", 2).await;
-    let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, at(2)).await.unwrap() else {
+    let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, None, at(2)).await.unwrap() else {
         panic!("nothing undone")
     };
     let refused = Rest {
@@ -164,7 +164,7 @@ async fn edits_left_by_an_undo_are_withheld_from_a_person_without_the_grant() {
         })
         .await
         .unwrap();
-    let UndoOutcome::Newest { .. } = store.undo(id, inbox, at(5)).await.unwrap() else {
+    let UndoOutcome::Newest { .. } = store.undo(id, inbox, None, at(5)).await.unwrap() else {
         panic!("nothing undone")
     };
     assert_eq!(store.withheld(id).await, Ok(None));
@@ -193,7 +193,7 @@ async fn an_undo_composed_before_a_grant_changed_is_composed_again() {
         .await
         .unwrap();
     let inbox = command(&store, "undo", "u", 3).await;
-    let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, at(3)).await.unwrap() else {
+    let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, None, at(3)).await.unwrap() else {
         panic!("nothing undone")
     };
     let rest = |withheld: Option<&str>, answer: &str| UndoRemainder {
@@ -236,7 +236,7 @@ async fn edits_left_by_an_undo_make_no_revision_after_a_newer_change() {
     turn(&store, 1, &[("a", Some(b"two"))], patch("two")).await;
     let id = conversation(&store).await;
     let inbox = command(&store, "undo", "u", 2).await;
-    let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, at(2)).await.unwrap() else {
+    let UndoOutcome::Newest { snapshot } = store.undo(id, inbox, None, at(2)).await.unwrap() else {
         panic!("nothing undone")
     };
     let next = turn(&store, 3, &[("a", Some(b"one")), ("b", Some(b""))], patch("more")).await;

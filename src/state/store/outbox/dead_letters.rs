@@ -295,6 +295,7 @@ fn what(action: &Action) -> &'static str {
         Action::Notice { .. } => "notice",
         Action::Upload { .. } => "upload",
         Action::React { .. } => "react",
+        Action::AskForWords { .. } => "question",
         Action::AnswerClick { .. } => "answer",
     }
 }

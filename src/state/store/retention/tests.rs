@@ -372,7 +372,7 @@ async fn an_undo_finds_whole_turns_only() {
         let Ok(AcceptOutcome::Stored { inbox, .. }) = accepted else {
             panic!("{accepted:?}")
         };
-        let undone = store.undo(alice, inbox, at).await.unwrap();
+        let undone = store.undo(alice, inbox, None, at).await.unwrap();
         store.finish_command(inbox, Vec::new(), at).await.unwrap();
         undone
     };

@@ -189,7 +189,7 @@ async fn only_the_newest_turn_runs_again_and_not_on_edits_that_are_gone() {
     one_step(&store, &claimed, turn).await;
     fails(&store, &claimed, turn, user).await;
     let undo = command(&store, "undo", "u", 4).await;
-    let undone = store.undo(claimed.conversation, undo, at(4)).await;
+    let undone = store.undo(claimed.conversation, undo, None, at(4)).await;
     assert_eq!(undone, Ok(UndoOutcome::Everything));
     // The steps describe edits that are undone, so the message begins anew.
     let again = command(&store, "retry", "r", 5).await;

@@ -550,7 +550,7 @@ async fn a_change_keeps_its_number_while_it_is_open() {
     assert_eq!(store.current_change(id).await, Ok(None));
     assert_eq!(store.edits(id).await, Ok(edits(&[])));
     let undo = command(&store, "undo", "u", 5).await;
-    assert_eq!(store.undo(id, undo, at(5)).await, Ok(UndoOutcome::Nothing));
+    assert_eq!(store.undo(id, undo, None, at(5)).await, Ok(UndoOutcome::Nothing));
     let next = turn(&store, 6, &[("a", Some(b"one"))], patch("one"))
         .await
         .unwrap();

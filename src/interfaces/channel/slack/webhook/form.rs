@@ -3,6 +3,7 @@
 use super::text;
 use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
 use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef, ResponseUrl};
+use crate::interfaces::channel::slack::form::{CALLBACK, FIELD, FormPlace};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -96,9 +97,49 @@ fn command(words: &str) -> InboundKind {
 pub(super) fn interaction(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
     match text_at(payload, "/type") {
         Some("block_actions") => press(payload, installed),
+        Some("view_submission") => submission(payload, installed),
         Some(_) => Ok(Received::Ignored("unknown type of interaction")),
         None => Err(Rejected::Malformed("the interaction has no type")),
     }
+}
+
+/// Decodes the words of a form as a message of the person in the place for which the form asked.
+fn submission(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+    if text_at(payload, "/view/callback_id") != Some(CALLBACK) {
+        return Ok(Received::Ignored("a form of another kind"));
+    }
+    let team = text_at(payload, "/user/team_id").or_else(|| text_at(payload, "/team/id"));
+    let words = format!("/view/state/values/{FIELD}/{FIELD}/value");
+    let (Some(team), Some(user), Some(view), Some(place), Some(words)) = (
+        team,
+        text_at(payload, "/user/id"),
+        text_at(payload, "/view/id"),
+        text_at(payload, "/view/private_metadata"),
+        text_at(payload, &words),
+    ) else {
+        return Err(Rejected::Malformed("the form lacks a sender, an id or words"));
+    };
+    let place: FormPlace = serde_json::from_str(place)
+        .map_err(|_| Rejected::Malformed("the form does not say where its button was"))?;
+    Ok(Received::Inbound(Box::new(Inbound {
+        channel: installed.channel.clone(),
+        delivery: vec![format!("slack:{}:view:{view}", installed.channel)],
+        sender: sender(team, user),
+        direct: is_direct_id(&place.chat),
+        place: ChatPlace {
+            account: installed.account(),
+            chat: place.chat,
+            thread: place.thread,
+        },
+        message: None,
+        kind: InboundKind::Text {
+            text: words.to_owned(),
+            quoted: None,
+            addressed: true,
+        },
+        unread_files: 0,
+        response_url: None,
+    })))
 }
 
 fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
@@ -157,6 +198,7 @@ fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rej
         kind: InboundKind::Click {
             token: token.to_owned(),
             callback: None,
+            trigger: Some(trigger.to_owned()),
         },
         unread_files: 0,
         response_url: None,

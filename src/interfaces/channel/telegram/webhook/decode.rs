@@ -119,6 +119,7 @@ impl UpdateDecoder<'_> {
         let kind = InboundKind::Click {
             token,
             callback: Some(query.id),
+            trigger: None,
         };
         let inbound = self.inbound(vec![delivery], query.from.id, &chat, topic, message_id, kind);
         Received::Inbound(Box::new(inbound))

@@ -356,7 +356,8 @@ fn a_press_carries_token_and_callback() {
         inbound.kind,
         InboundKind::Click {
             token,
-            callback: Some("cb1".to_owned())
+            callback: Some("cb1".to_owned()),
+            trigger: None,
         }
     );
     let inline = json!({"update_id": 1, "callback_query": {"id": "1", "from": {"id": 8}, "data": "t"}});

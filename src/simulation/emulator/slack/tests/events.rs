@@ -102,7 +102,7 @@ async fn what_people_do_reaches_the_gateway_signed() {
         quoted: None,
         addressed,
     };
-    let kinds: Vec<InboundKind> = received.iter().map(|inbound| inbound.kind.clone()).collect();
+    let kinds: Vec<InboundKind> = received.iter().map(kind_without_trigger).collect();
     assert_eq!(
         kinds,
         vec![
@@ -116,7 +116,8 @@ async fn what_people_do_reaches_the_gateway_signed() {
             },
             InboundKind::Click {
                 token: "tok".to_owned(),
-                callback: None
+                callback: None,
+                trigger: None,
             },
         ]
     );

@@ -27,11 +27,7 @@ fn result() -> Reply {
             text: "12.4k tokens".to_owned(),
         })
         .with(ReplyPart::Buttons {
-            buttons: vec![Button {
-                label: "Discard".to_owned(),
-                token: "t".repeat(22),
-                style: ButtonStyle::Danger,
-            }],
+            buttons: vec![Button::new("Discard", "t".repeat(22), ButtonStyle::Danger)],
         })
 }
 

@@ -331,7 +331,8 @@ fn a_press_carries_its_token_and_its_thread() {
         press.kind,
         InboundKind::Click {
             token: "tok".to_owned(),
-            callback: None
+            callback: None,
+            trigger: Some("9.9".to_owned()),
         }
     );
 }
@@ -343,7 +344,7 @@ fn what_is_signed_but_odd_is_named() {
         Ok(Received::Answer(String::new()))
     );
     assert_eq!(
-        receive_form(&[("payload", "{\"type\":\"view_submission\"}")]),
+        receive_form(&[("payload", "{\"type\":\"view_closed\"}")]),
         Ok(Received::Ignored("unknown type of interaction"))
     );
     assert_eq!(

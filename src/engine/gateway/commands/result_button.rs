@@ -1,0 +1,211 @@
+//! The buttons below a result that stand for no command: they show the change, ask for words about it, or ask before it
+//! is discarded. A press that only asks can be repeated.
+
+use super::change::replaced_text;
+use super::{AcceptedCommand, CommandAnswer, CommandRunner};
+use crate::base::model::{
+    Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Op, Reply, ReplyPart,
+};
+use crate::engine::command::Verb;
+use crate::engine::gateway::compose::Address;
+use crate::engine::gateway::turn::new_button;
+use crate::state::access::Identity;
+
+/// A button below a result, or below the question whether to discard it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::gateway) enum ResultButton {
+    /// Shows the rendered difference of every environment.
+    FullDiff,
+    /// Shows the prepared change.
+    Show,
+    /// Asks for words about what should be different.
+    Revise,
+    /// Asks whether to discard the change, on a platform that does not ask before a press.
+    AskDiscard,
+    /// Discards the change.
+    ConfirmDiscard,
+    /// Keeps the change.
+    Keep,
+}
+
+impl ResultButton {
+    const ALL: [Self; 6] = [
+        Self::FullDiff,
+        Self::Show,
+        Self::Revise,
+        Self::AskDiscard,
+        Self::ConfirmDiscard,
+        Self::Keep,
+    ];
+
+    /// Returns the word by which the button is stored.
+    pub(in crate::engine::gateway) const fn word(self) -> &'static str {
+        match self {
+            Self::FullDiff => "diff",
+            Self::Show => "show",
+            Self::Revise => "revise",
+            Self::AskDiscard => "ask-discard",
+            Self::ConfirmDiscard => "confirm-discard",
+            Self::Keep => "keep",
+        }
+    }
+
+    /// Finds a button by the word of its action.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|button| button.word() == word)
+    }
+
+    /// True if a press never changes the workspace, the history or the running turn.
+    pub(super) fn only_shows(self) -> bool {
+        match self {
+            Self::FullDiff | Self::Show => true,
+            Self::Revise | Self::AskDiscard | Self::ConfirmDiscard | Self::Keep => false,
+        }
+    }
+}
+
+/// A press that counts, by a person who may use Drydock.
+pub(super) struct CountedPress<'a> {
+    pub(super) asked: &'a AcceptedCommand,
+    pub(super) address: &'a Address,
+    pub(super) identity: &'a Identity,
+    pub(super) conversation: ConversationId,
+    /// The name of the change and its revision.
+    pub(super) argument: &'a str,
+}
+
+impl CommandRunner {
+    /// Does what a button below a result is for.
+    pub(super) async fn press_result_button(
+        &self,
+        button: ResultButton,
+        press: CountedPress<'_>,
+    ) -> anyhow::Result<CommandAnswer> {
+        let CountedPress {
+            asked,
+            address,
+            identity,
+            conversation,
+            argument,
+        } = press;
+        match button {
+            ResultButton::FullDiff => {
+                let shown = self.full_diff(argument, address, identity, conversation);
+                Ok(CommandAnswer::ops(Box::pin(shown).await?))
+            }
+            ResultButton::Show => {
+                let shown = self.diff(argument, address, identity, conversation);
+                Ok(CommandAnswer::ops(shown.await?))
+            }
+            ResultButton::Revise => self.ask_for_revision(press).await,
+            ResultButton::AskDiscard => self.ask_before_discard(press).await,
+            ResultButton::ConfirmDiscard => {
+                let reply = self.discard(argument, asked, conversation).await?;
+                Ok(CommandAnswer::ops(vec![in_place(asked, address, reply)]))
+            }
+            ResultButton::Keep => {
+                let reply = Reply::text(format!("{argument} is kept."));
+                Ok(CommandAnswer::ops(vec![in_place(asked, address, reply)]))
+            }
+        }
+    }
+
+    async fn ask_for_revision(&self, press: CountedPress<'_>) -> anyhow::Result<CommandAnswer> {
+        let asking = (Verb::Diff, "revised");
+        let named = self.named_change(asking, press.argument, press.identity, press.conversation);
+        let change = match named.await? {
+            Ok(change) => change,
+            Err(reply) => return Ok(CommandAnswer::post(press.address, reply)),
+        };
+        let trigger = match &press.asked.inbound.kind {
+            InboundKind::Click { trigger, .. } => trigger.clone(),
+            _ => None,
+        };
+        let asks = Action::AskForWords {
+            to: press.asked.inbound.sender.clone(),
+            trigger,
+            title: format!("Revise {change}"),
+            question: format!("What should be different in {change}?"),
+        };
+        Ok(CommandAnswer {
+            ops: vec![press.address.op("ask", asks)],
+            revision: None,
+            asks: Some(Vec::new()),
+        })
+    }
+
+    async fn ask_before_discard(&self, press: CountedPress<'_>) -> anyhow::Result<CommandAnswer> {
+        let current = self.parts.store.current_change(press.conversation).await?;
+        let name = current.map(|change| change.to_string());
+        let meant: Option<ChangeName> = press.argument.parse().ok();
+        let newest: Option<ChangeName> = name.as_deref().and_then(|name| name.parse().ok());
+        let is_newest = meant
+            .zip(newest)
+            .is_some_and(|(meant, newest)| meant.is_of(newest.number, newest.revision.unwrap_or(1)));
+        if !is_newest {
+            let replaced = meant.zip(name.as_deref());
+            let why = replaced.and_then(|(meant, name)| replaced_text(meant, name));
+            let why = why.unwrap_or_else(|| {
+                format!(
+                    "{} is not prepared here any more, so nothing is discarded.",
+                    press.argument
+                )
+            });
+            return Ok(CommandAnswer::post(press.address, Reply::text(why)));
+        }
+        let new = |button: ResultButton| {
+            let action = (button.word(), press.argument.to_owned());
+            new_button(&self.parts, action, press.identity, press.conversation)
+        };
+        let (discard, discards) = new(ResultButton::ConfirmDiscard);
+        let (keep, keeps) = new(ResultButton::Keep);
+        let text = discard_question(press.argument);
+        let reply = Reply::text(text).with(ReplyPart::Buttons {
+            buttons: vec![
+                Button::new(
+                    format!("Discard {}", press.argument),
+                    discard,
+                    ButtonStyle::Danger,
+                ),
+                Button::new("Keep it", keep, ButtonStyle::Plain),
+            ],
+        });
+        Ok(CommandAnswer {
+            ops: vec![press.address.post("ask", reply)],
+            revision: None,
+            asks: Some(vec![discards, keeps]),
+        })
+    }
+}
+
+/// Returns the question before a change is discarded.
+pub(in crate::engine::gateway) fn discard_question(change: &str) -> String {
+    format!("Discard {change}? Its edits are removed from the workspace. That cannot be undone.")
+}
+
+/// Returns the answer in the place of the message with the pressed button, which has no buttons then.
+fn in_place(asked: &AcceptedCommand, address: &Address, reply: Reply) -> Op {
+    match &asked.inbound.message {
+        Some(message) => {
+            let message = message.clone();
+            address.op("answer", Action::Edit { message, reply })
+        }
+        None => address.post("answer", reply),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ResultButton;
+    use crate::engine::command::Verb;
+
+    #[test]
+    fn a_button_has_a_word_of_its_own_and_only_full_diff_shares_one_with_a_command() {
+        for button in ResultButton::ALL {
+            assert_eq!(ResultButton::parse(button.word()), Some(button));
+            let is_command = Verb::parse(button.word()).is_some();
+            assert_eq!(is_command, button == ResultButton::FullDiff, "{button:?}");
+        }
+        assert_eq!(ResultButton::parse("patch"), None);
+    }
+}

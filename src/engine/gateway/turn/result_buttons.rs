@@ -1,0 +1,95 @@
+//! The buttons below a result. Each has a token from the start; the change that is stored at the end decides which of
+//! them are shown. They are for one revision, never for a later one.
+
+use super::{OpenedTurn, TurnRunner};
+use crate::base::model::{Button, ButtonStyle, Change, ChangeName};
+use crate::engine::command::Verb;
+use crate::engine::gateway::change_view;
+use crate::engine::gateway::commands::{ResultButton, discard_question};
+use crate::state::store::NewAction;
+
+/// A token with the action to store for it.
+type NewButton = (String, NewAction);
+
+/// The buttons that a result may have.
+#[derive(Clone)]
+pub(super) struct ResultButtons {
+    patch: NewButton,
+    diff: NewButton,
+    show: NewButton,
+    revise: NewButton,
+    undo: NewButton,
+    discard: NewButton,
+    /// True if the platform asks before the change is discarded.
+    confirms_presses: bool,
+}
+
+impl ResultButtons {
+    pub(super) fn new(runner: &TurnRunner, opened: &OpenedTurn) -> Self {
+        let platform = opened.conversation.key.place.account.platform;
+        let confirms_presses = platform.chat().is_some_and(|chat| chat.confirms_presses);
+        let new = |word: &str| runner.button(word, String::new(), opened);
+        Self {
+            patch: new(Verb::Patch.word()),
+            diff: new(ResultButton::FullDiff.word()),
+            show: new(ResultButton::Show.word()),
+            revise: new(ResultButton::Revise.word()),
+            undo: new(Verb::Undo.word()),
+            discard: new(match confirms_presses {
+                true => Verb::Discard.word(),
+                false => ResultButton::AskDiscard.word(),
+            }),
+            confirms_presses,
+        }
+    }
+
+    /// Returns the buttons below the result of a new revision, with their actions.
+    pub(super) fn of_change(&self, change: &Change) -> (Vec<Button>, Vec<NewAction>) {
+        let patch = match change_view::failing_count(change) {
+            Some(_) => "Get patch anyway",
+            None => "Get patch",
+        };
+        let mut shown = vec![
+            (patch, ButtonStyle::Primary, &self.patch),
+            ("Full diff", ButtonStyle::Plain, &self.diff),
+            ("Revise", ButtonStyle::Plain, &self.revise),
+        ];
+        // The first revision is undone by a discard.
+        if change.revision > 1 {
+            shown.push(("Undo", ButtonStyle::Plain, &self.undo));
+        }
+        let (mut buttons, mut actions): (Vec<_>, Vec<_>) = shown
+            .into_iter()
+            .map(|(label, style, new)| bound(label, style, new, change))
+            .unzip();
+        let (mut discard, action) = bound("Discard", ButtonStyle::Danger, &self.discard, change);
+        discard.confirmation = self.confirms_presses.then(|| discard_question(&action.argument));
+        buttons.push(discard);
+        actions.push(action);
+        (buttons, actions)
+    }
+
+    /// Returns the button below the result of a turn that left the change as it was, with its action.
+    pub(super) fn of_unchanged(&self, change: &Change) -> (Button, NewAction) {
+        let label = format!("Show CHG-{}", change.number);
+        bound(&label, ButtonStyle::Plain, &self.show, change)
+    }
+}
+
+/// Returns a button for one revision, with its action.
+fn bound(
+    label: &str,
+    style: ButtonStyle,
+    (token, action): &NewButton,
+    change: &Change,
+) -> (Button, NewAction) {
+    let name = ChangeName {
+        number: change.number,
+        revision: Some(change.revision),
+    };
+    let action = NewAction {
+        argument: name.to_string(),
+        ..action.clone()
+    };
+    (Button::new(label, token, style), action)
+}
