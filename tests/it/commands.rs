@@ -484,15 +484,17 @@ async fn a_stalled_turn_is_stopped_by_command_and_by_button() {
     app.wait_for_result(&said.ts, 1).await;
     let by_button = pressed.elapsed();
 
-    app.demo.telegram.say(4_201, 4_201, "stall").await;
+    let chat = -100_777;
+    app.demo.telegram.add_group(chat, &[]);
+    app.demo.telegram.say(4_201, chat, "@drydock_bot stall").await;
     app.wait_for_model_requests(3).await;
-    let card = app.wait_for_telegram_message(4_201, "Working").await;
+    let card = app.wait_for_telegram_message(chat, "Working").await;
     app.demo
         .telegram
-        .click(4_201, 4_201, card.id, "Stop")
+        .click(4_201, chat, card.id, "Stop")
         .await
         .unwrap();
-    app.wait_for_telegram_message(4_201, "Stopped at step 1.").await;
+    app.wait_for_telegram_message(chat, "Stopped at step 1.").await;
 
     // Far below the model's idle limit of 30 s. The goal is a second on an idle machine.
     assert!(by_command < Duration::from_secs(5), "{by_command:?}");

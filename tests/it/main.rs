@@ -23,6 +23,7 @@ mod batch;
 mod bots;
 mod budgets;
 mod cards;
+mod drafts;
 mod chart_dependencies;
 mod charts;
 mod charts_in_chat;

@@ -74,6 +74,14 @@ pub enum Action {
         /// The new content of the message.
         reply: Reply,
     },
+    /// Shows an unfinished answer until the next message, for some seconds. It is never stored. Only for places where
+    /// [`crate::interfaces::channel::Channel::shows_drafts`].
+    Draft {
+        /// The id of the draft: not 0, and the same for all updates of one answer.
+        draft: i64,
+        /// The content so far.
+        reply: Reply,
+    },
     /// Sends a message that only one user needs: ephemeral in Slack channels, a plain message in one-to-one chats.
     Notice {
         /// The recipient.
@@ -120,7 +128,7 @@ impl Action {
     pub fn may_show_twice(&self) -> bool {
         match self {
             Self::Post { .. } | Self::Notice { .. } | Self::Upload { .. } => true,
-            Self::React { .. } | Self::Edit { .. } | Self::Fill { .. } => false,
+            Self::React { .. } | Self::Edit { .. } | Self::Fill { .. } | Self::Draft { .. } => false,
             // A question that is asked twice does no harm.
             Self::AskForWords { .. } | Self::AnswerClick { .. } => false,
         }

@@ -145,6 +145,15 @@ impl StatusCard {
         self.waiting = waiting;
     }
 
+    /// Returns the card as a draft, which has the stop button of the platform.
+    pub(super) fn draft(&self, redactor: &Redactor) -> Reply {
+        let mut reply = self.reply(redactor);
+        reply
+            .parts
+            .retain(|part| !matches!(part, ReplyPart::Buttons { .. }));
+        reply
+    }
+
     /// Returns the message that shows the card.
     pub(super) fn reply(&self, redactor: &Redactor) -> Reply {
         let mut lines = Vec::new();

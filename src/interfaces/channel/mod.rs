@@ -17,7 +17,7 @@ pub use slack::{BOT_SCOPES, BotScope, SlackConnection, SlackManifest, SlackManif
 pub use telegram::{SetupChange, SetupStep, set_up_telegram};
 
 use crate::base::config::{ChannelSettings, ServerSettings};
-use crate::base::model::{Account, Inbound, Installation, MessageRef, Op, Platform, Reply};
+use crate::base::model::{Account, ChatPlace, Inbound, Installation, MessageRef, Op, Platform, Reply};
 use crate::base::webhook::Webhook;
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -130,6 +130,11 @@ pub trait Channel: Send + Sync {
 
     /// Checks that the platform answers and accepts the token. The call is invisible to users.
     async fn probe(&self) -> Result<(), SendError>;
+
+    /// Returns true if an unfinished answer can be shown in a place as an [`crate::base::model::Action::Draft`].
+    fn shows_drafts(&self, _place: &ChatPlace) -> bool {
+        false
+    }
 
     /// Returns the limits that a call for an operation counts against. The first one is exhausted when the platform
     /// answers [`SendError::Limited`].

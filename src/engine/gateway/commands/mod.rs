@@ -467,7 +467,10 @@ impl CommandRunner {
                     .budget_command(command.arguments, asked, address, identity, conversation)
                     .await;
             }
-            Verb::Stop => self.stop(asked, conversation).await?,
+            Verb::Stop => match stopped_message(command.arguments) {
+                Some(message) => self.stop_message(asked, conversation, message).await?,
+                None => self.stop(asked, conversation).await?,
+            },
             Verb::Retry => self.retry(asked, conversation).await?,
             Verb::User => self.user_command(command.arguments, asked, identity).await?,
             Verb::Accept => {
@@ -569,6 +572,11 @@ fn is_stop(kind: &InboundKind) -> bool {
 fn is_inspection(kind: &InboundKind) -> bool {
     let question = |command: Command<'_>| command.verb.question(command.arguments);
     written(kind).and_then(question).is_some()
+}
+
+/// Returns the message that a stop names by its number, such as `#7`.
+fn stopped_message(arguments: &str) -> Option<InboxId> {
+    arguments.strip_prefix('#')?.parse().ok().map(InboxId)
 }
 
 fn help(identity: &Identity) -> Reply {

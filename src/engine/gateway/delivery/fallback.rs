@@ -40,7 +40,10 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         Action::Post { .. } | Action::Notice { .. } | Action::Edit { .. } | Action::Fill { .. } => {
             (message, vec![Reply::text(answer_notice(missing))])
         }
-        Action::React { .. } | Action::AnswerClick { .. } | Action::AskForWords { .. } => return Vec::new(),
+        Action::React { .. }
+        | Action::AnswerClick { .. }
+        | Action::AskForWords { .. }
+        | Action::Draft { .. } => return Vec::new(),
     };
     let numbered = replies.into_iter().enumerate();
     numbered

@@ -26,6 +26,11 @@ const GATHERED_FOR: Duration = Duration::from_millis(150);
 /// Shortest time between two edits of one card.
 const EDIT_INTERVAL: Duration = Duration::from_secs(3);
 
+/// Shortest time between two updates of a draft.
+const DRAFT_INTERVAL: Duration = Duration::from_secs(1);
+/// The time after which an unchanged draft is shown again. Telegram shows it for 30 s.
+const DRAFT_KEPT: Duration = Duration::from_secs(20);
+
 /// The card of a running turn. Turns of hooks have none.
 #[derive(Default)]
 pub(super) struct OpenCard {
@@ -136,6 +141,15 @@ struct CardEditor {
     redactor: Arc<Redactor>,
 }
 
+/// The reason why no more drafts are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DraftEnd {
+    /// The turn has ended.
+    Done,
+    /// The platform refused one, so a card is posted.
+    Refused,
+}
+
 /// Returns the pause after an edit when this many cards are shown. All cards share the platform's limit.
 fn interval(platform: Platform, cards: usize) -> Duration {
     let spacing = platform
@@ -152,6 +166,12 @@ impl CardEditor {
         tokio::select! {
             () = tokio::time::sleep(SHOWN_AFTER) => {}
             () = done.cancelled() => return,
+        }
+        if self.is_shown_as_draft().await {
+            match self.show_drafts(&mut card, &done).await {
+                DraftEnd::Done => return,
+                DraftEnd::Refused => {}
+            }
         }
         let newest = card.borrow_and_update().reply(&self.redactor);
         let mut shown = match self.post(&newest).await {
@@ -210,6 +230,55 @@ impl CardEditor {
                 }
             }
             free_at = Instant::now() + rest;
+        }
+    }
+
+    /// True if the place shows drafts and has no card for this message yet.
+    async fn is_shown_as_draft(&self) -> bool {
+        let channel = self.delivery.watch_channel().borrow().clone();
+        let shows_drafts = channel.is_some_and(|channel| channel.shows_drafts(&self.address.place));
+        let card = self.address.id("card");
+        shows_drafts && matches!(self.store.message_of(&card).await, Ok(None))
+    }
+
+    /// Shows the card as a draft, which leaves no message, until `done`.
+    async fn show_drafts(
+        &self,
+        card: &mut watch::Receiver<StatusCard>,
+        done: &CancellationToken,
+    ) -> DraftEnd {
+        loop {
+            let action = Action::Draft {
+                draft: self.inbox.0,
+                reply: card.borrow_and_update().draft(&self.redactor),
+            };
+            let mut rest = DRAFT_INTERVAL;
+            match self
+                .delivery
+                .deliver_best_effort(&self.address.op("card/draft", action))
+                .await
+            {
+                Ok(_) => {}
+                Err(SendError::Refused(error)) => {
+                    tracing::debug!(%error, "a draft was refused");
+                    return DraftEnd::Refused;
+                }
+                Err(SendError::Limited {
+                    retry_after: Some(wait),
+                    ..
+                }) => rest = rest.max(wait),
+                Err(error) => tracing::debug!(%error, "a draft was not shown"),
+            }
+            let free_at = Instant::now() + rest;
+            tokio::select! {
+                changed = card.changed() => if changed.is_err() { return DraftEnd::Done },
+                () = tokio::time::sleep(DRAFT_KEPT) => {}
+                () = done.cancelled() => return DraftEnd::Done,
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(free_at.max(Instant::now() + GATHERED_FOR)) => {}
+                () = done.cancelled() => return DraftEnd::Done,
+            }
         }
     }
 

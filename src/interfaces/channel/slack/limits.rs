@@ -29,6 +29,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
             vec![tier_4("chat.postEphemeral")]
         }
         Action::Edit { .. } | Action::Fill { .. } => vec![tier_3("chat.update")],
+        Action::Draft { .. } => Vec::new(),
         Action::React {
             receipt: Receipt::Started,
             ..

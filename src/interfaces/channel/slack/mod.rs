@@ -138,6 +138,7 @@ impl Channel for SlackChannel {
             Action::Fill { .. } => Err(SendError::Refused(
                 "a fill must become an edit before it is delivered".to_owned(),
             )),
+            Action::Draft { .. } => Err(SendError::Refused("slack has no drafts".to_owned())),
             Action::Notice { to, reply } => self.notice(op, to, reply).await,
             Action::Upload {
                 file_name,
@@ -183,6 +184,7 @@ impl Channel for SlackChannel {
             Action::Notice { .. }
             | Action::AnswerClick { .. }
             | Action::AskForWords { .. }
+            | Action::Draft { .. }
             | Action::React { .. }
             | Action::Edit { .. }
             | Action::Fill { .. } => Ok(DeliveryLookup::Nothing),

@@ -87,11 +87,11 @@ fn webhook_findings(
     let missing = missing_updates(registered);
     let address = match there {
         "" => ChannelFinding::failure("webhook", "none is registered", SET_UP),
-        there if there != wanted.url.as_str() => {
+        there if there != wanted.webhook.url.as_str() => {
             let why = format!(
                 "Telegram sends updates to {}, not to {}",
                 host_of(there),
-                wanted.url
+                wanted.webhook.url
             );
             ChannelFinding::failure("webhook", why, SET_UP)
         }

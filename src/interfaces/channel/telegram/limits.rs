@@ -20,6 +20,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         Action::Edit { message, .. } => messages(&message.chat),
         Action::Fill { .. } => messages(&op.place.chat),
         Action::React { .. } => calls("setMessageReaction"),
+        Action::Draft { .. } => calls("sendMessageDraft"),
         Action::AnswerClick {
             callback: Some(_), ..
         } => calls("answerCallbackQuery"),

@@ -4,6 +4,7 @@
 mod api;
 mod form;
 mod auto_links;
+mod draft;
 mod inspection;
 mod limits;
 mod payload;
@@ -28,6 +29,7 @@ use crate::base::webhook::Webhook;
 use api::{ApiError, BotApi};
 use async_trait::async_trait;
 use bytes::Bytes;
+use draft::DraftSupport;
 use jiff::Timestamp;
 use payload::{RenderedMessage, TextPayload};
 use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, plain, render};
@@ -40,18 +42,19 @@ use teloxide_core::payloads::{
 };
 use teloxide_core::requests::Payload;
 use teloxide_core::types::{
-    AllowedUpdate, BotCommandScope, CallbackQueryId, ChatId, MessageId, ReactionType, ReplyParameters,
-    ThreadId,
+    BotCommandScope, CallbackQueryId, ChatId, MessageId, ReactionType, ReplyParameters, ThreadId,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// The requested updates. Edits are included so that they are audited and ignored.
-const ALLOWED_UPDATES: [AllowedUpdate; 4] = [
-    AllowedUpdate::Message,
-    AllowedUpdate::EditedMessage,
-    AllowedUpdate::CallbackQuery,
-    AllowedUpdate::MyChatMember,
+/// The requested updates; the library does not know all of them. Edits are included so that they are audited and
+/// ignored.
+const ALLOWED_UPDATES: [&str; 5] = [
+    "message",
+    "edited_message",
+    "callback_query",
+    "my_chat_member",
+    "stopped_message_generation",
 ];
 /// The maximum number of bytes of a file that a bot may send.
 const FILE_BYTES_MAX: usize = 50 * 1000 * 1000;
@@ -66,6 +69,7 @@ struct TelegramChannel {
     api: BotApi,
     mode: TelegramMode,
     link_hosts: Vec<String>,
+    drafts: DraftSupport,
 }
 
 #[async_trait]
@@ -108,6 +112,7 @@ impl ChannelKind for TelegramSettings {
             api,
             mode: self.mode,
             link_hosts: server.link_hosts.clone(),
+            drafts: DraftSupport::default(),
         };
         channel
             .register(self, server)
@@ -161,6 +166,10 @@ impl Channel for TelegramChannel {
             }
             Action::Edit { message, reply } => self.edit(message, reply).await,
             Action::Fill { .. } => Err(SendError::Refused("a fill has no message yet".to_owned())),
+            Action::Draft { draft, reply } => {
+                let rendered = self.render(reply, &place.chat);
+                self.draft(place, *draft, rendered).await
+            }
             Action::Notice { to, reply } => self.notice(place, to, reply).await,
             Action::Upload {
                 file_name,
@@ -191,6 +200,10 @@ impl Channel for TelegramChannel {
 
     async fn probe(&self) -> Result<(), SendError> {
         self.repeatable(&GetMe::new()).await.map(|_| ())
+    }
+
+    fn shows_drafts(&self, place: &ChatPlace) -> bool {
+        self.drafts.is_there(place)
     }
 
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {

@@ -5,9 +5,9 @@ use super::render::TelegramPayload;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
-use teloxide_core::payloads::{EditMessageText, SendMessage};
+use teloxide_core::payloads::{EditMessageText, SendMessage, SetWebhook};
 use teloxide_core::requests::Payload;
-use teloxide_core::types::{AllowedUpdate, LinkPreviewOptions};
+use teloxide_core::types::{ChatId, LinkPreviewOptions, ThreadId};
 
 /// A message of the library, with entities and keyboard as they were rendered: its own types lack the styles of
 /// buttons and newer kinds of entities.
@@ -101,7 +101,7 @@ pub(super) struct PollUpdates {
     pub(super) limit: usize,
     /// The number of seconds for which Telegram holds the request.
     pub(super) timeout: u64,
-    pub(super) allowed_updates: &'static [AllowedUpdate],
+    pub(super) allowed_updates: &'static [&'static str],
 }
 
 impl Payload for PollUpdates {
@@ -111,6 +111,37 @@ impl Payload for PollUpdates {
     fn timeout_hint(&self) -> Option<Duration> {
         Some(Duration::from_secs(self.timeout))
     }
+}
+
+/// `setWebhook` with kinds of updates that the library does not know.
+#[derive(Serialize)]
+pub(super) struct RegisterWebhook {
+    #[serde(flatten)]
+    pub(super) webhook: SetWebhook,
+    pub(super) allowed_updates: &'static [&'static str],
+}
+
+impl Payload for RegisterWebhook {
+    type Output = <SetWebhook as Payload>::Output;
+    const NAME: &'static str = SetWebhook::NAME;
+}
+
+/// `sendMessageDraft`. See <https://core.telegram.org/bots/api#sendmessagedraft>.
+#[derive(Serialize)]
+pub(super) struct DraftPayload {
+    pub(super) chat_id: ChatId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message_thread_id: Option<ThreadId>,
+    pub(super) draft_id: i64,
+    pub(super) text: String,
+    pub(super) entities: Vec<Value>,
+    /// True if the draft has a button that stops it.
+    pub(super) can_stop: bool,
+}
+
+impl Payload for DraftPayload {
+    type Output = bool;
+    const NAME: &'static str = "SendMessageDraft";
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::ALLOWED_UPDATES;
 use super::api::{ApiError, BotApi};
+use super::payload::RegisterWebhook;
 use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::interfaces::channel::SendError;
 use reqwest::Url;
@@ -161,7 +162,7 @@ impl Registration<'_> {
             TelegramMode::Webhook => {
                 let wanted = webhook(self.name, self.settings, self.server)?;
                 let is_same = is_registered(&registered, &wanted);
-                let detail = wanted.url.to_string();
+                let detail = wanted.webhook.url.to_string();
                 self.api.call(&wanted).await?;
                 match is_same {
                     true => (
@@ -256,7 +257,7 @@ pub(super) fn webhook(
     name: &str,
     settings: &TelegramSettings,
     server: &ServerSettings,
-) -> Result<SetWebhook, ApiError> {
+) -> Result<RegisterWebhook, ApiError> {
     let Some(secret) = &settings.secret_token else {
         return Err(unusable("a webhook needs `secret_token`"));
     };
@@ -264,13 +265,16 @@ pub(super) fn webhook(
     let address = Url::parse(&address).map_err(|_| unusable("`server.public_url` is not an address"))?;
     let mut webhook = SetWebhook::new(address);
     webhook.secret_token = Some(secret.expose().to_owned());
-    webhook.allowed_updates = Some(ALLOWED_UPDATES.to_vec());
     webhook.max_connections = Some(CONNECTIONS_MAX);
-    Ok(webhook)
+    Ok(RegisterWebhook {
+        webhook,
+        allowed_updates: &ALLOWED_UPDATES,
+    })
 }
 
 /// Returns true if Telegram has this webhook, as far as it shows.
-pub(super) fn is_registered(registered: &Value, wanted: &SetWebhook) -> bool {
+pub(super) fn is_registered(registered: &Value, wanted: &RegisterWebhook) -> bool {
+    let wanted = &wanted.webhook;
     registered["url"] == wanted.url.as_str()
         && registered["max_connections"] == json!(wanted.max_connections)
         && missing_updates(registered).is_empty()

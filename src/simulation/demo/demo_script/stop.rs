@@ -1,6 +1,6 @@
 //! A person stops a running turn.
 
-use super::{BOB, TELEGRAM, telegram_message, wait_for_request};
+use super::{BOB, BOUND, TELEGRAM, telegram_message, wait_for_request};
 use crate::simulation::demo::environment::DemoEnvironment;
 use crate::simulation::demo::transcript::Transcript;
 use crate::simulation::emulator::model::ModelRequest;
@@ -18,14 +18,18 @@ pub(super) async fn play(
     let read_before =
         |asked: &ModelRequest| asked.last_user_text() == words && !asked.last_results().is_empty();
     wait_for_request(&environment.model, read_before).await?;
-    let card = telegram_message(environment, BOB, "Working").await?;
+    let is_shown = environment
+        .telegram
+        .wait_until(BOUND, |telegram| telegram.draft(BOB).is_some())
+        .await;
+    anyhow::ensure!(is_shown, "no draft shows the progress");
     transcript.says(TELEGRAM, "bob", "[Stop]");
     let pressed = tokio::time::Instant::now();
     environment
         .telegram
-        .click(BOB, BOB, card.id, "Stop")
+        .stop_draft(BOB)
         .await
-        .context("the card has no stop button")?;
+        .context("the draft has no stop button")?;
     let stopped = telegram_message(environment, BOB, "Stopped at step").await?;
     let took = pressed.elapsed();
     transcript.expect_answer(TELEGRAM, &stopped.text, &["Stopped at step 2"]);

@@ -1,7 +1,7 @@
 //! The methods of the Bot API that the gateway needs. Each checks its parameters and then takes effect.
 
 use super::profile::{self, DescriptionKind};
-use super::state::{PostedMessage, TelegramState};
+use super::state::{PostedMessage, ShownDraft, TelegramState};
 use super::{BOT_ID, BOT_NAME, check};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -63,6 +63,13 @@ pub(super) struct BotApiCall {
 /// Runs any method except `getUpdates`.
 pub(super) fn run(state: &mut TelegramState, call: &BotApiCall) -> Result<Value, BotApiRefusal> {
     let parameters = &call.parameters;
+    if call.method == "sendMessageDraft" && state.knows_no_drafts {
+        // A correct bot can meet such a server.
+        return Err(BotApiRefusal {
+            is_problem: false,
+            ..BotApiRefusal::unknown_method()
+        });
+    }
     let known = known(&call.method).ok_or_else(BotApiRefusal::unknown_method)?;
     check::check_known(parameters, known)?;
     match call.method.as_str() {
@@ -84,6 +91,7 @@ pub(super) fn run(state: &mut TelegramState, call: &BotApiCall) -> Result<Value,
         "setMyShortDescription" => profile::set_description(state, DescriptionKind::Short, parameters),
         "getMyShortDescription" => profile::description(state, DescriptionKind::Short, parameters),
         "sendMessage" => send_message(state, parameters),
+        "sendMessageDraft" => send_draft(state, parameters),
         "editMessageText" => edit_message(state, parameters),
         "sendDocument" => send_document(state, call),
         "setMessageReaction" => react(state, parameters),
@@ -116,6 +124,15 @@ fn known(method: &str) -> Option<&'static [&'static str]> {
             "reply_parameters",
             "reply_markup",
             "disable_notification",
+        ],
+        "sendMessageDraft" => &[
+            "chat_id",
+            "message_thread_id",
+            "draft_id",
+            "text",
+            "entities",
+            "can_stop",
+            "keep_on_stop",
         ],
         "editMessageText" => &[
             "chat_id",
@@ -226,8 +243,40 @@ fn send_message(state: &mut TelegramState, parameters: &Map<String, Value>) -> R
     Ok(show(state, chat, posted))
 }
 
+/// Shows or replaces a draft. See <https://core.telegram.org/bots/api#sendmessagedraft>.
+fn send_draft(state: &mut TelegramState, parameters: &Map<String, Value>) -> Result<Value, BotApiRefusal> {
+    let (chat, id) = (number(parameters, "chat_id")?, number(parameters, "draft_id")?);
+    if chat < 0 {
+        return Err(BotApiRefusal::mistake(
+            "a draft outside of a private chat".to_owned(),
+        ));
+    }
+    if !state.chats.contains_key(&chat) {
+        return Err(BotApiRefusal::expected(400, "Bad Request: chat not found"));
+    }
+    if id == 0 {
+        return Err(BotApiRefusal::mistake("the id of a draft is 0".to_owned()));
+    }
+    let text = string(parameters, "text");
+    let entities = parameters.get("entities").and_then(Value::as_array).cloned();
+    // An empty text is a placeholder.
+    if !text.is_empty() {
+        check::text(text, &entities.unwrap_or_default(), 4096)?;
+    }
+    let draft = ShownDraft {
+        id,
+        topic: parameters.get("message_thread_id").and_then(Value::as_i64),
+        text: text.to_owned(),
+        can_stop: parameters.get("can_stop") == Some(&Value::Bool(true)),
+    };
+    state.drafts.insert(chat, draft);
+    Ok(json!(true))
+}
+
 fn show(state: &mut TelegramState, chat: i64, posted: PostedMessage) -> Value {
     let id = posted.id;
+    // A message of the bot takes the place of a draft.
+    state.drafts.remove(&chat);
     state.chats.entry(chat).or_default().posted.insert(id, posted);
     state.describe_message(chat, id)
 }

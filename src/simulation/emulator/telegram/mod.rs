@@ -13,7 +13,7 @@ mod state;
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
 
-pub use state::{PostedMessage, TelegramFault};
+pub use state::{PostedMessage, ShownDraft, TelegramFault};
 
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use jiff::Timestamp;
@@ -148,6 +148,28 @@ impl TelegramEmulator {
             message,
             status,
         })
+    }
+
+    /// Presses, as a user, Telegram's own button on a draft in their private chat. `None` if no draft with a button is
+    /// shown.
+    pub async fn stop_draft(&self, user: i64) -> Option<PushedUpdate> {
+        let update = self.shared.change(|state| state.record_stop(user))?;
+        let status = self.deliver("stopped_message_generation", update.clone()).await;
+        Some(PushedUpdate {
+            update,
+            message: 0,
+            status,
+        })
+    }
+
+    /// Returns the draft that a user sees in their private chat.
+    pub fn draft(&self, user: i64) -> Option<ShownDraft> {
+        self.shared.read(|state| state.drafts.get(&user).cloned())
+    }
+
+    /// Refuses drafts from now on, like a server from before them.
+    pub fn forget_drafts(&self) {
+        self.shared.change(|state| state.knows_no_drafts = true);
     }
 
     /// Delivers any update, possibly again: pushes it to the webhook, or queues it for polling.

@@ -51,6 +51,19 @@ pub struct PostedMessage {
     pub edits: usize,
 }
 
+/// A draft that a user sees in their private chat.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownDraft {
+    /// The id.
+    pub id: i64,
+    /// The topic of the draft.
+    pub topic: Option<i64>,
+    /// The text.
+    pub text: String,
+    /// True if the user sees a button that stops it.
+    pub can_stop: bool,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct RegisteredWebhook {
     pub(super) url: String,
@@ -98,6 +111,10 @@ pub(super) struct TelegramState {
     pub(super) callbacks: BTreeSet<String>,
     pub(super) answers: Vec<(String, String)>,
     pub(super) reactions: BTreeMap<(i64, i64), String>,
+    /// The drafts that are shown, by chat.
+    pub(super) drafts: BTreeMap<i64, ShownDraft>,
+    /// True for a server from before drafts.
+    pub(super) knows_no_drafts: bool,
     pub(super) rates: Option<Rates>,
     pub(super) faults: Vec<(String, TelegramFault)>,
     pub(super) lasting_faults: Vec<LastingFault<TelegramFault>>,
@@ -136,6 +153,8 @@ impl TelegramState {
             callbacks: BTreeSet::new(),
             answers: Vec::new(),
             reactions: BTreeMap::new(),
+            drafts: BTreeMap::new(),
+            knows_no_drafts: false,
             rates: None,
             faults: Vec::new(),
             lasting_faults: Vec::new(),
@@ -230,6 +249,18 @@ impl TelegramState {
         Some(json!({"update_id": id, "callback_query": {
             "id": callback, "from": EmulatedUser(user).describe(), "chat_instance": "1", "data": data, "message": described,
         }}))
+    }
+
+    /// Returns the update for a press of the button that stops a draft; `None` if no draft with a button is shown. See
+    /// <https://core.telegram.org/bots/api#messagegenerationstopped>.
+    pub(super) fn record_stop(&mut self, user: i64) -> Option<Value> {
+        let draft = self.drafts.get(&user).filter(|draft| draft.can_stop)?.clone();
+        self.drafts.remove(&user);
+        let mut stopped = json!({"chat": describe_chat(user), "draft_id": draft.id});
+        if let Some(topic) = draft.topic {
+            stopped["message_thread_id"] = json!(topic);
+        }
+        Some(json!({"update_id": self.update_id(), "stopped_message_generation": stopped}))
     }
 
     pub(super) fn next_message(&mut self, chat: i64) -> i64 {

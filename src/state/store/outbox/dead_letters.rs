@@ -292,6 +292,7 @@ fn what(action: &Action) -> &'static str {
     match action {
         Action::Post { .. } => "post",
         Action::Edit { .. } | Action::Fill { .. } => "edit",
+        Action::Draft { .. } => "draft",
         Action::Notice { .. } => "notice",
         Action::Upload { .. } => "upload",
         Action::React { .. } => "react",

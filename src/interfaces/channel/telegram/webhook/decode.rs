@@ -1,7 +1,7 @@
 //! Decodes an update to an [`Inbound`], or to a reason for ignoring it. Pure; shared by webhook and polling. This
 //! module decides which words are a user's own, not what the user may do.
 
-use super::update::{CallbackQuery, Entity, PressedMessage, TelegramChat, TelegramMessage};
+use super::update::{CallbackQuery, Entity, PressedMessage, StoppedDraft, TelegramChat, TelegramMessage};
 use crate::base::model::{ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender};
 use crate::base::webhook::{Received, Rejected};
 use serde::Deserialize;
@@ -12,11 +12,10 @@ use serde_json::Value;
 const SYSTEM_ACCOUNTS: [i64; 3] = [1_087_968_824, 136_817_688, 777_000];
 
 /// Known updates that are ignored, with the reason for the audit log.
-const IGNORED: [(&str, &str); 6] = [
+const IGNORED: [(&str, &str); 5] = [
     ("edited_message", "edited message"),
     ("channel_post", "channel post"),
     ("edited_channel_post", "edited channel post"),
-    ("stopped_message_generation", "stopped message generation"),
     ("my_chat_member", "membership change"),
     ("inline_query", "inline query"),
 ];
@@ -61,6 +60,11 @@ pub(in crate::interfaces::channel::telegram) fn decode(
         let query =
             CallbackQuery::deserialize(value).map_err(|_| Rejected::Malformed("unreadable button press"))?;
         return Ok(decoder.press(query));
+    }
+    if let Some(value) = fields.get("stopped_message_generation") {
+        let stopped = StoppedDraft::deserialize(value)
+            .map_err(|_| Rejected::Malformed("unreadable stop of a draft"))?;
+        return Ok(decoder.stop(&stopped));
     }
     let known = IGNORED.iter().find(|(key, _)| fields.contains_key(*key));
     Ok(Received::Ignored(known.map_or("unknown update", |(_, why)| why)))
@@ -122,6 +126,27 @@ impl UpdateDecoder<'_> {
             trigger: None,
         };
         let inbound = self.inbound(vec![delivery], query.from.id, &chat, topic, message_id, kind);
+        Received::Inbound(Box::new(inbound))
+    }
+
+    /// Decodes the press of Telegram's own button on a draft: a stop of the message with the number of the draft. A
+    /// private chat has the id of its person.
+    fn stop(&self, stopped: &StoppedDraft) -> Received {
+        let (chat, draft) = (&stopped.chat, stopped.draft_id);
+        if chat.kind != "private" {
+            return Received::Ignored("stop of a draft outside of a private chat");
+        }
+        let delivery = format!(
+            "telegram:{}:draft:{}:{draft}",
+            self.installation.account.id, chat.id
+        );
+        let kind = InboundKind::Command {
+            verb: "stop".to_owned(),
+            arguments: format!("#{draft}"),
+        };
+        let topic = stopped.message_thread_id;
+        let mut inbound = self.inbound(vec![delivery], chat.id, chat, topic, draft, kind);
+        inbound.message = None;
         Received::Inbound(Box::new(inbound))
     }
 

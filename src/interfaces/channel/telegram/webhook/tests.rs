@@ -142,8 +142,8 @@ fn nobody_but_a_person_starts_anything() {
         (json!({"update_id": 1, "edited_message": post}), "edited message"),
         (json!({"update_id": 1, "my_chat_member": {}}), "membership change"),
         (
-            json!({"update_id": 1, "stopped_message_generation": {}}),
-            "stopped message generation",
+            json!({"update_id": 1, "stopped_message_generation": {"chat": {"id": -1, "type": "group"}, "draft_id": 7}}),
+            "stop of a draft outside of a private chat",
         ),
         (
             json!({"update_id": 1, "invented_tomorrow": [1]}),
@@ -156,8 +156,27 @@ fn nobody_but_a_person_starts_anything() {
 }
 
 #[test]
+fn the_stop_of_a_draft_is_a_stop_of_its_message_once() {
+    let stopped = json!({"chat": {"id": 8, "type": "private"}, "message_thread_id": 55, "draft_id": 7});
+    let Ok(Received::Inbound(inbound)) =
+        read(&json!({"update_id": 1, "stopped_message_generation": stopped}))
+    else {
+        panic!("not received");
+    };
+    assert_eq!(inbound.delivery, ["telegram:42:draft:8:7"]);
+    assert_eq!((inbound.sender.id.as_str(), inbound.direct), ("8", true));
+    assert_eq!(
+        (inbound.place.thread.as_deref(), inbound.message),
+        (Some("55"), None)
+    );
+    let (verb, arguments) = ("stop".to_owned(), "#7".to_owned());
+    assert_eq!(inbound.kind, InboundKind::Command { verb, arguments });
+}
+
+#[test]
 fn what_is_no_update_is_malformed() {
     for update in [
+        json!({"update_id": 1, "stopped_message_generation": {}}),
         json!([]),
         json!({}),
         json!({"update_id": "1"}),

@@ -97,6 +97,14 @@ pub(super) struct PressedMessage {
     pub(super) message_thread_id: Option<i64>,
 }
 
+/// The draft that a user stopped. See <https://core.telegram.org/bots/api#messagegenerationstopped>.
+#[derive(Debug, Deserialize)]
+pub(super) struct StoppedDraft {
+    pub(super) chat: TelegramChat,
+    pub(super) message_thread_id: Option<i64>,
+    pub(super) draft_id: i64,
+}
+
 impl Entity {
     /// Returns the byte range of `text` that this entity marks; `None` if it ends outside the text or inside a
     /// character.

@@ -200,7 +200,8 @@ async fn connecting_registers_how_updates_arrive() {
         parameters,
         json!({
             "url": "https://drydock.example.com/in/tg", "secret_token": "s3cret", "max_connections": 40,
-            "allowed_updates": ["message", "edited_message", "callback_query", "my_chat_member"],
+            "allowed_updates": ["message", "edited_message", "callback_query", "my_chat_member",
+                "stopped_message_generation"],
         })
     );
     assert_eq!(setup.telegram.problems(), Vec::<String>::new());
