@@ -120,7 +120,7 @@ async fn a_group_has_cards_and_no_drafts() {
 
 /// T01
 #[tokio::test]
-async fn a_stranger_stops_nothing() {
+async fn an_unknown_sender_stops_nothing() {
     let app = TestApp::new(held).await;
     app.admit_telegram_editor(ANNA).await;
     app.demo.telegram.say(ANNA, ANNA, "slowly").await;

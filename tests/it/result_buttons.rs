@@ -119,6 +119,8 @@ async fn telegram_asks_before_a_change_is_discarded_and_only_its_owner_answers()
     let done = "CHG-1 is discarded; the workspace equals the base again.";
     let discarded = app.wait_for_telegram_message(chat, done).await;
     assert_eq!((discarded.id, keys(&discarded)), (again.id, Vec::new()));
+    let unused = "SELECT count(*) FROM action WHERE verb IN ('confirm-discard', 'keep') AND used_at IS NULL";
+    assert_eq!(app.count(unused), 0);
     assert_eq!(open_changes(&app), 0);
     app.wait_until_idle().await;
 }
@@ -152,6 +154,7 @@ async fn revise_opens_a_form_in_slack_and_its_words_are_a_request_in_the_thread(
         })
         .await;
     assert_eq!(title, "Revise CHG-1");
+    let form = slack.with_state(|state| state.views.last().cloned().unwrap());
     let answer = slack
         .submit(ALICE, "from 4 to 5, *please* <@U0BOB>")
         .await
@@ -159,15 +162,23 @@ async fn revise_opens_a_form_in_slack_and_its_words_are_a_request_in_the_thread(
     // Anything but an empty answer would keep the form open.
     assert_eq!((answer.status, answer.body.as_str()), (200, ""));
     let shown = app
-        .wait_for_slack_reply(&first.thread, "U0ALICE asks for a revision:")
+        .wait_for_slack_reply(&first.thread, "U0ALICE about CHG-1:")
         .await;
     assert!(
-        visible_text(&shown).contains("from 4 to 5, please <@U0BOB>"),
+        visible_text(&shown).contains("from 4 to 5, *please* <@U0BOB>"),
         "{shown:?}"
     );
     assert_eq!(shown.mentions(), Vec::new());
     let second = app.wait_for_result(&first.thread, 2).await;
     assert!(second.text.contains("CHG-1 rev 2 is ready"), "{}", second.text);
+
+    assert!(slack.with_state(|state| state.views.is_empty()));
+
+    // The same form again, as after an answer that was lost, does nothing, and closes as well.
+    let requests = app.model_requests().len();
+    let again = slack.submit_view(ALICE, form, "from 5 to 6").await.unwrap();
+    assert_eq!((again.status, again.body.as_str()), (200, ""));
+    assert_eq!(app.model_requests().len(), requests);
 
     // The press of a button that is seconds old opens no form, so the question is a message.
     let seen = app.ephemeral_messages(ALICE).len();
@@ -183,7 +194,7 @@ async fn revise_opens_a_form_in_slack_and_its_words_are_a_request_in_the_thread(
 
 /// The form of one person does not let another one speak: the words count for who sends them.
 #[tokio::test]
-async fn nobody_opens_the_form_of_somebody_else() {
+async fn nobody_speaks_for_somebody_else_in_a_form() {
     let app = TestApp::new(scale).await;
     app.admit_slack_editor(ALICE).await;
     app.admit_slack_user(BOB, Role::Admin, &["**"]).await;
@@ -196,7 +207,39 @@ async fn nobody_opens_the_form_of_somebody_else() {
         .unwrap();
     let refused = app.wait_for_ephemeral(BOB, seen).await;
     assert_eq!(refused, "This button belongs to U0ALICE.");
-    assert!(app.demo.slack.with_state(|state| state.views.is_empty()));
+    let slack = &app.demo.slack;
+    assert!(slack.with_state(|state| state.views.is_empty()));
+
+    // The words of a form are those of the person who sends it, in their own conversation.
+    slack.click(ALICE, &first.message.ts, "Revise").await.unwrap();
+    let form = app
+        .wait_for_slack("a form", |state| state.views.last().cloned())
+        .await;
+    slack.submit_view(BOB, form, "what is this?").await.unwrap();
+    app.wait_for_slack_reply(&first.thread, "U0BOB about CHG-1:")
+        .await;
+    app.wait_for_result(&first.thread, 2).await;
+    app.wait_until_idle().await;
+    let conversations = "SELECT count(DISTINCT conversation) FROM turn";
+    assert_eq!(app.count(conversations), 2);
+}
+
+/// The words of a form are a request, also if they are the word of a command.
+#[tokio::test]
+async fn the_words_of_a_form_are_never_a_command() {
+    let app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "from 2 to 4").await;
+    let slack = &app.demo.slack;
+    slack.click(ALICE, &first.message.ts, "Revise").await.unwrap();
+    app.wait_for_slack("a form", |state| state.views.last().cloned())
+        .await;
+    slack.submit(ALICE, "discard").await.unwrap();
+    app.wait_for_slack_reply(&first.thread, "U0ALICE about CHG-1:")
+        .await;
+    let second = app.wait_for_result(&first.thread, 2).await;
+    assert!(second.text.contains("CHG-1 stays as it was"), "{}", second.text);
+    assert_eq!(open_changes(&app), 1);
     app.wait_until_idle().await;
 }
 

@@ -145,6 +145,9 @@ async fn full_diff_shows_its_revision_while_a_turn_edits_further() {
         .await;
     let shown = visible_text(&shown);
     assert!(shown.contains("+  replicas: 4"), "{shown}");
+    // Neither turns nor other commands wait for it.
+    let alone = "SELECT count(*) FROM inbox WHERE lane = 'command' AND inbound LIKE '%\"kind\":\"click\"%'";
+    assert_eq!(app.count(alone), 1);
     app.demo.model.release();
     app.wait_for_result(&first.thread, 2).await;
     app.wait_until_idle().await;

@@ -118,8 +118,12 @@ pub struct Inbound {
     pub place: ChatPlace,
     /// True in a one-to-one chat, the only place where an invite can be redeemed.
     pub direct: bool,
-    /// The message itself, for receipt and reply; `None` for slash commands and hooks.
+    /// The message itself, for receipt and reply; `None` for slash commands, forms and hooks.
     pub message: Option<MessageRef>,
+    /// The subject of a form whose words these are, as it was given to [`super::Action::AskForWords`]. The words are in
+    /// no message, and are never a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// The kind and content of the message.
     pub kind: InboundKind,
     /// Number of files that are attached to the message. Only its text is read.

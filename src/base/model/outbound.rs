@@ -110,6 +110,8 @@ pub enum Action {
         title: String,
         /// The question, which is also the message where no form opens.
         question: String,
+        /// The subject of the question: the name of a change and its revision.
+        about: String,
     },
     /// Acknowledges a button press with a short text for the user.
     AnswerClick {
@@ -127,10 +129,9 @@ impl Action {
     /// is ambiguous.
     pub fn may_show_twice(&self) -> bool {
         match self {
-            Self::Post { .. } | Self::Notice { .. } | Self::Upload { .. } => true,
+            Self::Post { .. } | Self::Notice { .. } | Self::AskForWords { .. } | Self::Upload { .. } => true,
             Self::React { .. } | Self::Edit { .. } | Self::Fill { .. } | Self::Draft { .. } => false,
-            // A question that is asked twice does no harm.
-            Self::AskForWords { .. } | Self::AnswerClick { .. } => false,
+            Self::AnswerClick { .. } => false,
         }
     }
 

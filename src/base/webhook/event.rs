@@ -67,6 +67,7 @@ impl HookEvents {
                 fields: self.fields_of(payload),
             },
             unread_files: 0,
+            about: None,
             response_url: None,
         }))
     }

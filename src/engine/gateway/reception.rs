@@ -159,21 +159,24 @@ impl Reception {
         }
     }
 
-    /// Returns the message that shows the words of a form, which are in no message of their own.
-    fn words_of_form(&self, inbound: &Inbound) -> Option<Op> {
-        let InboundKind::Text { text, .. } = &inbound.kind else {
-            return None;
+    /// Returns the messages that show the words of a form, which are in no message of their own.
+    fn words_of_form(&self, inbound: &Inbound) -> Vec<Op> {
+        let (Some(about), InboundKind::Text { text, .. }) = (&inbound.about, &inbound.kind) else {
+            return Vec::new();
         };
-        if inbound.message.is_some() {
-            return None;
-        }
-        let identity = self.parts.identity(inbound)?;
+        let Some(identity) = self.parts.identity(inbound) else {
+            return Vec::new();
+        };
         let id = inbound.delivery.first().map_or("", String::as_str);
         let address = commands::address_of(inbound, format!("form/{id}"));
-        let words = text.lines().map(|line| format!("> {line}"));
-        let text = words.collect::<Vec<_>>().join("\n");
-        let reply = Reply::text(format!("{} asks for a revision:", identity.name()));
-        Some(address.post("words", reply.with(ReplyPart::Markdown { text })))
+        let reply = Reply::text(format!("{} about {about}:", identity.name())).with(ReplyPart::Code {
+            language: String::new(),
+            text: text.replace("\r\n", "\n").replace('\r', "\n"),
+        });
+        let messages = address.split(&self.parts.config, &reply).into_iter().enumerate();
+        messages
+            .map(|(index, message)| address.post(&format!("words-{}", index + 1), message))
+            .collect()
     }
 
     fn answer_reader(&self) -> AnswerReader {
@@ -188,6 +191,9 @@ impl Reception {
             // Turns need not wait for what a button only shows.
             kind if self.commands.only_shows(kind).await => QueueKind::Command,
             InboundKind::Hook { .. } => QueueKind::Turn,
+            InboundKind::Text { text, .. } if inbound.about.is_some() && self.readable(text) => {
+                QueueKind::Turn
+            }
             InboundKind::Text { text, .. } if self.is_request(text) => QueueKind::Turn,
             kind if commands::may_change(kind) => QueueKind::Change,
             InboundKind::Text { .. } | InboundKind::Command { .. } | InboundKind::Click { .. } => {

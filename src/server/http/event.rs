@@ -97,12 +97,15 @@ impl RouteState {
         let received = webhook.receive(request, at);
         crash_point::after("B1");
         self.note(name, &received);
+        let is_form = matches!(&received, Ok(Received::Inbound(inbound)) if inbound.about.is_some());
         match received {
             Ok(Received::Inbound(inbound)) => match self.ingress.accept(*inbound, at).await {
                 Ok(IngressResult::New | IngressResult::Refused) => {
                     crash_point::before("B5");
                     answer::accepted()
                 }
+                // A form stays open unless its answer is empty.
+                Ok(IngressResult::Duplicate) if is_form => answer::accepted(),
                 Ok(IngressResult::Duplicate) => answer::duplicate(),
                 Err(Unavailable) => answer::unavailable(),
             },

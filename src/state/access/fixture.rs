@@ -84,6 +84,7 @@ pub(super) async fn accept_command(access: &Access, name: &str) -> InboxId {
         direct: true,
         message: None,
         unread_files: 0,
+        about: None,
         response_url: None,
         kind: InboundKind::Command {
             verb: "user".into(),

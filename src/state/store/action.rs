@@ -135,6 +135,30 @@ impl Store {
         .await
     }
 
+    /// Answers a press that decides a question. The buttons of all questions with the same argument, which have these
+    /// verbs, are used by it as well. A repeated call changes nothing.
+    pub async fn finish_deciding_press(
+        &self,
+        inbox: InboxId,
+        (conversation, argument, verbs): (ConversationId, String, [&'static str; 2]),
+        ops: Vec<Op>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.write(move |tx| {
+            if !command::finish(tx, inbox, &ops, at)? {
+                return Ok(());
+            }
+            let [one, other] = verbs;
+            tx.prepare_cached(
+                "UPDATE action SET used_at = ?5, used_by = ?6
+                 WHERE conversation = ?1 AND argument = ?2 AND verb IN (?3, ?4) AND used_by IS NULL",
+            )?
+            .execute(params![conversation.0, argument, one, other, millis(at), inbox.0])?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Returns the verb of the button with this hash, without a check of its owner.
     pub async fn action_verb(&self, token_hash: [u8; 32]) -> Result<Option<String>, StoreError> {
         self.read(move |tx| {

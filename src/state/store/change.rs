@@ -1,6 +1,7 @@
 //! Prepared changes: `CHG-42`, with numbered revisions. Numbers are never reused.
 
 use super::column::{json, millis, parse};
+use super::edits::FileEdits;
 use super::{Store, StoreError, edits};
 use crate::base::model::{Change, ChangeNumber, ChangeOverview, Check, ConversationId, RequiredGrant, Stats};
 use bytes::Bytes;
@@ -46,6 +47,32 @@ impl Store {
     /// Returns the open change of a conversation, at its newest revision.
     pub async fn current_change(&self, id: ConversationId) -> Result<Option<Change>, StoreError> {
         self.read(move |tx| current(tx, id)).await
+    }
+
+    /// Returns the open change of a conversation, with the edits that it was made from: while a turn edits further, those
+    /// from before its message. `None` if no change is open.
+    pub async fn change_with_edits(
+        &self,
+        id: ConversationId,
+    ) -> Result<Option<(Change, FileEdits)>, StoreError> {
+        self.read(move |tx| {
+            let Some(change) = current(tx, id)? else {
+                return Ok(None);
+            };
+            let before = tx
+                .prepare_cached(
+                    "SELECT turn.edits_before FROM turn JOIN inbox ON inbox.id = turn.inbox
+                     WHERE turn.conversation = ?1 AND inbox.done_at IS NULL ORDER BY turn.id LIMIT 1",
+                )?
+                .query_row([id.0], |row| row.get(0))
+                .optional()?;
+            let snapshot = match before {
+                Some(before) => before,
+                None => edits::snapshot(tx, id)?,
+            };
+            Ok(Some((change, edits::load(tx, &snapshot)?)))
+        })
+        .await
     }
 
     /// Returns why the edits of a conversation are withheld; `None` if they are not.
@@ -254,6 +281,12 @@ pub(super) fn current(tx: &Transaction<'_>, id: ConversationId) -> Result<Option
         Some(number) => Ok(newest(tx, number)?.map(|(change, _)| change)),
         None => Ok(None),
     }
+}
+
+/// True if the edits of a conversation are withheld.
+pub(super) fn is_withheld(tx: &Transaction<'_>, id: ConversationId) -> Result<bool, StoreError> {
+    let withheld = "SELECT 1 FROM conversation WHERE id = ?1 AND withheld IS NOT NULL";
+    Ok(tx.prepare_cached(withheld)?.exists([id.0])?)
 }
 
 /// Returns the newest revision of the open change, without its content.

@@ -29,6 +29,8 @@ pub enum UndoOutcome {
         /// The open change, such as `CHG-42 rev 2`.
         name: Option<String>,
     },
+    /// Nothing was undone, because withheld edits are newer than the named revision.
+    Later,
     /// All edits were reverted. The workspace equals its base, and the open change is closed.
     Everything,
     /// The newest message that changed files was reverted. The workspace now holds this snapshot.
@@ -289,8 +291,14 @@ fn undo(
         return Ok(UndoOutcome::Busy);
     }
     let name = change::current_name(tx, id)?;
-    if meant.is_some_and(|meant| !is_named(name.as_deref(), meant)) {
-        return Ok(UndoOutcome::Another { name });
+    if let Some(meant) = meant {
+        if !is_named(name.as_deref(), meant) {
+            return Ok(UndoOutcome::Another { name });
+        }
+        // The newest edits are later than the revision.
+        if change::is_withheld(tx, id)? {
+            return Ok(UndoOutcome::Later);
+        }
     }
     let Some((message, before)) = newest_edited(tx, id)? else {
         return Ok(UndoOutcome::Nothing);

@@ -120,26 +120,6 @@ impl Store {
             .await
     }
 
-    /// Returns the edits that the newest revision of the change was made from. While a turn edits further, these are the
-    /// edits from before its message.
-    pub async fn edits_of_change(&self, id: ConversationId) -> Result<FileEdits, StoreError> {
-        self.read(move |tx| {
-            let before = tx
-                .prepare_cached(
-                    "SELECT turn.edits_before FROM turn JOIN inbox ON inbox.id = turn.inbox
-                     WHERE turn.conversation = ?1 AND inbox.done_at IS NULL ORDER BY turn.id LIMIT 1",
-                )?
-                .query_row([id.0], |row| row.get(0))
-                .optional()?;
-            let snapshot = match before {
-                Some(before) => before,
-                None => edits::snapshot(tx, id)?,
-            };
-            edits::load(tx, &snapshot)
-        })
-        .await
-    }
-
     /// Returns the turns that are part of the context. A turn that was cut short is closed with `(interrupted)`, so
     /// that the next one can begin.
     pub async fn history(&self, id: ConversationId) -> Result<History, StoreError> {

@@ -71,6 +71,7 @@ pub(super) fn says(name: &str, text: &str, names: &[&str]) -> Inbound {
             addressed: true,
         },
         unread_files: 0,
+        about: None,
         response_url: None,
     }
 }

@@ -189,6 +189,7 @@ fn retry(
             addressed: true,
         },
         unread_files: 0,
+        about: None,
         response_url: None,
     };
     conversation::add_pending(tx, id, &inbound, at)?;

@@ -128,10 +128,17 @@ impl CommandRunner {
             Ok(change) => *change,
             Err(reply) => return Ok(vec![address.post("answer", reply)]),
         };
+        // A turn may be editing further, or may have ended meanwhile.
+        let mut row = self.parts.store.conversation(conversation).await?;
+        let edits = match self.parts.store.change_with_edits(conversation).await? {
+            Some((current, edits)) if current.to_string() == change.to_string() => edits,
+            Some(_) | None => {
+                let text = format!("{change} was replaced just now; `diff` shows what is prepared.");
+                return Ok(vec![address.post("answer", Reply::text(text))]);
+            }
+        };
+        row.base = Some(change.base.clone());
         change.patch = compose::masked(&change.patch, &self.parts.redactor);
-        let row = self.parts.store.conversation(conversation).await?;
-        // A turn may be editing further.
-        let edits = self.parts.store.edits_of_change(conversation).await?;
         let looking = self.look_into(
             (&change.repository, edits),
             &Question::AllDifferences,
@@ -224,6 +231,11 @@ impl CommandRunner {
         let snapshot = match undone {
             UndoOutcome::Busy => return Ok(CommandAnswer::post(address, busy_reply())),
             UndoOutcome::Nothing => return said("There is nothing to undo."),
+            UndoOutcome::Later => {
+                return said(
+                    "Edits that are withheld came later, so nothing was undone. `undo` alone reverts the newest of them.",
+                );
+            }
             UndoOutcome::Another { name } => {
                 let replaced = meant.zip(name.as_deref());
                 let why = replaced.and_then(|(meant, name)| replaced_text(meant, name));

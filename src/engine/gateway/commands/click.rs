@@ -1,4 +1,4 @@
-//! Button clicks. Each button stands for one command, works once, and belongs to one person.
+//! Button clicks. Each button belongs to one person and works once; one that only asks can be pressed again.
 
 use super::result_button::{CountedPress, ResultButton};
 use super::retry::retry_reply;
@@ -90,7 +90,14 @@ impl CommandRunner {
         let Some(identity) = self.parts.identity(inbound) else {
             return said("That button does nothing any more.".to_owned());
         };
-        if let Some(button) = ResultButton::parse(&verb) {
+        // A button of a time before questions.
+        let platform = inbound.place.account.platform.chat();
+        let is_asked = platform.is_some_and(|chat| chat.confirms_presses);
+        let button = match Verb::parse(&verb) {
+            Some(Verb::Discard) if !is_asked => Some(ResultButton::AskDiscard),
+            _ => ResultButton::parse(&verb),
+        };
+        if let Some(button) = button {
             let press = CountedPress {
                 asked,
                 address,

@@ -65,8 +65,19 @@ pub(super) struct AcceptedCommand {
 struct CommandAnswer {
     ops: Vec<Op>,
     revision: Option<Revision>,
-    /// The new buttons of an answer that only asks: the button that was pressed for it can be pressed again.
-    asks: Option<Vec<NewAction>>,
+    /// The effect of a press on buttons.
+    buttons: ButtonEffect,
+}
+
+/// The effect of the press of a button on this and other buttons.
+enum ButtonEffect {
+    /// The pressed button is used.
+    Used,
+    /// The answer only asks: the button can be pressed again, and the answer has these buttons.
+    Asks(Vec<NewAction>),
+    /// The press decides whether this change is discarded in this conversation, and the buttons of all such questions are
+    /// used.
+    Decides(ConversationId, String),
 }
 
 /// The workspace after an undo, to be stored as a revision of the open change.
@@ -90,7 +101,7 @@ impl CommandAnswer {
         Self {
             ops,
             revision: None,
-            asks: None,
+            buttons: ButtonEffect::Used,
         }
     }
 
@@ -302,7 +313,11 @@ impl CommandRunner {
         answer: CommandAnswer,
     ) -> Result<(), StoreError> {
         let (store, inbox, now) = (&self.parts.store, asked.inbox, (self.parts.now)());
-        let CommandAnswer { ops, revision, asks } = answer;
+        let CommandAnswer {
+            ops,
+            revision,
+            buttons,
+        } = answer;
         if let (Some(preset), InboundKind::Click { token, .. }) = (&asked.preset_reply, &asked.inbound.kind)
             && preset.returns_press(&asked.inbound.kind)
         {
@@ -310,9 +325,16 @@ impl CommandRunner {
             let (hash, by) = (hash_of_click(token), &asked.inbound.sender);
             return store.return_press(hash, by, inbox, (ops, unusable), now).await;
         }
-        if let (Some(buttons), InboundKind::Click { token, .. }) = (asks, &asked.inbound.kind) {
-            let hash = hash_of_click(token);
-            return store.finish_asking_press(hash, inbox, (ops, buttons), now).await;
+        match (buttons, &asked.inbound.kind) {
+            (ButtonEffect::Asks(buttons), InboundKind::Click { token, .. }) => {
+                let hash = hash_of_click(token);
+                return store.finish_asking_press(hash, inbox, (ops, buttons), now).await;
+            }
+            (ButtonEffect::Decides(conversation, change), _) => {
+                let question = (conversation, change, ResultButton::decisions());
+                return store.finish_deciding_press(inbox, question, ops, now).await;
+            }
+            (ButtonEffect::Asks(_) | ButtonEffect::Used, _) => {}
         }
         let Some(revision) = revision else {
             return store.finish_command(inbox, ops, now).await;

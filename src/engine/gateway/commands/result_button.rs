@@ -2,7 +2,7 @@
 //! is discarded. A press that only asks can be repeated.
 
 use super::change::replaced_text;
-use super::{AcceptedCommand, CommandAnswer, CommandRunner};
+use super::{AcceptedCommand, ButtonEffect, CommandAnswer, CommandRunner};
 use crate::base::model::{
     Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Op, Reply, ReplyPart,
 };
@@ -55,6 +55,11 @@ impl ResultButton {
         Self::ALL.into_iter().find(|button| button.word() == word)
     }
 
+    /// Returns the words of the buttons that decide whether a change is discarded.
+    pub(super) const fn decisions() -> [&'static str; 2] {
+        [Self::ConfirmDiscard.word(), Self::Keep.word()]
+    }
+
     /// True if a press never changes the workspace, the history or the running turn.
     pub(super) fn only_shows(self) -> bool {
         match self {
@@ -65,6 +70,7 @@ impl ResultButton {
 }
 
 /// A press that counts, by a person who may use Drydock.
+#[derive(Clone, Copy)]
 pub(super) struct CountedPress<'a> {
     pub(super) asked: &'a AcceptedCommand,
     pub(super) address: &'a Address,
@@ -101,11 +107,14 @@ impl CommandRunner {
             ResultButton::AskDiscard => self.ask_before_discard(press).await,
             ResultButton::ConfirmDiscard => {
                 let reply = self.discard(argument, asked, conversation).await?;
-                Ok(CommandAnswer::ops(vec![in_place(asked, address, reply)]))
+                Ok(decided(press, reply))
             }
             ResultButton::Keep => {
-                let reply = Reply::text(format!("{argument} is kept."));
-                Ok(CommandAnswer::ops(vec![in_place(asked, address, reply)]))
+                let reply = match self.why_replaced(argument, conversation).await? {
+                    None => Reply::text(format!("{argument} is kept.")),
+                    Some(why) => Reply::text(why),
+                };
+                Ok(decided(press, reply))
             }
         }
     }
@@ -124,33 +133,18 @@ impl CommandRunner {
         let asks = Action::AskForWords {
             to: press.asked.inbound.sender.clone(),
             trigger,
-            title: format!("Revise {change}"),
+            title: format!("Revise CHG-{}", change.number),
             question: format!("What should be different in {change}?"),
+            about: change.to_string(),
         };
         Ok(CommandAnswer {
-            ops: vec![press.address.op("ask", asks)],
-            revision: None,
-            asks: Some(Vec::new()),
+            buttons: ButtonEffect::Asks(Vec::new()),
+            ..CommandAnswer::ops(vec![press.address.op("ask", asks)])
         })
     }
 
     async fn ask_before_discard(&self, press: CountedPress<'_>) -> anyhow::Result<CommandAnswer> {
-        let current = self.parts.store.current_change(press.conversation).await?;
-        let name = current.map(|change| change.to_string());
-        let meant: Option<ChangeName> = press.argument.parse().ok();
-        let newest: Option<ChangeName> = name.as_deref().and_then(|name| name.parse().ok());
-        let is_newest = meant
-            .zip(newest)
-            .is_some_and(|(meant, newest)| meant.is_of(newest.number, newest.revision.unwrap_or(1)));
-        if !is_newest {
-            let replaced = meant.zip(name.as_deref());
-            let why = replaced.and_then(|(meant, name)| replaced_text(meant, name));
-            let why = why.unwrap_or_else(|| {
-                format!(
-                    "{} is not prepared here any more, so nothing is discarded.",
-                    press.argument
-                )
-            });
+        if let Some(why) = self.why_replaced(press.argument, press.conversation).await? {
             return Ok(CommandAnswer::post(press.address, Reply::text(why)));
         }
         let new = |button: ResultButton| {
@@ -171,10 +165,40 @@ impl CommandRunner {
             ],
         });
         Ok(CommandAnswer {
-            ops: vec![press.address.post("ask", reply)],
-            revision: None,
-            asks: Some(vec![discards, keeps]),
+            buttons: ButtonEffect::Asks(vec![discards, keeps]),
+            ..CommandAnswer::ops(vec![press.address.post("ask", reply)])
         })
+    }
+
+    /// Returns the reason why a button does nothing, if its revision is not the prepared one any more.
+    async fn why_replaced(
+        &self,
+        revision: &str,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Option<String>> {
+        let current = self.parts.store.current_change(conversation).await?;
+        let name = current.map(|change| change.to_string());
+        let meant: Option<ChangeName> = revision.parse().ok();
+        let newest: Option<ChangeName> = name.as_deref().and_then(|name| name.parse().ok());
+        let is_newest = meant
+            .zip(newest)
+            .is_some_and(|(meant, newest)| meant.is_of(newest.number, newest.revision.unwrap_or(1)));
+        if is_newest {
+            return Ok(None);
+        }
+        let replaced = meant.zip(name.as_deref());
+        let why = replaced.and_then(|(meant, name)| replaced_text(meant, name));
+        Ok(Some(why.unwrap_or_else(|| {
+            format!("{revision} is not prepared here any more, so nothing was done.")
+        })))
+    }
+}
+
+/// Returns the answer to the press that decides whether a change is discarded, in the place of the question.
+fn decided(press: CountedPress<'_>, reply: Reply) -> CommandAnswer {
+    CommandAnswer {
+        buttons: ButtonEffect::Decides(press.conversation, press.argument.to_owned()),
+        ..CommandAnswer::ops(vec![in_place(press.asked, press.address, reply)])
     }
 }
 

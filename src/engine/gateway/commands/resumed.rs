@@ -8,7 +8,7 @@ use super::{
 use crate::base::model::{ConversationId, InboundKind, InboxId, Reply};
 use crate::state::store::{StoreError, UnansweredCommand};
 use jiff::SignedDuration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Number of crashes after which a command without a stored effect is given up.
@@ -63,6 +63,8 @@ impl CommandRunner {
     /// stored, it is retried while turns run.
     pub(in crate::engine::gateway) async fn resume_commands(self: &Arc<Self>) -> Result<(), StoreError> {
         let (mut unanswered, mut attempts_max) = (Vec::new(), STOP_ATTEMPTS_MAX);
+        // Presses that only show something run on their own, like queries about environments.
+        let mut shows = BTreeSet::new();
         for command in self.parts.store.unanswered().await? {
             match &command.inbound {
                 Ok(inbound) if self.is_stop_request(&inbound.kind).await => {
@@ -76,14 +78,19 @@ impl CommandRunner {
                             .spawn(async move { runner.run_command(asked).await });
                     }
                 }
+                Ok(inbound) if self.only_shows(&inbound.kind).await => {
+                    shows.insert(command.inbox);
+                    unanswered.push(command);
+                }
                 _ => unanswered.push(command),
             }
         }
-        for commands in group_by_conversation(unanswered) {
+        for commands in group_by_conversation(unanswered, &shows) {
             let runner = Arc::clone(self);
             let Some(first) = commands.first() else { continue };
             // New commands wait for these as they would have without the restart.
-            let follows = !is_alone(first);
+            let only_shows = shows.contains(&first.inbox);
+            let follows = !only_shows && !is_alone(first);
             let later = match follows {
                 true => LaterCommands::Wait,
                 false => LaterCommands::Continue,
@@ -92,7 +99,7 @@ impl CommandRunner {
             let resumed = async move {
                 for command in commands {
                     let now = (runner.parts.now)();
-                    let is_old = now.duration_since(command.accepted_at) > AGE_MAX;
+                    let is_old = !only_shows && now.duration_since(command.accepted_at) > AGE_MAX;
                     Box::pin(runner.resume(command, is_old.then_some(TOO_OLD))).await;
                 }
             };
@@ -164,11 +171,14 @@ fn accepted_command(
 
 /// Divides commands into groups that run in parallel. Commands of one conversation are in one group and keep their
 /// order. Commands that may take long are groups of their own.
-fn group_by_conversation(unanswered: Vec<UnansweredCommand>) -> Vec<Vec<UnansweredCommand>> {
+fn group_by_conversation(
+    unanswered: Vec<UnansweredCommand>,
+    shows: &BTreeSet<InboxId>,
+) -> Vec<Vec<UnansweredCommand>> {
     let mut alone = Vec::new();
     let mut by_conversation: BTreeMap<ConversationId, Vec<UnansweredCommand>> = BTreeMap::new();
     for command in unanswered {
-        match is_alone(&command) {
+        match shows.contains(&command.inbox) || is_alone(&command) {
             true => alone.push(vec![command]),
             false => by_conversation
                 .entry(command.conversation)
@@ -213,6 +223,7 @@ mod tests {
     };
     use crate::state::store::UnansweredCommand;
     use jiff::Timestamp;
+    use std::collections::BTreeSet;
 
     fn command(inbox: i64, conversation: i64, text: &str) -> UnansweredCommand {
         let inbound = Inbound {
@@ -239,6 +250,7 @@ mod tests {
                 addressed: true,
             },
             unread_files: 0,
+            about: None,
             response_url: None,
         };
         UnansweredCommand {
@@ -260,11 +272,13 @@ mod tests {
             command(3, 1, "!status"),
             command(5, 2, "!undo"),
             command(6, 1, "!envs"),
+            command(7, 2, "the press of a button"),
         ];
-        let lists: Vec<Vec<i64>> = group_by_conversation(unanswered)
+        let shows = BTreeSet::from([InboxId(7)]);
+        let lists: Vec<Vec<i64>> = group_by_conversation(unanswered, &shows)
             .into_iter()
             .map(|list| list.into_iter().map(|command| command.inbox.0).collect())
             .collect();
-        assert_eq!(lists, [vec![6], vec![1, 3], vec![2, 5]]);
+        assert_eq!(lists, [vec![6], vec![7], vec![1, 3], vec![2, 5]]);
     }
 }

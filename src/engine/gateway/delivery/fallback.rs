@@ -37,13 +37,12 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         Action::Upload {
             file_name, content, ..
         } => (post, file_fallback(file_name, content, missing, split)),
-        Action::Post { .. } | Action::Notice { .. } | Action::Edit { .. } | Action::Fill { .. } => {
-            (message, vec![Reply::text(answer_notice(missing))])
-        }
-        Action::React { .. }
-        | Action::AnswerClick { .. }
+        Action::Post { .. }
+        | Action::Notice { .. }
         | Action::AskForWords { .. }
-        | Action::Draft { .. } => return Vec::new(),
+        | Action::Edit { .. }
+        | Action::Fill { .. } => (message, vec![Reply::text(answer_notice(missing))]),
+        Action::React { .. } | Action::AnswerClick { .. } | Action::Draft { .. } => return Vec::new(),
     };
     let numbered = replies.into_iter().enumerate();
     numbered
@@ -61,7 +60,7 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
 /// Returns an action that sends a reply to the same people.
 fn with_reply(action: &Action, reply: Reply) -> Action {
     match action {
-        Action::Notice { to, .. } => Action::Notice {
+        Action::Notice { to, .. } | Action::AskForWords { to, .. } => Action::Notice {
             to: to.clone(),
             reply,
         },

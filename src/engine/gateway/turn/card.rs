@@ -253,12 +253,14 @@ impl CardEditor {
                 reply: card.borrow_and_update().draft(&self.redactor),
             };
             let mut rest = DRAFT_INTERVAL;
+            // A draft that was not shown is tried again without a change.
+            let mut next_change = Duration::ZERO;
             match self
                 .delivery
                 .deliver_best_effort(&self.address.op("card/draft", action))
                 .await
             {
-                Ok(_) => {}
+                Ok(_) => next_change = DRAFT_KEPT,
                 Err(SendError::Refused(error)) => {
                     tracing::debug!(%error, "a draft was refused");
                     return DraftEnd::Refused;
@@ -272,7 +274,7 @@ impl CardEditor {
             let free_at = Instant::now() + rest;
             tokio::select! {
                 changed = card.changed() => if changed.is_err() { return DraftEnd::Done },
-                () = tokio::time::sleep(DRAFT_KEPT) => {}
+                () = tokio::time::sleep(next_change) => {}
                 () = done.cancelled() => return DraftEnd::Done,
             }
             tokio::select! {

@@ -25,24 +25,25 @@ const TITLE_CHARS_MAX: usize = 24;
 const LABEL_CHARS_MAX: usize = 2_000;
 /// The maximum number of characters of a text field.
 const WORDS_CHARS_MAX: u64 = 3_000;
-/// The errors of a form that did not open because its press is too old, or opened one already.
-const NOT_OPENED: [&str; 3] = ["expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id"];
 
 /// A form with one field.
 pub(super) struct WordsForm<'a> {
     pub(super) title: &'a str,
     pub(super) question: &'a str,
+    pub(super) about: &'a str,
 }
 
-/// The place for which a form asks. Slack returns it unchanged in the signed submission.
+/// The place and the subject of a form. Slack returns it unchanged in the signed submission.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FormPlace {
     pub(super) chat: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) thread: Option<String>,
+    /// The subject of the question.
+    pub(super) about: String,
 }
 
-/// Opens a form for a press. Returns false if the press is too old.
+/// Opens a form for a press. Returns false if Slack refuses, because the press is too old for example.
 pub(super) async fn open(
     client: &SlackClient,
     trigger: &str,
@@ -59,7 +60,10 @@ pub(super) async fn open(
         .await
     {
         Ok(_) => Ok(true),
-        Err(SendError::Refused(why)) if NOT_OPENED.contains(&why.as_str()) => Ok(false),
+        Err(SendError::Refused(why)) => {
+            tracing::info!(why, "slack opened no form; the question is a message");
+            Ok(false)
+        }
         Err(error) => Err(error),
     }
 }
@@ -68,6 +72,7 @@ fn modal(place: &ChatPlace, form: WordsForm<'_>) -> Result<SlackModalView, SendE
     let of = FormPlace {
         chat: place.chat.clone(),
         thread: place.thread.clone(),
+        about: form.about.to_owned(),
     };
     let of = serde_json::to_string(&of).map_err(|error| SendError::Refused(error.to_string()))?;
     let plain = |text: &str, chars_max: usize| {
@@ -81,7 +86,8 @@ fn modal(place: &ChatPlace, form: WordsForm<'_>) -> Result<SlackModalView, SendE
         .with_max_length(WORDS_CHARS_MAX)
         .with_focus_on_load(true);
     let input = SlackInputBlock::new(plain(form.question, LABEL_CHARS_MAX), field.into())
-        .with_block_id(SlackBlockId(FIELD.to_owned()));
+        .with_block_id(SlackBlockId(FIELD.to_owned()))
+        .with_hint(plain("Your words are shown in the thread.", TITLE_CHARS_MAX * 4));
     Ok(
         SlackModalView::new(plain(form.title, TITLE_CHARS_MAX), vec![input.into()])
             .with_submit(plain("Send", TITLE_CHARS_MAX))

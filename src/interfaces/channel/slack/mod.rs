@@ -158,8 +158,13 @@ impl Channel for SlackChannel {
                 trigger,
                 title,
                 question,
+                about,
             } => {
-                let form = form::WordsForm { title, question };
+                let form = form::WordsForm {
+                    title,
+                    question,
+                    about,
+                };
                 if let Some(trigger) = trigger
                     && form::open(&self.client, trigger, &op.place, form).await?
                 {

@@ -47,6 +47,7 @@ fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &
             fields,
         },
         unread_files: 0,
+        about: None,
         response_url: None,
     }
 }

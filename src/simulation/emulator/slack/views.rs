@@ -91,13 +91,30 @@ impl SlackEmulator {
         self.shared.change(|state| state.are_triggers_late = true);
     }
 
-    /// Writes words into the only field of the newest modal of a user, and submits it.
+    /// Writes words into the only field of the newest modal of a user, and submits it. An empty answer closes it.
     pub async fn submit(&self, user: &str, words: &str) -> Result<GatewayResponse, SayError> {
-        let open = self.shared.change(|state| {
-            let newest = state.views.iter().rposition(|open| open.user == user)?;
-            Some(state.views.remove(newest))
+        let open = self.with_state(|state| {
+            let mut newest_first = state.views.iter().rev();
+            newest_first.find(|open| open.user == user).cloned()
         });
-        let OpenView { id, mut view, .. } = open.ok_or_else(|| SayError::NoButton("a modal".to_owned()))?;
+        let open = open.ok_or_else(|| SayError::NoButton("a modal".to_owned()))?;
+        let id = open.id.clone();
+        let answer = self.submit_view(user, open, words).await?;
+        if answer.status == 200 && answer.body.is_empty() {
+            self.shared
+                .change(|state| state.views.retain(|open| open.id != id));
+        }
+        Ok(answer)
+    }
+
+    /// Submits a modal as any user, whatever became of it.
+    pub async fn submit_view(
+        &self,
+        user: &str,
+        open: OpenView,
+        words: &str,
+    ) -> Result<GatewayResponse, SayError> {
+        let OpenView { id, mut view, .. } = open;
         let input = view["blocks"][0].clone();
         let name = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (block, action) = (name(&input["block_id"]), name(&input["element"]["action_id"]));

@@ -97,6 +97,7 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
         }),
         kind,
         unread_files: files_of(event),
+        about: None,
         response_url: None,
     })))
 }

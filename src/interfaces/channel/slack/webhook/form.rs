@@ -1,4 +1,4 @@
-//! Decodes forms: slash commands and button presses. Over Socket Mode they arrive as JSON.
+//! Decodes slash commands, button presses and the words of modals. Over Socket Mode they arrive as JSON.
 
 use super::text;
 use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
@@ -40,7 +40,7 @@ pub(super) fn decode(
     if fields.contains_key("command") {
         return slash_command(|name| fields.get(name).map(String::as_str), installed, at);
     }
-    Err(Rejected::Malformed("the form is neither a command nor a press"))
+    Err(Rejected::Malformed("the form is no command, press or modal"))
 }
 
 /// Decodes a command, given the values of its fields.
@@ -74,6 +74,7 @@ pub(super) fn slash_command<'a>(
         message: None,
         kind: invite(&words).unwrap_or_else(|| command(&words)),
         unread_files: 0,
+        about: None,
         response_url: field("response_url")
             .filter(|url| url.len() <= RESPONSE_URL_BYTES_MAX)
             .map(|url| ResponseUrl::new(url.to_owned(), at.saturating_add(RESPONSE_URL_KEPT).unwrap_or(at))),
@@ -119,19 +120,20 @@ fn submission(payload: &Value, installed: &SlackInstallation) -> Result<Received
     ) else {
         return Err(Rejected::Malformed("the form lacks a sender, an id or words"));
     };
-    let place: FormPlace = serde_json::from_str(place)
+    let FormPlace { chat, thread, about } = serde_json::from_str(place)
         .map_err(|_| Rejected::Malformed("the form does not say where its button was"))?;
     Ok(Received::Inbound(Box::new(Inbound {
         channel: installed.channel.clone(),
         delivery: vec![format!("slack:{}:view:{view}", installed.channel)],
         sender: sender(team, user),
-        direct: is_direct_id(&place.chat),
+        direct: is_direct_id(&chat),
         place: ChatPlace {
             account: installed.account(),
-            chat: place.chat,
-            thread: place.thread,
+            chat,
+            thread,
         },
         message: None,
+        about: Some(about),
         kind: InboundKind::Text {
             text: words.to_owned(),
             quoted: None,
@@ -201,6 +203,7 @@ fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rej
             trigger: Some(trigger.to_owned()),
         },
         unread_files: 0,
+        about: None,
         response_url: None,
     })))
 }

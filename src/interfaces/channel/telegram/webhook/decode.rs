@@ -181,6 +181,7 @@ impl UpdateDecoder<'_> {
             }),
             kind,
             unread_files: 0,
+            about: None,
             response_url: None,
         }
     }

@@ -89,6 +89,7 @@ fn a_direct_message_names_its_sender_by_id_alone() {
             }),
             kind: text("scale web", None),
             unread_files: 0,
+            about: None,
             response_url: None,
         })))
     );

@@ -7,8 +7,9 @@ fn ask(thread: &str, trigger: Option<String>) -> Op {
     let action = Action::AskForWords {
         to: alice(),
         trigger,
-        title: "Revise CHG-1234567 rev 123".to_owned(),
+        title: "Revise CHG-7".to_owned(),
         question: "What should be <different>?".to_owned(),
+        about: "CHG-7 rev 2".to_owned(),
     };
     op("C0OPS", Some(thread), action)
 }
@@ -47,7 +48,7 @@ async fn a_press_opens_one_form_whose_words_come_back_in_the_thread() {
     assert_eq!(views.len(), 1);
     assert_eq!(
         (views[0].user.as_str(), views[0].title()),
-        ("U0ALICE", "Revise CHG-1234567 rev 1")
+        ("U0ALICE", "Revise CHG-7")
     );
 
     emulator.submit("U0ALICE", "three & <not four>").await.unwrap();
@@ -61,6 +62,7 @@ async fn a_press_opens_one_form_whose_words_come_back_in_the_thread() {
         }
     );
     assert_eq!(words.sender.to_string(), "slack:T0ACME:U0ALICE");
+    assert_eq!(words.about.as_deref(), Some("CHG-7 rev 2"));
     assert_eq!((words.place, words.message), (ask(&root, None).place, None));
     assert_eq!(words.delivery, [format!("slack:slack:view:{}", views[0].id)]);
 

@@ -37,6 +37,7 @@ fn a_mention_in_a_channel_is_a_message_to_us() {
                 addressed: true,
             },
             unread_files: 0,
+            about: None,
             response_url: None,
         }
     );
