@@ -1,9 +1,10 @@
 //! The card of a turn, which exists while there is something to wait for.
 
-use crate::support::app::{TestApp, visible_text};
+use crate::support::app::{TestApp, step_number, visible_text};
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
-use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, says};
 use drydock::simulation::emulator::slack::SlackState;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -54,6 +55,62 @@ async fn a_card_shows_the_words_that_the_model_is_writing() {
     app.wait_until_idle().await;
     let shown = app.thread_messages(&said.ts).concat();
     assert!(!shown.contains("One more word."), "{shown}");
+}
+
+/// The workspace forgets plans between two turns, which say the same.
+#[tokio::test]
+async fn the_calls_of_a_turn_are_a_plan_in_its_card_or_lines_where_there_are_no_plans() {
+    let app = TestApp::new(|asked: &ModelRequest| match step_number(asked) {
+        0 => calls("file_read", json!({"path": "environments/dev/main.jsonnet"})),
+        _ => says("Here.").with_fault(AnswerFault::Delay(Duration::from_secs(2))),
+    })
+    .await;
+    app.admit_slack_editor(ALICE).await;
+    let line = "✓ file_read environments/dev/main.jsonnet";
+    for kinds in [
+        ["plan", "actions"].as_slice(),
+        &["section", "rich_text", "actions"],
+    ] {
+        let said = app.say(ALICE, "hello").await;
+        let card = app.wait_for_slack_reply(&said.ts, line).await;
+        let blocks = card.request["blocks"].as_array().unwrap().iter();
+        assert_eq!(
+            blocks.map(|block| block["type"].clone()).collect::<Vec<_>>(),
+            kinds
+        );
+        assert!(
+            visible_text(&card).contains("Working, step 2"),
+            "{}",
+            visible_text(&card)
+        );
+        app.wait_for_result(&said.ts, 1).await;
+        app.wait_until_idle().await;
+        app.demo.slack.forget_block("plan");
+    }
+    let refused = app.demo.slack.with_state(|state| {
+        let refused = state.calls.iter().filter(|call| call.refused.is_some());
+        refused
+            .map(|call| call.refused.clone().unwrap())
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(refused, ["invalid_blocks"]);
+    assert_eq!(app.demo.slack.problems(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_calls_of_a_turn_are_lines_in_its_card_in_telegram() {
+    let app = TestApp::new(|asked: &ModelRequest| match step_number(asked) {
+        0 => calls("file_read", json!({"path": "environments/dev/main.jsonnet"})),
+        _ => says("Here.").with_fault(AnswerFault::Held),
+    })
+    .await;
+    app.admit_telegram_editor(4_201).await;
+    app.demo.telegram.say(4_201, 4_201, "hello").await;
+    let card = app.wait_for_telegram_message(4_201, "✓ file_read").await;
+    let expected = "Working, step 2\n✓ file_read environments/dev/main.jsonnet";
+    assert_eq!(card.text, expected);
+    app.demo.model.release();
+    app.wait_for_telegram_message(4_201, "Here.").await;
 }
 
 #[tokio::test]

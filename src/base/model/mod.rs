@@ -32,6 +32,7 @@ mod response_url;
 mod role;
 mod secret;
 mod stored_output;
+mod task_list;
 mod verdict;
 
 pub use attachment::{
@@ -76,4 +77,5 @@ pub use response_url::ResponseUrl;
 pub use role::Role;
 pub use secret::Secret;
 pub use stored_output::{KeptText, NoOutputReference, StoredOutput};
+pub use task_list::{ListedTask, TaskList, TaskState};
 pub use verdict::{Verdict, VerdictSource};

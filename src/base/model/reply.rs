@@ -1,6 +1,6 @@
 //! The content of a reply, without any platform's markup. Channels render and escape it.
 
-use super::{Sender, one_line};
+use super::{Sender, TaskList, one_line};
 use serde::{Deserialize, Serialize};
 
 /// A reply as a list of parts, top to bottom.
@@ -46,6 +46,11 @@ pub enum ReplyPart {
     Facts {
         /// The rows.
         rows: Vec<(String, String)>,
+    },
+    /// The pieces of running work with their states, below a title.
+    Tasks {
+        /// The title and the tasks.
+        list: TaskList,
     },
     /// Details below a title, which the reader opens and closes.
     Fold {
@@ -154,6 +159,7 @@ fn plain(parts: &[ReplyPart]) -> String {
                     .map(|(label, value)| one_line(&format!("{label}: {value}")));
                 text.push_str(&rows.collect::<Vec<_>>().join("\n"));
             }
+            ReplyPart::Tasks { list } => text.push_str(&format!("{}\n{}", list.title, list.lines())),
             ReplyPart::Fold { title, parts, .. } => {
                 text.push_str(&format!("{title}\n{}", plain(parts).trim_end_matches('\n')));
             }

@@ -189,6 +189,7 @@ fn plain(reply: &Reply) -> String {
         | ReplyPart::Markdown { .. }
         | ReplyPart::Code { .. }
         | ReplyPart::Facts { .. }
+        | ReplyPart::Tasks { .. }
         | ReplyPart::Fold { .. }
         | ReplyPart::Buttons { .. } => None,
     });

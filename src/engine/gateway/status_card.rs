@@ -1,7 +1,9 @@
 //! The content of a running turn's status card: the current state in a few lines.
 
 use super::written_text::WrittenText;
-use crate::base::model::{Button, ButtonStyle, Reply, ReplyPart, one_line, pluralize};
+use crate::base::model::{
+    Button, ButtonStyle, ListedTask, Reply, ReplyPart, TaskList, TaskState, one_line, pluralize,
+};
 use crate::base::redact::Redactor;
 use crate::engine::agent::TurnEvent;
 
@@ -31,14 +33,17 @@ struct CardLine {
     text: String,
     /// The progress of the call; empty until it is reported.
     progress: String,
-    state: CallState,
+    state: TaskState,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallState {
-    Running,
-    Done,
-    Failed,
+impl CardLine {
+    fn task(&self) -> ListedTask {
+        let colon = if self.progress.is_empty() { "" } else { ": " };
+        ListedTask {
+            text: format!("{}{colon}{}", self.text, self.progress),
+            state: self.state,
+        }
+    }
 }
 
 impl StatusCard {
@@ -89,7 +94,7 @@ impl StatusCard {
                     call: String::new(),
                     text: format!("your message: {}", on_one_line(text, LINE_CHARS_MAX)),
                     progress: String::new(),
-                    state: CallState::Done,
+                    state: TaskState::Done,
                 });
             }
             TurnEvent::SentBack { .. } => {
@@ -98,7 +103,7 @@ impl StatusCard {
                     call: String::new(),
                     text: "checks; the model fixes what fails".to_owned(),
                     progress: String::new(),
-                    state: CallState::Failed,
+                    state: TaskState::Failed,
                 });
             }
             TurnEvent::ToolStarted {
@@ -108,7 +113,7 @@ impl StatusCard {
                     call: call.clone(),
                     text: summary(name, subject.as_deref()),
                     progress: String::new(),
-                    state: CallState::Running,
+                    state: TaskState::Running,
                 });
             }
             TurnEvent::ToolProgress { call, text, .. } => {
@@ -119,9 +124,9 @@ impl StatusCard {
             TurnEvent::ToolFinished { call, is_error, .. } => {
                 if let Some(line) = self.running(call) {
                     line.state = if *is_error {
-                        CallState::Failed
+                        TaskState::Failed
                     } else {
-                        CallState::Done
+                        TaskState::Done
                     };
                     line.progress.clear();
                 }
@@ -132,7 +137,7 @@ impl StatusCard {
 
     fn running(&mut self, call: &str) -> Option<&mut CardLine> {
         let mut lines = self.lines.iter_mut();
-        lines.find(|line| line.state == CallState::Running && line.call == call)
+        lines.find(|line| line.state == TaskState::Running && line.call == call)
     }
 
     /// Raises the number of waiting messages to at least this value when the turn is claimed.
@@ -156,28 +161,6 @@ impl StatusCard {
 
     /// Returns the message that shows the card.
     pub(super) fn reply(&self, redactor: &Redactor) -> Reply {
-        let mut lines = Vec::new();
-        if self.is_resumed {
-            lines.push("I was restarted and continue with this message.".to_owned());
-        }
-        let hidden = self.lines.len().saturating_sub(LINES_SHOWN_MAX);
-        if hidden > 0 {
-            lines.push(format!("… {hidden} earlier"));
-        }
-        for line in self.lines.iter().skip(hidden) {
-            let sign = match line.state {
-                CallState::Running => '…',
-                CallState::Done => '✓',
-                CallState::Failed => '✗',
-            };
-            let colon = if line.progress.is_empty() { "" } else { ": " };
-            lines.push(format!("{sign} {}{colon}{}", line.text, line.progress));
-        }
-        lines.extend(self.note.clone());
-        if self.waiting > 0 {
-            let messages = pluralize(self.waiting, "message", "messages");
-            lines.push(format!("{messages} waiting"));
-        }
         let heading = if self.is_asking {
             "Waiting for your answer".to_owned()
         } else if self.step == 0 {
@@ -185,12 +168,11 @@ impl StatusCard {
         } else {
             format!("Working, step {}", self.step)
         };
-        let mut reply = Reply {
-            parts: vec![ReplyPart::Heading { text: heading }],
-        };
-        if !lines.is_empty() {
+        let mut reply = Reply::default().with(self.work(heading));
+        let notes = self.notes();
+        if !notes.is_empty() {
             reply.parts.push(ReplyPart::Text {
-                text: lines.join("\n"),
+                text: notes.join("\n"),
             });
         }
         let words = self.written.words(redactor);
@@ -202,6 +184,34 @@ impl StatusCard {
             reply.parts.push(ReplyPart::Buttons { buttons: vec![stop] });
         }
         reply
+    }
+}
+
+impl StatusCard {
+    /// Returns the heading with the newest calls, if there are any.
+    fn work(&self, heading: String) -> ReplyPart {
+        if self.lines.is_empty() {
+            return ReplyPart::Heading { text: heading };
+        }
+        let earlier = self.lines.len().saturating_sub(LINES_SHOWN_MAX);
+        let list = TaskList {
+            title: heading,
+            earlier,
+            tasks: self.lines.iter().skip(earlier).map(CardLine::task).collect(),
+        };
+        ReplyPart::Tasks { list }
+    }
+
+    /// Returns the lines below the calls.
+    fn notes(&self) -> Vec<String> {
+        let resumed = "I was restarted and continue with this message.";
+        let resumed = self.is_resumed.then(|| resumed.to_owned());
+        let waiting = (self.waiting > 0).then(|| {
+            let messages = pluralize(self.waiting, "message", "messages");
+            format!("{messages} waiting")
+        });
+        let notes = [resumed, self.note.clone(), waiting];
+        notes.into_iter().flatten().collect()
     }
 }
 
@@ -230,6 +240,7 @@ mod tests {
             .iter()
             .map(|part| match part {
                 ReplyPart::Heading { text } | ReplyPart::Text { text } => text.clone(),
+                ReplyPart::Tasks { list } => format!("{}\n{}", list.title, list.lines()),
                 ReplyPart::Markdown { text } => format!("markdown: {text}"),
                 _ => String::new(),
             })

@@ -2,7 +2,7 @@
 //! only the title of what is folded.
 
 use super::demo_script::ALICE;
-use crate::simulation::emulator::slack::SlackMessage;
+use crate::simulation::emulator::slack::{SlackMessage, task_lines};
 use serde_json::Value;
 
 /// Renders the message block by block, or only its text if it has no blocks.
@@ -57,6 +57,13 @@ fn show(node: &Value, shown: &mut String) {
                 show(child, shown);
             }
         }
+        "plan" => {
+            shown.push_str(&format!("*{}*", words("title")));
+            for line in task_lines(node) {
+                break_line(shown);
+                shown.push_str(&line);
+            }
+        }
         "rich_text_list" => {
             for item in node["elements"].as_array().into_iter().flatten() {
                 break_line(shown);
@@ -99,6 +106,10 @@ mod tests {
             |label: &str| json!({ "type": "button", "text": { "type": "plain_text", "text": label } });
         let actions = json!({ "type": "actions", "elements": [button("Get patch"), button("Discard")] });
         assert_eq!(block(&actions), "[Get patch] [Discard]");
+        let plan = json!({ "type": "plan", "title": "Working, step 2", "tasks": [
+            { "task_id": "1", "title": "file_read a", "status": "complete" },
+            { "task_id": "2", "title": "file_edit a", "status": "in_progress" }] });
+        assert_eq!(block(&plan), "*Working, step 2*\n✓ file_read a\n… file_edit a");
         let details = |is_closed: bool| {
             json!({ "type": "container", "title": { "type": "plain_text", "text": "7 checks" },
             "default_collapsed": is_closed, "child_blocks": [text] })

@@ -2,7 +2,7 @@
 //! and reads. [`super::raw`] has the others.
 
 use super::connector::{RepeatEffect, SlackConnector, classified, exchanged};
-use super::containers::ContainerSupport;
+use super::optional_blocks::BlockSupport;
 use crate::base::http_client::server_date;
 use crate::base::model::{ChatPlace, MessageRef, Secret};
 use crate::interfaces::channel::SendError;
@@ -48,7 +48,7 @@ pub(super) struct SlackClient {
     library: slack_morphism::SlackClient<SlackConnector>,
     /// An empty token: the connector has the real one.
     no_token: SlackApiToken,
-    pub(super) containers: ContainerSupport,
+    pub(super) blocks: BlockSupport,
 }
 
 impl SlackClient {
@@ -61,7 +61,7 @@ impl SlackClient {
                 token,
             }),
             no_token: SlackApiToken::new(SlackApiTokenValue(String::new())),
-            containers: ContainerSupport::default(),
+            blocks: BlockSupport::default(),
         }
     }
 

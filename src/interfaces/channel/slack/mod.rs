@@ -3,14 +3,16 @@
 
 mod client;
 mod connector;
-mod containers;
 mod form;
 mod inspection;
 mod limits;
 mod lookup;
 mod manifest;
+mod optional_blocks;
 mod permissions;
+mod plan;
 mod raw;
+mod remembered_refusal;
 mod render;
 mod rich_text;
 mod socket;
@@ -299,7 +301,7 @@ impl SlackChannel {
             return Err(SendError::Refused(why));
         };
         // Containers may be refused there, with an answer that does not say so.
-        let mut body = containers::without_containers(&self.message(reply));
+        let mut body = optional_blocks::without_optional(&self.message(reply));
         body["response_type"] = json!("ephemeral");
         self.client.respond(url, &body).await?;
         Ok(Delivered::default())

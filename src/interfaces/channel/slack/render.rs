@@ -1,6 +1,7 @@
 //! Renders a reply as Block Kit, and as the plain text for notifications. Only Drydock's own headings are section
 //! blocks. Text of a model or a repository is rendered in other blocks, so it cannot imitate a heading.
 
+use super::plan;
 use super::rich_text::{self, block, emboldened, is_id, preformatted, section, spans};
 use crate::base::model::{Button, ButtonStyle, FoldState, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
@@ -85,6 +86,7 @@ fn part_blocks(part: &ReplyPart, to: Option<&Sender>, link_hosts: &[String]) -> 
         ReplyPart::Code { text, .. } => block(vec![preformatted(text)]),
         ReplyPart::Facts { rows } => facts(rows),
         ReplyPart::Footer { text } => footer(text),
+        ReplyPart::Tasks { list } => return plan::blocks(list),
         ReplyPart::Fold { title, state, parts } => return fold(title, *state, parts, link_hosts),
         // Buttons are numbered across the whole reply, so [`render`] renders them.
         ReplyPart::Buttons { .. } => None,
@@ -123,7 +125,7 @@ fn lonely_mention(to: &Sender) -> Option<Value> {
     block(section(vec![rich_text::user(&to.id)]).into_iter().collect())
 }
 
-fn words(inlines: &[Inline], to: Option<&Sender>) -> Option<Value> {
+pub(super) fn words(inlines: &[Inline], to: Option<&Sender>) -> Option<Value> {
     let mut line = greeting(to);
     line.extend(spans(inlines));
     block(section(line).into_iter().collect())
@@ -136,7 +138,7 @@ fn greeting(to: Option<&Sender>) -> Vec<Value> {
     }
 }
 
-fn heading(text: &str, to: Option<&Sender>) -> Option<Value> {
+pub(super) fn heading(text: &str, to: Option<&Sender>) -> Option<Value> {
     let inlines = backticks(text);
     let mention = match to {
         Some(to) if is_id(&to.id) => format!("<@{}> ", to.id),
@@ -280,6 +282,7 @@ fn lines(parts: &[ReplyPart], link_hosts: &[String]) -> String {
             | ReplyPart::Footer { text }
             | ReplyPart::Code { text, .. } => Some(text.clone()),
             ReplyPart::Markdown { text } => Some(plain(&parse(text, link_hosts))),
+            ReplyPart::Tasks { list } => Some(format!("{}\n{}", list.title, list.lines())),
             ReplyPart::Facts { rows } => {
                 let rows: Vec<String> = rows
                     .iter()

@@ -30,8 +30,11 @@ impl Size {
             .iter()
             .map(|block| block.to_string().chars().count() + 1)
             .sum();
-        // A workspace without containers gets their blocks one by one.
-        let children = |block: &Value| block["child_blocks"].as_array().map_or(0, Vec::len);
+        // A workspace without containers gets their blocks one by one, and one without plans a heading and a text.
+        let children = |block: &Value| {
+            let children = block["child_blocks"].as_array();
+            children.map_or(usize::from(block["type"] == "plan"), Vec::len)
+        };
         Self {
             blocks: blocks.iter().map(|block| 1 + children(block)).sum(),
             chars,
@@ -109,6 +112,7 @@ fn source_bytes(part: &ReplyPart) -> usize {
         | ReplyPart::Code { text, .. }
         | ReplyPart::Footer { text } => text.len(),
         ReplyPart::Facts { rows } => rows.iter().map(|(label, value)| label.len() + value.len()).sum(),
+        ReplyPart::Tasks { list } => list.title.len() + list.lines().len(),
         ReplyPart::Fold { parts, .. } => parts.iter().map(source_bytes).sum(),
         ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => 0,
     }
@@ -141,6 +145,13 @@ fn smaller(part: &ReplyPart) -> Vec<ReplyPart> {
                 parts,
             };
             pieces.into_iter().map(fold).collect()
+        }
+        ReplyPart::Tasks { list } => {
+            let (heading, lines) = (list.title.clone(), list.lines());
+            vec![
+                ReplyPart::Heading { text: heading },
+                ReplyPart::Text { text: lines },
+            ]
         }
         ReplyPart::Facts { rows } => match rows.as_slice() {
             [(label, value)] => vec![ReplyPart::Text {

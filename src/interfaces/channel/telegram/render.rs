@@ -137,6 +137,7 @@ fn gap(previous: Option<&ReplyPart>, part: &ReplyPart) -> usize {
     let is_box = |part: &ReplyPart| matches!(part, ReplyPart::Code { .. } | ReplyPart::Facts { .. });
     match previous {
         Some(ReplyPart::Heading { .. } | ReplyPart::Mention { .. }) => 1,
+        Some(ReplyPart::Tasks { .. }) if matches!(part, ReplyPart::Text { .. }) => 1,
         Some(previous) if is_box(previous) || is_box(part) => 1,
         Some(ReplyPart::Fold { .. }) if matches!(part, ReplyPart::Fold { .. }) => 1,
         Some(_) | None => 2,
@@ -177,6 +178,11 @@ impl MessageBuilder<'_> {
             }
             ReplyPart::Code { language, text } => self.code(language, text),
             ReplyPart::Facts { rows } => self.facts(rows),
+            ReplyPart::Tasks { list } => {
+                self.inlines(&backticks(&list.title), Some(&EntityKind::Bold));
+                self.text.separate(1);
+                self.inlines(&backticks(&list.lines()), None);
+            }
             ReplyPart::Footer { text } => self.inlines(&backticks(text), Some(&EntityKind::Italic)),
             ReplyPart::Fold { title, state, parts } => self.fold(title, *state, parts),
             ReplyPart::Buttons { .. } => {}

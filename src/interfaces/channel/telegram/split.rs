@@ -133,6 +133,7 @@ fn text_of(part: &ReplyPart) -> Option<&str> {
         | ReplyPart::Footer { text }
         | ReplyPart::Code { text, .. } => Some(text),
         ReplyPart::Facts { .. }
+        | ReplyPart::Tasks { .. }
         | ReplyPart::Fold { .. }
         | ReplyPart::Mention { .. }
         | ReplyPart::Buttons { .. } => None,
@@ -151,6 +152,7 @@ fn with_text(part: &ReplyPart, text: String) -> ReplyPart {
         },
         ReplyPart::Text { .. }
         | ReplyPart::Facts { .. }
+        | ReplyPart::Tasks { .. }
         | ReplyPart::Fold { .. }
         | ReplyPart::Mention { .. }
         | ReplyPart::Buttons { .. } => ReplyPart::Text { text },
@@ -164,6 +166,7 @@ fn source_bytes(reply: &Reply) -> usize {
 fn part_bytes(part: &ReplyPart) -> usize {
     match part {
         ReplyPart::Facts { rows } => rows.iter().map(row_bytes).sum(),
+        ReplyPart::Tasks { list } => list.title.len() + list.lines().len(),
         ReplyPart::Fold { title, parts, .. } => title.len() + parts.iter().map(part_bytes).sum::<usize>(),
         part => text_of(part).map_or(0, str::len),
     }
@@ -215,6 +218,13 @@ fn sectioned(part: &ReplyPart, fits: &dyn Fn(&Reply) -> bool) -> Vec<ReplyPart> 
             };
             alike.map(part).collect()
         }
+        // Tasks that are longer than a message are their title above a text.
+        ReplyPart::Tasks { list } if !fits(&Reply::default().with(part.clone())) => vec![
+            ReplyPart::Heading {
+                text: list.title.clone(),
+            },
+            ReplyPart::Text { text: list.lines() },
+        ],
         // A fold that is longer than a message is its title above its parts.
         ReplyPart::Fold { title, parts, .. } if !fits(&Reply::default().with(part.clone())) => {
             let title = ReplyPart::Text { text: title.clone() };

@@ -311,6 +311,14 @@ fn complete_upload(state: &mut SlackState, options: &SlackOptions, body: &Value)
 }
 
 pub(super) fn check_message(state: &mut SlackState, body: &Value) -> Result<(), String> {
+    let mut blocks = body["blocks"].as_array().into_iter().flatten();
+    let is_unknown = |block: &Value| {
+        let mut unknown = state.unknown_blocks.iter();
+        unknown.any(|kind| block["type"] == *kind)
+    };
+    if blocks.any(is_unknown) {
+        return Err("invalid_blocks".to_owned());
+    }
     check::message(body).map_err(|refusal| {
         state.problems.push(format!("{}: {}", refusal.code, refusal.why));
         refusal.code.to_owned()

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 const BLOCKS_MAX: usize = 50;
 const BLOCKS_CHARS_MAX: usize = 13_200;
 const TEXT_CHARS_MAX: usize = 40_000;
+const PLAN_TASKS_MAX: usize = 50;
+const TASK_STATUSES: [&str; 4] = ["pending", "in_progress", "complete", "error"];
 const RICH_TEXT_STYLES: [&str; 4] = ["bold", "italic", "strike", "code"];
 
 /// The refusal of a message.
@@ -95,6 +97,7 @@ fn one(block: &Value) -> Result<(), MessageRefusal> {
         "actions" => each(&block["elements"], 25, button),
         "rich_text" => each(&block["elements"], usize::MAX, rich_text),
         "container" => container(block),
+        "plan" => plan(block),
         other => Err(invalid(format!("unsupported type: `{other}`"))),
     }
 }
@@ -113,6 +116,41 @@ fn container(block: &Value) -> Result<(), MessageRefusal> {
         "actions" | "context" | "divider" | "header" | "rich_text" | "section" => one(child),
         other => Err(invalid(format!("`{other}` in a container"))),
     })
+}
+
+/// Checks a plan and its tasks. See <https://docs.slack.dev/reference/block-kit/blocks/plan-block> and
+/// <https://docs.slack.dev/reference/block-kit/blocks/task-card-block>.
+fn plan(block: &Value) -> Result<(), MessageRefusal> {
+    let is_filled = |text: &Value| text.as_str().is_some_and(|text| !text.trim().is_empty());
+    if !is_filled(&block["title"]) {
+        return Err(invalid("a plan without a title in plain text"));
+    }
+    let Some(tasks) = block.get("tasks") else {
+        return Ok(());
+    };
+    let mut ids = BTreeSet::new();
+    each(tasks, PLAN_TASKS_MAX, |task| {
+        let of_type = task.get("type").is_none_or(|kind| kind == "task_card");
+        let status = task.get("status").map(|status| status.as_str());
+        let has_status =
+            status.is_none_or(|status| status.is_some_and(|status| TASK_STATUSES.contains(&status)));
+        let is_rich = |name: &str| {
+            task.get(name)
+                .is_none_or(|text| kind(text) == "rich_text" && one(text).is_ok())
+        };
+        if !of_type || !is_filled(&task["task_id"]) || !is_filled(&task["title"]) {
+            return Err(invalid("a task without an id or without a title in plain text"));
+        }
+        if !has_status || !is_rich("details") || !is_rich("output") {
+            return Err(invalid(format!("a task has another form: {task}")));
+        }
+        Ok(())
+    })?;
+    let mut all = tasks.as_array().into_iter().flatten();
+    match all.all(|task| ids.insert(task["task_id"].to_string())) {
+        true => Ok(()),
+        false => Err(invalid("a plan has two tasks with one id")),
+    }
 }
 
 fn section(block: &Value) -> Result<(), MessageRefusal> {

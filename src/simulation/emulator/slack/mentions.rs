@@ -62,6 +62,11 @@ pub(super) fn visible(block: &Value) -> String {
         let lines = std::iter::once(title).chain(children.iter().map(visible));
         return lines.collect::<Vec<_>>().join("\n");
     }
+    if kind(block) == "plan" {
+        let title = block["title"].as_str().unwrap_or_default().to_owned();
+        let lines = std::iter::once(title).chain(task_lines(block));
+        return lines.collect::<Vec<_>>().join("\n");
+    }
     let mut shown = String::new();
     walk(block, &mut |node| match kind(node) {
         "text" | "plain_text" => shown.push_str(text(node)),
@@ -73,6 +78,20 @@ pub(super) fn visible(block: &Value) -> String {
     shown
 }
 
+/// Returns the tasks of a plan as lines. A sign stands for the icon of a state.
+pub fn task_lines(plan: &Value) -> Vec<String> {
+    let tasks = plan["tasks"].as_array().into_iter().flatten().map(|task| {
+        let sign = match task["status"].as_str() {
+            Some("in_progress") => '…',
+            Some("complete") => '✓',
+            Some("error") => '✗',
+            Some(_) | None => '○',
+        };
+        format!("{sign} {}", task["title"].as_str().unwrap_or_default())
+    });
+    tasks.collect()
+}
+
 /// Visits each object, parents first, in the order of arrays. Recursion is bounded because serde_json, which parsed
 /// the value, limits the depth.
 pub(super) fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Value)) {
@@ -80,7 +99,17 @@ pub(super) fn walk<'a>(value: &'a Value, visit: &mut impl FnMut(&'a Value)) {
         Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
         Value::Object(fields) => {
             visit(value);
-            for name in ["text", "title", "fields", "elements", "rows", "child_blocks"] {
+            for name in [
+                "text",
+                "title",
+                "fields",
+                "elements",
+                "rows",
+                "child_blocks",
+                "tasks",
+                "details",
+                "output",
+            ] {
                 if let Some(field) = fields.get(name) {
                     walk(field, visit);
                 }

@@ -14,7 +14,7 @@ mod sockets;
 mod state;
 mod views;
 
-pub use mentions::Mention;
+pub use mentions::{Mention, task_lines};
 pub use people::{EventOrder, GatewayResponse, Retry, SayError, SentMessage, UnsentMessage};
 pub use sockets::{SocketClosing, SocketModeState};
 pub use state::{SharedFile, ShownButton, SlackCall, SlackFault, SlackMessage, SlackState};
@@ -200,6 +200,11 @@ impl SlackEmulator {
     /// Hides the token's scopes, like a proxy that drops headers.
     pub fn hide_scopes(&self) {
         self.shared.change(|state| state.are_scopes_hidden = true);
+    }
+
+    /// Refuses messages with a block of this type from now on, like a workspace that does not know it yet.
+    pub fn forget_block(&self, kind: &'static str) {
+        self.shared.change(|state| state.unknown_blocks.insert(kind));
     }
 
     /// Removes a scope from the bot.

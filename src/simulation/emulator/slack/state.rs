@@ -42,6 +42,8 @@ pub struct SlackState {
     pub(super) users: BTreeMap<String, String>,
     /// The channels by id, with their members.
     pub(super) channels: BTreeMap<String, BTreeSet<String>>,
+    /// The types of blocks that the workspace does not know.
+    pub(super) unknown_blocks: BTreeSet<&'static str>,
     /// The modals that users see, oldest first.
     pub views: Vec<OpenView>,
     /// The triggers of presses, by id.

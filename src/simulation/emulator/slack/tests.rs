@@ -7,6 +7,7 @@ mod events;
 mod failures;
 mod folds;
 mod lookup;
+mod plans;
 mod rendering;
 mod sockets;
 mod strictness;
