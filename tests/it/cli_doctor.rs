@@ -180,6 +180,26 @@ async fn each_service_that_does_not_work_is_one_finding_with_its_fix() {
     model.shutdown().await;
 }
 
+/// Everything works without it, so the check does not fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slack_app_that_is_no_agent_is_told_what_it_lacks() {
+    let setup = ChannelSetup::new().await;
+    let model = ModelEmulator::start(|_: &ModelRequest| says("ok")).unwrap();
+    complete(&setup, &model);
+    setup.slack.withdraw("assistant:write");
+    let (code, findings) = diagnosed(&setup, &[]);
+    assert_eq!((code, failed(&findings)), (Some(0), Vec::new()), "{findings:#?}");
+    let finding = finding(&findings, "channel work: scopes");
+    assert_eq!(finding["result"], "warning", "{finding}");
+    let detail = "no assistant:write, which shows in a thread that work goes on, with a Stop button";
+    assert_eq!(finding["detail"], detail);
+    assert!(
+        finding["fix"].as_str().unwrap().contains("agent_session_stopped"),
+        "{finding}"
+    );
+    model.shutdown().await;
+}
+
 #[test]
 fn a_directory_without_a_configuration_is_told_how_to_begin() {
     let shell = Shell::new();

@@ -13,8 +13,9 @@ const ALICE: &str = "U0ALICE";
 const PRIVATE: &str = "G0PRIVATE";
 const URL: &str = "https://drydock.example.com";
 /// The scopes that events and commands need, beside those of calls.
-const INBOUND_SCOPES: [&str; 5] = [
+const INBOUND_SCOPES: [&str; 6] = [
     "app_mentions:read",
+    "assistant:write",
     "channels:history",
     "commands",
     "groups:history",

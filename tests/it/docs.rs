@@ -352,7 +352,7 @@ fn every_configuration_in_the_documents_loads() {
 }
 
 /// The scope that each method of Slack's Web API and each event needs.
-const SCOPES: [(&str, &str); 15] = [
+const SCOPES: [(&str, &str); 16] = [
     ("auth.test", ""),
     ("chat.postMessage", "chat:write"),
     ("chat.update", "chat:write"),
@@ -365,6 +365,7 @@ const SCOPES: [(&str, &str); 15] = [
     ("reactions.remove", "reactions:write"),
     ("files.getUploadURLExternal", "files:write"),
     ("files.completeUploadExternal", "files:write"),
+    ("agent_session_stopped", "assistant:write"),
     ("app_mention", "app_mentions:read"),
     ("message.channels", "channels:history"),
     ("message.groups", "groups:history"),

@@ -116,6 +116,7 @@ mod result_buttons;
 mod revisions;
 mod revocation;
 mod secrets;
+mod slack_sessions;
 mod slow_clients;
 mod socket_mode;
 mod unknown_senders;

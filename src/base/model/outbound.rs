@@ -113,6 +113,14 @@ pub enum Action {
         /// The subject of the question: the name of a change and its revision.
         about: String,
     },
+    /// Shows on the thread of the place whether work goes on there. Only for platforms with
+    /// [`super::ChatProperties::shows_work`]; success if this installation cannot show it.
+    ShowWork {
+        /// The state of the work.
+        status: WorkStatus,
+        /// A name for the work: one line of at most 200 characters without markup.
+        title: Option<String>,
+    },
     /// Acknowledges a button press with a short text for the user.
     AnswerClick {
         /// [`super::InboundKind::Click`]'s `callback`; where it is `None` a notice is sent instead.
@@ -131,7 +139,7 @@ impl Action {
         match self {
             Self::Post { .. } | Self::Notice { .. } | Self::AskForWords { .. } | Self::Upload { .. } => true,
             Self::React { .. } | Self::Edit { .. } | Self::Fill { .. } | Self::Draft { .. } => false,
-            Self::AnswerClick { .. } => false,
+            Self::ShowWork { .. } | Self::AnswerClick { .. } => false,
         }
     }
 
@@ -139,6 +147,18 @@ impl Action {
     pub fn is_placeholder(&self) -> bool {
         matches!(self, Self::Post { placeholder, .. } if *placeholder)
     }
+}
+
+/// The state of work in a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkStatus {
+    /// The work goes on.
+    Running,
+    /// The work waits for an answer of the user.
+    Waiting,
+    /// No work goes on.
+    Ended,
 }
 
 /// The receipt on a user's message.

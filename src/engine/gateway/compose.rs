@@ -4,7 +4,7 @@
 use crate::base::config::Config;
 use crate::base::model::{
     Action, Change, ChatPlace, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart, ResponseUrl, Sender,
-    Usage, group_thousands, pluralize, totals,
+    Usage, WorkStatus, group_thousands, pluralize, totals,
 };
 use crate::base::redact::{self, Redactor};
 use crate::interfaces::channel;
@@ -128,6 +128,18 @@ impl Address {
                 },
             ),
         }
+    }
+
+    /// Returns the operation that shows the state of work in the thread; `None` if the platform does not show it.
+    pub(super) fn work(&self, name: &str, status: WorkStatus, title: Option<String>) -> Option<Op> {
+        let chat = self.place.account.platform.chat();
+        let is_shown = self.place.thread.is_some() && chat.is_some_and(|chat| chat.shows_work);
+        is_shown.then(|| self.op(name, Action::ShowWork { status, title }))
+    }
+
+    /// Returns the operation that shows that the work on the message has ended.
+    pub(super) fn work_ended(&self) -> Option<Op> {
+        self.work("work/ended", WorkStatus::Ended, None)
     }
 
     /// Returns a placeholder line that is filled later.

@@ -221,7 +221,8 @@ fn summary(name: &str, subject: Option<&str>) -> String {
     on_one_line(&text, LINE_CHARS_MAX)
 }
 
-fn on_one_line(text: &str, chars_max: usize) -> String {
+/// Returns the beginning of a text on one line without code spans.
+pub(super) fn on_one_line(text: &str, chars_max: usize) -> String {
     // Backticks would start a code span in the card's text.
     let plain = text.replace('`', "'").replace(['\n', '\t'], " ");
     one_line(&plain).chars().take(chars_max).collect()

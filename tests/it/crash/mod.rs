@@ -7,7 +7,7 @@ mod steering;
 mod storage;
 pub(crate) mod fixture;
 
-use drydock::simulation::emulator::slack::SlackFault;
+use drydock::simulation::emulator::slack::{SlackFault, SlackState};
 use fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, is_result, results, texts};
 
 /// The last thing that happens before the program is killed.
@@ -108,6 +108,14 @@ async fn a_message_is_answered_once_whenever_the_program_is_killed() {
         for words in point.shown_once {
             world.assert_one_message_with(words).await;
         }
+        let shows_no_work = |state: &SlackState| {
+            let mut sessions = state.sessions.values();
+            sessions
+                .all(|session| session.status() != "processing")
+                .then_some(())
+        };
+        let ended = world.slack.wait_until(shows_no_work).await;
+        assert_eq!(ended, Some(()), "{:?}", point.last_event);
         assert!(
             !world.slack.with_state(texts).contains("Working"),
             "{:?}",

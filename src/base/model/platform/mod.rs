@@ -66,6 +66,8 @@ pub struct ChatProperties {
     pub drops_threads_of_commands: bool,
     /// True if the platform asks [`super::Button::confirmation`] before a press counts.
     pub confirms_presses: bool,
+    /// True if a thread shows that work goes on, with a way to stop it, until the platform is told that it has ended.
+    pub shows_work: bool,
     /// The way to write a command, for the help of people, such as "`/word` in Telegram".
     pub command_form: &'static str,
     /// Returns the way to redeem an invite. The name of the bot is missing if it is not known yet.

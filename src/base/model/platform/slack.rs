@@ -15,6 +15,8 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     hides_notices_in_new_threads: true,
     drops_threads_of_commands: true,
     confirms_presses: true,
+    // See <https://docs.slack.dev/ai/agent-sessions>.
+    shows_work: true,
     command_form: "`/drydock word` in Slack",
     invite: |bot_name, token| match bot_name {
         Some(bot) => format!("send `join {token}` to @{bot} in a direct message"),

@@ -12,6 +12,7 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     hides_notices_in_new_threads: false,
     drops_threads_of_commands: false,
     confirms_presses: false,
+    shows_work: false,
     command_form: "`/word` in Telegram (`_` for `-`)",
     invite: |bot_name, token| match bot_name {
         Some(bot) => format!("https://t.me/{bot}?start={token}"),

@@ -42,7 +42,10 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         | Action::AskForWords { .. }
         | Action::Edit { .. }
         | Action::Fill { .. } => (message, vec![Reply::text(answer_notice(missing))]),
-        Action::React { .. } | Action::AnswerClick { .. } | Action::Draft { .. } => return Vec::new(),
+        Action::React { .. }
+        | Action::ShowWork { .. }
+        | Action::AnswerClick { .. }
+        | Action::Draft { .. } => return Vec::new(),
     };
     let numbered = replies.into_iter().enumerate();
     numbered

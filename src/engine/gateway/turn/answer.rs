@@ -48,6 +48,8 @@ pub(super) struct EndedTurn<'a> {
     /// The turn's journal, unless it failed.
     pub(super) journal: Option<TurnJournal>,
     pub(super) elapsed: Duration,
+    /// The operation that shows that the work has ended, if it was shown.
+    pub(super) work_ended: Option<Op>,
 }
 
 impl TurnRunner {
@@ -66,6 +68,7 @@ impl TurnRunner {
             mut outcome,
             mut journal,
             elapsed,
+            work_ended,
         } = ended;
         let last = journal.as_mut().and_then(|journal| journal.last.take());
         let refusal = journal.as_ref().and_then(TurnJournal::budget_refusal);
@@ -109,6 +112,7 @@ impl TurnRunner {
             deliver_now: budget_question.is_none() && self.outgoing.can_deliver_now(&address.channel),
             can_find_posts: self.outgoing.can_find(address),
             refusal: self.refusal_form(address),
+            work_ended,
             buttons: ResultButtons::new(self, opened),
             retry,
             budget_question,
@@ -257,7 +261,8 @@ impl TurnEnding {
     fn compose(&self, prospect: &ProspectiveChange) -> TurnEnd {
         let (draft, repository) = (&self.answer, &self.repository);
         let refused = |why: &str| {
-            let ops = (draft.refusal)(&draft.address, why);
+            let mut ops = (draft.refusal)(&draft.address, why);
+            ops.extend(draft.work_ended.clone());
             TurnEnd::Refused(ops, self.cost.clone())
         };
         let Some(grants) = prospect.grants() else {
@@ -340,6 +345,7 @@ struct ResultDraft {
     /// True if the channel can look up sent posts.
     can_find_posts: bool,
     refusal: RefusalForm,
+    work_ended: Option<Op>,
     buttons: ResultButtons,
     /// The button that runs the message again, if the turn has failed.
     retry: Option<(String, NewAction)>,
@@ -393,6 +399,7 @@ impl ResultDraft {
             false => self.address.filled_result(&result.headline(), messages),
         };
         ops.extend(last_card);
+        ops.extend(self.work_ended.clone());
         ops.extend(file);
         if let Some(change) = change.filter(|change| !change_view::fits_inline(change, inline_diff_bytes_max))
         {

@@ -2,17 +2,20 @@
 //! is updated until the turn ends.
 
 use super::{ClaimedMessage, OpenedTurn, TurnRunner};
-use crate::base::model::{Action, Inbound, InboxId, MessageRef, Platform, Receipt, Reply};
+use crate::base::model::{
+    Action, Inbound, InboundKind, InboxId, MessageRef, Op, Platform, Receipt, Reply, WorkStatus,
+};
 use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::engine::gateway::active_turns::{ActiveTurns, TurnHandle};
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::delivery::ChannelDelivery;
-use crate::engine::gateway::status_card::StatusCard;
+use crate::engine::gateway::status_card::{StatusCard, on_one_line};
 use crate::interfaces::channel::{Channel, SendError};
 use crate::state::store::{Announcement, CardOutcome, NewAction, Store};
 use jiff::Timestamp;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -25,6 +28,8 @@ const SHOWN_AFTER: Duration = Duration::from_millis(250);
 const GATHERED_FOR: Duration = Duration::from_millis(150);
 /// Shortest time between two edits of one card.
 const EDIT_INTERVAL: Duration = Duration::from_secs(3);
+/// The maximum number of characters of the name of running work.
+const WORK_TITLE_CHARS_MAX: usize = 200;
 
 /// Shortest time between two updates of a draft.
 const DRAFT_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,18 +40,22 @@ const DRAFT_KEPT: Duration = Duration::from_secs(20);
 #[derive(Default)]
 pub(super) struct OpenCard {
     editor: Option<(JoinHandle<()>, DropGuard)>,
+    /// True once the platform was told that work goes on.
+    shows_work: Arc<AtomicBool>,
 }
 
 impl OpenCard {
-    /// Stops the edits, so that none arrives after the final one.
-    pub(super) async fn close(self) {
+    /// Stops the edits, so that none arrives after the final one. Returns true if the platform may show that work goes
+    /// on.
+    pub(super) async fn close(self) -> bool {
         let Some((editor, done)) = self.editor else {
-            return;
+            return false;
         };
         drop(done);
         if let Err(error) = editor.await {
             tracing::warn!(%error, "a progress card panicked");
         }
+        self.shows_work.load(Ordering::Relaxed)
     }
 }
 
@@ -108,6 +117,9 @@ impl TurnRunner {
         };
         let (token, stop) = self.button("stop", assigned.work.inbox.to_string(), opened);
         handle.card.send_modify(|card| card.set_stop(token));
+        let redactor = Arc::clone(&opened.workspace.guard.redactor);
+        let title = work_title(assigned.inbound(), &redactor);
+        let shows_work = Arc::default();
         let editor = CardEditor {
             store: self.parts.store.clone(),
             delivery: Arc::clone(delivery),
@@ -116,12 +128,15 @@ impl TurnRunner {
             inbox: assigned.work.inbox,
             address: address.clone(),
             stop,
-            redactor: Arc::clone(&opened.workspace.guard.redactor),
+            redactor,
+            work: address.work("work/begun", WorkStatus::Running, title),
+            shows_work: Arc::clone(&shows_work),
         };
         let done = CancellationToken::new();
         let editor = tokio::spawn(editor.run(handle.card.subscribe(), done.clone()));
         OpenCard {
             editor: Some((editor, done.drop_guard())),
+            shows_work,
         }
     }
 }
@@ -139,6 +154,17 @@ struct CardEditor {
     stop: NewAction,
     /// The redactor of the turn, which learns secrets while the turn runs.
     redactor: Arc<Redactor>,
+    /// The operation that shows that work goes on.
+    work: Option<Op>,
+    shows_work: Arc<AtomicBool>,
+}
+
+/// Returns the name of the work on a message: the beginning of the person's words, which are in its thread as well.
+fn work_title(inbound: &Inbound, redactor: &Redactor) -> Option<String> {
+    match &inbound.kind {
+        InboundKind::Text { text, .. } => Some(on_one_line(&redactor.redact(text), WORK_TITLE_CHARS_MAX)),
+        _ => None,
+    }
 }
 
 /// The reason why no more drafts are shown.
@@ -189,6 +215,7 @@ impl CardEditor {
         if self.connected(&done).await.is_none() {
             return;
         }
+        self.show_work().await;
         let mut free_at = Instant::now();
         let mut message = None;
         loop {
@@ -281,6 +308,15 @@ impl CardEditor {
                 () = tokio::time::sleep_until(free_at.max(Instant::now() + GATHERED_FOR)) => {}
                 () = done.cancelled() => return DraftEnd::Done,
             }
+        }
+    }
+
+    /// Shows that work goes on. The end of the turn waits for this call, so it cannot arrive before.
+    async fn show_work(&self) {
+        let Some(work) = &self.work else { return };
+        self.shows_work.store(true, Ordering::Relaxed);
+        if let Err(error) = self.delivery.deliver_best_effort(work).await {
+            tracing::debug!(%error, "running work was not shown");
         }
     }
 

@@ -144,7 +144,7 @@ impl TurnRunner {
         // The model is called in the meantime. Its answer waits until the turn is stored.
         let ((turn, basis, card), ran) = tokio::try_join!(begin, async { Ok(running.await) })?;
         handle.take_no_more();
-        card.close().await;
+        let shows_work = card.close().await || assigned.work.begun > 0;
         if let Ok((outcome, _)) = &ran
             && outcome.is_waiting
         {
@@ -188,6 +188,7 @@ impl TurnRunner {
             outcome,
             journal,
             elapsed: began.elapsed(),
+            work_ended: shows_work.then(|| address.work_ended()).flatten(),
         };
         self.finish(ended, prepared).await
     }

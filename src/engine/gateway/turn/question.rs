@@ -5,7 +5,7 @@ use super::answer::new_button;
 use super::opening::{cut, quote_block, unread_files_note};
 use super::{ClaimedMessage, OpenedTurn, TurnRunner, WaitingGuards};
 use crate::base::model::{
-    Action, AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Reply, TurnId,
+    Action, AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Reply, TurnId, WorkStatus,
 };
 use crate::base::redact::Redactor;
 use crate::engine::agent::QuestionRecord;
@@ -90,13 +90,17 @@ impl TurnRunner {
     ) -> anyhow::Result<()> {
         handle.card.send_modify(|card| card.set_asking());
         let reply = handle.card.borrow().reply(redactor);
-        let id = format!("card/asks-{}", hex::encode(&(self.parts.random)()[..4]));
+        let number = hex::encode(&(self.parts.random)()[..4]);
+        let id = format!("card/asks-{number}");
+        // It may have been shown after the question was stored that work goes on.
+        let waits = address.work(&format!("work/waits-{number}"), WorkStatus::Waiting, None);
         let fill = Action::Fill {
             post: address.id("card"),
             reply,
         };
         let (store, now) = (&self.parts.store, (self.parts.now)());
-        store.enqueue(vec![address.op(&id, fill)], now).await?;
+        let ops = std::iter::once(address.op(&id, fill)).chain(waits);
+        store.enqueue(ops.collect(), now).await?;
         self.outgoing.wake();
         Ok(())
     }
@@ -126,7 +130,7 @@ impl QuestionComposer {
         });
         let (tokens, actions) = buttons.unzip();
         let reply = asked.question.reply(self.address.mention.as_ref(), tokens);
-        let ops = match self.can_find_posts {
+        let mut ops = match self.can_find_posts {
             true => vec![self.address.post(&name, reply)],
             false => {
                 let fill = Action::Fill {
@@ -140,6 +144,10 @@ impl QuestionComposer {
                 ]
             }
         };
+        ops.extend(
+            self.address
+                .work(&format!("{name}/waits"), WorkStatus::Waiting, None),
+        );
         NewQuestion {
             question: asked.question.clone(),
             user: self.identity.user(),

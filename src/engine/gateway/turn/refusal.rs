@@ -30,7 +30,8 @@ impl TurnRunner {
             return Ok(());
         };
         let address = self.parts.address_in(claim.conversation, inbox).await?;
-        let ops = self.refusal(&address, &format!("{what} (ref {reference})"));
+        let mut ops = self.refusal(&address, &format!("{what} (ref {reference})"));
+        ops.extend(address.work_ended());
         store.dismiss(&claim, inbox, ops, (self.parts.now)()).await?;
         self.outgoing.wake();
         Ok(())
@@ -51,7 +52,9 @@ impl TurnRunner {
             store.record_cost(&assigned.claim, turn, &last.cost, now).await?;
         }
         tracing::info!(user.id = %opened.identity.user(), "a turn ended because the access of its person was revoked");
-        self.refuse(assigned, address, &opened.locked_out_text()).await
+        let ended = address.work_ended();
+        self.dismiss(assigned, address, &opened.locked_out_text(), ended)
+            .await
     }
 
     /// Ends a message without a model call. If it has a card, the card shows the reason.
@@ -61,11 +64,25 @@ impl TurnRunner {
         address: &Address,
         why: &str,
     ) -> anyhow::Result<()> {
+        // A turn that was cut short may have shown that work goes on.
+        let was_begun = assigned.work.begun > 0;
+        let ended = was_begun.then(|| address.work_ended()).flatten();
+        self.dismiss(assigned, address, why, ended).await
+    }
+
+    async fn dismiss(
+        &self,
+        assigned: &ClaimedMessage,
+        address: &Address,
+        why: &str,
+        ended: Option<Op>,
+    ) -> anyhow::Result<()> {
         let why = match assigned.work.has_edited {
             true => format!("{why}\nIts edits before the interruption are undone."),
             false => why.to_owned(),
         };
-        let ops = self.refusal(address, &why);
+        let mut ops = self.refusal(address, &why);
+        ops.extend(ended);
         self.parts
             .store
             .dismiss(&assigned.claim, assigned.work.inbox, ops, (self.parts.now)())

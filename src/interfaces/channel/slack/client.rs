@@ -1,6 +1,7 @@
 //! A client for Slack's Web API: the calls for which the types of slack-morphism have every field that Drydock sends
 //! and reads. [`super::raw`] has the others.
 
+use super::agent_session::SessionSupport;
 use super::connector::{RepeatEffect, SlackConnector, classified, exchanged};
 use super::optional_blocks::BlockSupport;
 use crate::base::http_client::server_date;
@@ -49,6 +50,7 @@ pub(super) struct SlackClient {
     /// An empty token: the connector has the real one.
     no_token: SlackApiToken,
     pub(super) blocks: BlockSupport,
+    pub(super) sessions: SessionSupport,
 }
 
 impl SlackClient {
@@ -62,6 +64,7 @@ impl SlackClient {
             }),
             no_token: SlackApiToken::new(SlackApiTokenValue(String::new())),
             blocks: BlockSupport::default(),
+            sessions: SessionSupport::default(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! The inspection of a Slack app: its token and the scopes of the token. Slack does not tell a bot its subscriptions.
 
+use super::agent_session::STOPPED_EVENT;
 use super::client::SlackClient;
-use super::permissions::missing_scopes;
+use super::permissions::{AGENT_SCOPE, missing_scopes};
 use super::socket::SocketOpener;
 use crate::base::config::SlackSettings;
 use crate::base::model::Secret;
@@ -76,6 +77,12 @@ fn scopes(granted: Option<&[String]>) -> Vec<ChannelFinding> {
     }
     let findings = missing.iter().map(|scope| {
         let why = format!("no {}, which {}", scope.name, scope.purpose);
+        if scope.name == AGENT_SCOPE {
+            let fix = format!(
+                "declare the Slack app an agent in its settings, add the event {STOPPED_EVENT}, and install the app again"
+            );
+            return ChannelFinding::warning("scopes", why, fix);
+        }
         let fix = format!(
             "add {} under OAuth & Permissions of the Slack app, and install the app again",
             scope.name

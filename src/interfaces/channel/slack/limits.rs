@@ -2,7 +2,7 @@
 //! lookup of a message counts as one call, however many pages of its thread are read. See
 //! <https://docs.slack.dev/apis/web-api/rate-limits>.
 
-use super::is_direct;
+use super::{agent_session, is_direct};
 use crate::base::model::{Action, Op, Receipt};
 use crate::interfaces::channel::{CallPurpose, Limit, Scope};
 use std::time::Duration;
@@ -35,6 +35,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
             ..
         } => vec![tier_3("reactions.add"), tier_2("reactions.remove")],
         Action::React { .. } => vec![tier_3("reactions.add")],
+        Action::ShowWork { .. } => vec![tier_3(agent_session::METHOD)],
         Action::Upload { .. } => {
             vec![tier_4("files.completeUploadExternal"), chat(&op.place.chat)]
         }

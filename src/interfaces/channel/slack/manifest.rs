@@ -64,6 +64,7 @@ impl SlackManifest {
         let mut manifest = json!({
             "display_information": {"name": name, "description": DESCRIPTION},
             "features": {
+                "agent_view": {"agent_description": DESCRIPTION},
                 "app_home": {"messages_tab_enabled": true, "messages_tab_read_only_enabled": false},
                 "bot_user": {"display_name": bot_name(name), "always_online": true},
                 "slash_commands": [{

@@ -1,6 +1,7 @@
 //! Slack: renders replies as Block Kit and delivers operations through the Web API. Events arrive through its webhook,
 //! or over Socket Mode.
 
+mod agent_session;
 mod client;
 mod connector;
 mod form;
@@ -175,6 +176,10 @@ impl Channel for SlackChannel {
                 let text = format!("{question} Write it in this conversation.");
                 self.notice(op, to, &Reply::text(text)).await
             }
+            Action::ShowWork { status, title } => {
+                let shown = self.client.show_work(&op.place, *status, title.as_deref());
+                shown.await.map(|()| Delivered::default())
+            }
             Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
         }
     }
@@ -192,6 +197,7 @@ impl Channel for SlackChannel {
             | Action::AnswerClick { .. }
             | Action::AskForWords { .. }
             | Action::Draft { .. }
+            | Action::ShowWork { .. }
             | Action::React { .. }
             | Action::Edit { .. }
             | Action::Fill { .. } => Ok(DeliveryLookup::Nothing),

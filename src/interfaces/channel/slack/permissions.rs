@@ -1,6 +1,8 @@
 //! The scopes of the bot token and the events that Slack sends. The manifest of the app requests exactly these, and the
 //! checks of a token compare with them.
 
+use super::agent_session::STOPPED_EVENT;
+
 /// A scope of the bot token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BotScope {
@@ -13,8 +15,12 @@ pub struct BotScope {
 }
 
 /// The scopes, sorted by name.
-pub const BOT_SCOPES: [BotScope; 8] = [
+pub const BOT_SCOPES: [BotScope; 9] = [
     scope("app_mentions:read", "receives mentions"),
+    scope(
+        AGENT_SCOPE,
+        "shows in a thread that work goes on, with a Stop button",
+    ),
     reading(
         "channels:history",
         "receives and finds messages of public channels",
@@ -30,8 +36,17 @@ pub const BOT_SCOPES: [BotScope; 8] = [
     scope("reactions:write", "marks received messages"),
 ];
 
+/// The scope of apps that are declared agents. Without it everything else works.
+pub(super) const AGENT_SCOPE: &str = "assistant:write";
+
 /// The events that the app subscribes to.
-pub(super) const BOT_EVENTS: [&str; 4] = ["app_mention", "message.channels", "message.groups", "message.im"];
+pub(super) const BOT_EVENTS: [&str; 5] = [
+    STOPPED_EVENT,
+    "app_mention",
+    "message.channels",
+    "message.groups",
+    "message.im",
+];
 
 const fn scope(name: &'static str, purpose: &'static str) -> BotScope {
     BotScope {

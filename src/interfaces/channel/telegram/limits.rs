@@ -19,7 +19,8 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         } => messages(&private_place(&op.place, &to.id).chat),
         Action::Edit { message, .. } => messages(&message.chat),
         Action::Fill { .. } => messages(&op.place.chat),
-        Action::React { .. } => calls("setMessageReaction"),
+        // No operation shows work in Telegram.
+        Action::React { .. } | Action::ShowWork { .. } => calls("setMessageReaction"),
         Action::Draft { .. } => calls("sendMessageDraft"),
         Action::AnswerClick {
             callback: Some(_), ..

@@ -170,6 +170,7 @@ impl Channel for TelegramChannel {
                 let rendered = self.render(reply, &place.chat);
                 self.draft(place, *draft, rendered).await
             }
+            Action::ShowWork { .. } => Err(SendError::Refused("telegram shows no running work".to_owned())),
             Action::Notice { to, reply } => self.notice(place, to, reply).await,
             Action::Upload {
                 file_name,

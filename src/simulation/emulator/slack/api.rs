@@ -2,6 +2,7 @@
 
 use super::check;
 use super::history;
+use super::sessions;
 use super::sockets;
 use super::state::{SharedFile, SlackMessage, SlackState, Upload};
 use super::views;
@@ -48,6 +49,7 @@ pub(super) fn call(
         "conversations.replies" => history::replies(state, options, body),
         "apps.connections.open" => Ok(sockets::connections_open(state, options, base_url)),
         "views.open" => views::open(state, options, body),
+        "agents.sessions.setStatus" => sessions::set_status(state, options, body),
         "reactions.add" => react(state, body, Reaction::Add),
         "reactions.remove" => react(state, body, Reaction::Remove),
         "files.getUploadURLExternal" => upload_url(state, base_url, body),
@@ -67,7 +69,9 @@ pub(super) fn call(
 /// Returns the scope that a method needs. Those of the history depend on the conversation.
 fn required_scope(method: &str) -> Option<&'static str> {
     match method {
-        "chat.postMessage" | "chat.update" | "chat.postEphemeral" => Some("chat:write"),
+        "agents.sessions.setStatus" | "chat.postMessage" | "chat.update" | "chat.postEphemeral" => {
+            Some("chat:write")
+        }
         "reactions.add" | "reactions.remove" => Some("reactions:write"),
         "files.getUploadURLExternal" | "files.completeUploadExternal" => Some("files:write"),
         _ => None,
@@ -87,9 +91,11 @@ pub(super) fn must_wait(
     }
     let (bucket, per_minute) = match method {
         "chat.postMessage" => (format!("{method} {}", field(body, "channel")), POSTS_A_MINUTE),
-        "chat.update" | "reactions.add" | "conversations.history" | "conversations.replies" => {
-            (method.to_owned(), 50)
-        }
+        "agents.sessions.setStatus"
+        | "chat.update"
+        | "reactions.add"
+        | "conversations.history"
+        | "conversations.replies" => (method.to_owned(), 50),
         "chat.postEphemeral"
         | "auth.test"
         | "views.open"
@@ -345,7 +351,11 @@ pub(super) fn channel(
     channel_named(state, options, &field(body, "channel"))
 }
 
-fn channel_named(state: &mut SlackState, options: &SlackOptions, id: &str) -> Result<String, String> {
+pub(super) fn channel_named(
+    state: &mut SlackState,
+    options: &SlackOptions,
+    id: &str,
+) -> Result<String, String> {
     let code = match state.channels.get(id) {
         None => "channel_not_found",
         Some(members) if !members.contains(&options.bot_user) => "not_in_channel",

@@ -46,7 +46,8 @@ const KNOWN_SCOPES: [&str; 34] = [
 
 /// The events of a bot that this workspace sends, with the scope that each needs. See
 /// <https://docs.slack.dev/reference/events>.
-const EVENT_SCOPES: [(&str, &str); 4] = [
+const EVENT_SCOPES: [(&str, &str); 5] = [
+    ("agent_session_stopped", "assistant:write"),
     ("app_mention", "app_mentions:read"),
     ("message.channels", "channels:history"),
     ("message.groups", "groups:history"),
@@ -77,6 +78,7 @@ pub(super) struct InstalledApp {
     events: BTreeSet<String>,
     commands: BTreeSet<String>,
     has_interactivity: bool,
+    is_agent: bool,
 }
 
 impl SlackEmulator {
@@ -100,12 +102,17 @@ impl SlackState {
 
     /// Returns true if the app gets an event of this subscription.
     pub(super) fn is_subscribed(&self, event: &str) -> bool {
-        self.app.as_ref().is_none_or(|app| app.events.contains(event))
+        !self.unsubscribed.contains(event) && self.app.as_ref().is_none_or(|app| app.events.contains(event))
     }
 
     /// Returns true if the app has this slash command.
     pub(super) fn has_command(&self, command: &str) -> bool {
         self.app.as_ref().is_none_or(|app| app.commands.contains(command))
+    }
+
+    /// Returns true if the app is declared an agent.
+    pub(super) fn is_agent(&mut self) -> bool {
+        self.has_scope(Some("assistant:write")) && self.app.as_ref().is_none_or(|app| app.is_agent)
     }
 
     /// Returns true if the app gets presses of its buttons.
@@ -148,6 +155,7 @@ impl<'a> ManifestCheck<'a> {
             events: self.events(&scopes),
             commands: self.commands(&scopes),
             has_interactivity: self.interactivity(),
+            is_agent: self.at("/features/agent_view").is_some_and(Value::is_object),
         };
         match self.problems.is_empty() {
             true => Ok(CheckedManifest { scopes, app }),

@@ -9,6 +9,7 @@ mod mentions;
 mod people;
 mod response;
 mod server;
+mod sessions;
 mod socket_server;
 mod sockets;
 mod state;
@@ -16,6 +17,7 @@ mod views;
 
 pub use mentions::{Mention, task_lines};
 pub use people::{EventOrder, GatewayResponse, Retry, SayError, SentMessage, UnsentMessage};
+pub use sessions::AgentSession;
 pub use sockets::{SocketClosing, SocketModeState};
 pub use state::{SharedFile, ShownButton, SlackCall, SlackFault, SlackMessage, SlackState};
 pub use views::OpenView;
@@ -33,8 +35,9 @@ use tokio_util::sync::CancellationToken;
 const WAIT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The scopes of a bot with all scopes that the README names.
-const SCOPES: [&str; 8] = [
+const SCOPES: [&str; 9] = [
     "app_mentions:read",
+    "assistant:write",
     "channels:history",
     "chat:write",
     "commands",
@@ -205,6 +208,12 @@ impl SlackEmulator {
     /// Refuses messages with a block of this type from now on, like a workspace that does not know it yet.
     pub fn forget_block(&self, kind: &'static str) {
         self.shared.change(|state| state.unknown_blocks.insert(kind));
+    }
+
+    /// Sends no event of this type from now on, like a workspace where the app does not subscribe to it.
+    pub fn unsubscribe(&self, event: &str) {
+        self.shared
+            .change(|state| state.unsubscribed.insert(event.to_owned()));
     }
 
     /// Removes a scope from the bot.

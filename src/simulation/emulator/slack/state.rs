@@ -4,6 +4,7 @@
 use super::manifest::InstalledApp;
 use super::mentions::{self, Mention, walk};
 use super::response::ResponseAddress;
+use super::sessions::AgentSession;
 use super::sockets::SocketModeState;
 use super::views::{OpenView, Trigger};
 use crate::simulation::emulator::lasting_fault::LastingFault;
@@ -42,6 +43,10 @@ pub struct SlackState {
     pub(super) users: BTreeMap<String, String>,
     /// The channels by id, with their members.
     pub(super) channels: BTreeMap<String, BTreeSet<String>>,
+    /// The sessions of the agent, by channel and root of the thread.
+    pub sessions: BTreeMap<(String, String), AgentSession>,
+    /// The events that the app does not get although its manifest names them.
+    pub(super) unsubscribed: BTreeSet<String>,
     /// The types of blocks that the workspace does not know.
     pub(super) unknown_blocks: BTreeSet<&'static str>,
     /// The modals that users see, oldest first.

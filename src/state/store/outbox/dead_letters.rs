@@ -296,6 +296,7 @@ fn what(action: &Action) -> &'static str {
         Action::Notice { .. } => "notice",
         Action::Upload { .. } => "upload",
         Action::React { .. } => "react",
+        Action::ShowWork { .. } => "status",
         Action::AskForWords { .. } => "question",
         Action::AnswerClick { .. } => "answer",
     }

@@ -3,6 +3,7 @@
 use super::text::{self, MessageText};
 use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
 use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef};
+use crate::interfaces::channel::slack::agent_session::STOPPED_EVENT;
 use serde_json::Value;
 
 /// The maximum number of characters of a challenge that is echoed.
@@ -38,6 +39,7 @@ fn event(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Re
     }
     match text_at(envelope, "/event/type") {
         Some("message" | "app_mention" | "message.im") => message(envelope, installed),
+        Some(STOPPED_EVENT) => stop(envelope, installed),
         Some("app_uninstalled") => Ok(Received::Ignored("the app was uninstalled")),
         Some("tokens_revoked") => Ok(Received::Ignored("tokens were revoked")),
         Some(_) => Ok(Received::Ignored("unknown type of event")),
@@ -98,6 +100,41 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
         kind,
         unread_files: files_of(event),
         about: None,
+        response_url: None,
+    })))
+}
+
+/// Decodes a press of the Stop button of Slack: a `stop` of the person in the thread of the session. See
+/// <https://docs.slack.dev/reference/events/agent_session_stopped>.
+fn stop(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+    let event = envelope.get("event").unwrap_or(&Value::Null);
+    let (Some(user), Some(chat), Some(account), Some(event_id)) = (
+        text_at(event, "/user"),
+        text_at(event, "/channel"),
+        text_at(envelope, "/team_id"),
+        text_at(envelope, "/event_id"),
+    ) else {
+        return Err(Rejected::Malformed("the stop lacks an id, a channel or a sender"));
+    };
+    let Some(thread) = text_at(event, "/thread_ts") else {
+        return Ok(Received::Ignored("a stop outside of a thread"));
+    };
+    Ok(Received::Inbound(Box::new(Inbound {
+        channel: installed.channel.clone(),
+        delivery: vec![delivery_of_event(event_id, installed)],
+        sender: sender(account, user),
+        place: ChatPlace {
+            account: installed.account(),
+            chat: chat.to_owned(),
+            thread: Some(thread.to_owned()),
+        },
+        direct: is_direct_id(chat),
+        message: None,
+        kind: InboundKind::Command {
+            verb: "stop".to_owned(),
+            arguments: String::new(),
+        },
+        unread_files: 0,
         response_url: None,
     })))
 }
@@ -181,9 +218,14 @@ fn delivery(
 ) -> Vec<String> {
     let SlackInstallation { channel, team, .. } = installed;
     let mut names = vec![
-        format!("slack:{channel}:event:{event_id}"),
+        delivery_of_event(event_id, installed),
         format!("slack:{channel}:{team}:{chat}:{ts}"),
     ];
     names.extend(client_id.map(|id| format!("slack:{channel}:client:{team}:{id}")));
     names
+}
+
+/// Returns the identity of one event.
+fn delivery_of_event(event_id: &str, installed: &SlackInstallation) -> String {
+    format!("slack:{}:event:{event_id}", installed.channel)
 }

@@ -172,3 +172,50 @@ async fn a_path_that_slack_does_not_have_is_not_found() {
         assert_eq!(answer["ok"], false, "{method}: {answer}");
     }
 }
+
+/// The rules of the method, as Slack documents them.
+#[tokio::test]
+async fn a_session_has_a_known_status_a_short_title_and_a_thread_that_exists() {
+    let emulator = workspace().await;
+    let root = emulator.write("U0ALICE", "C0OPS", None, "hello").ts;
+    let reply = emulator.write("U0ALICE", "C0OPS", Some(&root), "and").ts;
+    let good = json!({"channel_id": "C0OPS", "thread_ts": root, "status": "processing", "title": "a"});
+    let changes = [
+        (json!({}), "ok"),
+        (json!({"status": "working"}), "invalid_arguments"),
+        (json!({"title": "x".repeat(201)}), "invalid_arguments"),
+        (json!({"thread_ts": ""}), "invalid_arguments"),
+        (json!({"thread_ts": "1.000001"}), "thread_not_found"),
+        (json!({"thread_ts": reply}), "thread_not_found"),
+        (json!({"channel_id": "C0NOWHERE"}), "channel_not_found"),
+        (json!({"status": "closed", "title": "b"}), "ok"),
+    ];
+    for (change, expected) in changes {
+        let mut body = good.clone();
+        for (name, value) in change.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        assert_eq!(
+            call(&emulator, "agents.sessions.setStatus", &body).await,
+            expected,
+            "{body}"
+        );
+    }
+    emulator.with_state(|state| {
+        let session = &state.sessions[&("C0OPS".to_owned(), root.clone())];
+        assert_eq!(
+            (session.title.as_deref(), session.status()),
+            (Some("a"), "closed")
+        );
+    });
+    for (withdrawn, expected) in [
+        ("assistant:write", "not_authorized"),
+        ("chat:write", "missing_scope"),
+    ] {
+        emulator.withdraw(withdrawn);
+        assert_eq!(
+            call(&emulator, "agents.sessions.setStatus", &good).await,
+            expected
+        );
+    }
+}

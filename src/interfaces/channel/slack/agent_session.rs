@@ -1,0 +1,133 @@
+//! The agent session of a thread: Slack shows that work goes on there, with a Stop button of its own. A workspace that
+//! refuses this is not asked again for a day; the status card with its button is there in any case. See
+//! <https://docs.slack.dev/ai/agent-sessions>.
+
+use super::client::SlackClient;
+use super::connector::RepeatEffect;
+use super::remembered_refusal::RememberedRefusal;
+use crate::base::model::{ChatPlace, WorkStatus};
+use crate::interfaces::channel::SendError;
+use serde_json::{Value, json};
+
+pub(super) const METHOD: &str = "agents.sessions.setStatus";
+/// The event for a press of the Stop button of Slack.
+pub(super) const STOPPED_EVENT: &str = "agent_session_stopped";
+/// The warning that the app does not get [`STOPPED_EVENT`]. People see an indicator that they cannot press then.
+const UNSUBSCRIBED: &str = "missing_agent_session_stopped_event_subscription";
+/// The errors with which Slack refuses sessions of the app in any thread.
+const REFUSALS: [&str; 13] = [
+    "access_denied",
+    "deprecated_endpoint",
+    "feature_disabled",
+    "feature_not_enabled",
+    "method_deprecated",
+    "missing_scope",
+    "no_permission",
+    "not_agent_app",
+    "not_allowed",
+    "not_allowed_token_type",
+    "not_authorized",
+    "team_access_not_granted",
+    "unknown_method",
+];
+
+/// The last refusals of sessions by a workspace.
+#[derive(Debug, Default)]
+pub(super) struct SessionSupport {
+    /// Sessions were refused.
+    refused: RememberedRefusal,
+    /// A session had no Stop button, so none is begun. Sessions of before still end.
+    unstoppable: RememberedRefusal,
+}
+
+impl SlackClient {
+    /// Shows the state of work in a thread. A refusal is no failure, because the status is shown elsewhere too.
+    pub(super) async fn show_work(
+        &self,
+        place: &ChatPlace,
+        status: WorkStatus,
+        title: Option<&str>,
+    ) -> Result<(), SendError> {
+        let Some(thread) = &place.thread else {
+            return Ok(());
+        };
+        let is_start = status == WorkStatus::Running;
+        let support = &self.sessions;
+        if support.refused.is_recent() || is_start && support.unstoppable.is_recent() {
+            return Ok(());
+        }
+        let mut body = json!({"channel_id": place.chat, "thread_ts": thread, "status": name(status)});
+        if let Some(title) = title.filter(|title| !title.is_empty()) {
+            body["title"] = json!(title);
+        }
+        match self.call(METHOD, &body, RepeatEffect::Repeatable).await {
+            Ok(answer) if is_start && is_unsubscribed(&answer) => {
+                support.unstoppable.remember();
+                tracing::warn!(
+                    "slack sends no {STOPPED_EVENT} to the app, so its threads show no running work"
+                );
+                let body =
+                    json!({"channel_id": place.chat, "thread_ts": thread, "status": name(WorkStatus::Ended)});
+                accept_refusal(self.call(METHOD, &body, RepeatEffect::Repeatable).await)
+            }
+            Err(SendError::Refused(code)) if REFUSALS.contains(&code.as_str()) => {
+                support.refused.remember();
+                tracing::info!(code, "slack refuses to show running work in threads");
+                Ok(())
+            }
+            shown => accept_refusal(shown),
+        }
+    }
+}
+
+const fn name(status: WorkStatus) -> &'static str {
+    match status {
+        WorkStatus::Running => "processing",
+        WorkStatus::Waiting => "suspended",
+        WorkStatus::Ended => "active",
+    }
+}
+
+fn accept_refusal(shown: Result<Value, SendError>) -> Result<(), SendError> {
+    match shown {
+        Err(SendError::Refused(code)) => {
+            tracing::debug!(code, "the status of a thread was refused");
+            Ok(())
+        }
+        shown => shown.map(|_| ()),
+    }
+}
+
+fn is_unsubscribed(answer: &Value) -> bool {
+    let listed = answer
+        .pointer("/response_metadata/warnings")
+        .and_then(Value::as_array);
+    let listed = listed.into_iter().flatten().filter_map(Value::as_str);
+    let joined = answer["warning"].as_str().unwrap_or_default().split(',');
+    listed.chain(joined).any(|warning| warning.trim() == UNSUBSCRIBED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{UNSUBSCRIBED, is_unsubscribed};
+    use serde_json::json;
+
+    #[test]
+    fn a_warning_is_read_in_both_of_its_places() {
+        for (answer, expected) in [
+            (json!({"warning": UNSUBSCRIBED}), true),
+            (
+                json!({"warning": format!("missing_charset,{UNSUBSCRIBED}")}),
+                true,
+            ),
+            (
+                json!({"response_metadata": {"warnings": ["a", UNSUBSCRIBED]}}),
+                true,
+            ),
+            (json!({"warning": "missing_charset"}), false),
+            (json!({"response_metadata": {"warnings": []}}), false),
+        ] {
+            assert_eq!(is_unsubscribed(&answer), expected, "{answer}");
+        }
+    }
+}
