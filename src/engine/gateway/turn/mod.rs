@@ -190,7 +190,7 @@ impl TurnRunner {
             elapsed: began.elapsed(),
             work_ended: shows_work.then(|| address.work_ended()).flatten(),
         };
-        self.finish(ended, prepared).await
+        Box::pin(self.finish(ended, prepared)).await
     }
 
     /// Leaves an interrupted turn for the next start. A model answer that was already given is requested again, but its
