@@ -73,6 +73,12 @@ pub const STALE_REASON: &str = "hook.stale";
 pub trait Webhook: Send + Sync {
     /// Verifies and decodes one request received at `at`.
     fn receive(&self, request: &http::Request<Bytes>, at: Timestamp) -> Result<Received, Rejected>;
+
+    /// Returns the JSON that the platform expects in the answer to an authentic request, once its message is stored or
+    /// ignored. Most platforms expect none.
+    fn acknowledgement(&self, _request: &http::Request<Bytes>) -> Option<String> {
+        None
+    }
 }
 
 /// Defines the schemes of hooks, so that none can be missing from a list.

@@ -55,6 +55,11 @@ pub(super) fn accepted() -> Answer {
     build(StatusCode::OK, None, Bytes::new())
 }
 
+/// Returns the answer for a stored event of a platform that expects a document.
+pub(super) fn acknowledged(document: String) -> Answer {
+    build(StatusCode::OK, Some(JSON), Bytes::from(document))
+}
+
 /// Returns the answer for an event that was stored before.
 pub(super) fn duplicate() -> Answer {
     json(StatusCode::OK, br#"{"duplicate":true}"#)

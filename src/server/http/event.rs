@@ -4,7 +4,7 @@
 use super::answer::{self, Answer};
 use super::routes::RouteState;
 use super::{IngressResult, NAME_UNKNOWN, Route, Unavailable};
-use crate::base::webhook::{Received, Rejected, STALE_REASON};
+use crate::base::webhook::{Received, Rejected, STALE_REASON, Webhook};
 use crate::crash_point;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -102,16 +102,18 @@ impl RouteState {
             Ok(Received::Inbound(inbound)) => match self.ingress.accept(*inbound, at).await {
                 Ok(IngressResult::New | IngressResult::Refused) => {
                     crash_point::before("B5");
-                    answer::accepted()
+                    acknowledged(webhook.as_ref(), request).unwrap_or_else(answer::accepted)
                 }
                 // A form stays open unless its answer is empty.
                 Ok(IngressResult::Duplicate) if is_form => answer::accepted(),
-                Ok(IngressResult::Duplicate) => answer::duplicate(),
+                Ok(IngressResult::Duplicate) => {
+                    acknowledged(webhook.as_ref(), request).unwrap_or_else(answer::duplicate)
+                }
                 Err(Unavailable) => answer::unavailable(),
             },
             Ok(Received::Ignored(reason)) => {
                 self.ingress.ignored(name, reason, at);
-                answer::accepted()
+                acknowledged(webhook.as_ref(), request).unwrap_or_else(answer::accepted)
             }
             Ok(Received::Answer(text)) => answer::text(text),
             Err(rejected) => self.reject(name, &rejected, at),
@@ -142,6 +144,11 @@ impl RouteState {
         self.ingress.rejected(name, reason, at);
         answer
     }
+}
+
+/// Returns the answer that the platform of a webhook expects, if it expects one.
+fn acknowledged(webhook: &dyn Webhook, request: &http::Request<Bytes>) -> Option<Answer> {
+    webhook.acknowledgement(request).map(answer::acknowledged)
 }
 
 /// Returns true if the body has a content encoding, which signatures and bounds could not check.
