@@ -69,7 +69,7 @@ pub use person_message::{
     PersonMessage, SEND_USER_MESSAGE,
 };
 pub use plain_output::plain_output;
-pub use platform::{ChatProperties, Platform};
+pub use platform::{ChatProperties, Platform, ResponseUrlUse};
 pub use price::{LongPromptPrices, ModelPrice, TokenPrice, TokenPrices};
 pub use question::{ASK_USER, AskedQuestion, QuestionAnswer};
 pub use reply::{Button, ButtonStyle, FoldState, Reply, ReplyPart};

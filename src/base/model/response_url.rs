@@ -4,8 +4,8 @@ use super::Secret;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
-/// Slack's `response_url` and its expiry. Anyone who has it can write to that user in Drydock's name, so it is
-/// treated as a secret: it is never logged and never serialised with other data. See
+/// An address for private answers, such as Slack's `response_url`, and its expiry. Anyone who has it can write to that
+/// user in Drydock's name, so it is treated as a secret: it is never logged and never serialised with other data. See
 /// <https://docs.slack.dev/interactivity/handling-user-interaction>.
 #[derive(Clone)]
 pub struct ResponseUrl {

@@ -346,8 +346,8 @@ fn unread_files_notice(inbound: &Inbound) -> Option<Op> {
     Some(address.post("notice", Reply::text(text)))
 }
 
-/// True if the sender can get an ephemeral message. In groups of other platforms, unknown senders get no notice.
+/// True if the sender can get a private answer. In groups of other platforms, unknown senders get no notice.
 fn can_send_ephemeral(inbound: &Inbound) -> bool {
     let chat = inbound.place.account.platform.chat();
-    inbound.direct || chat.is_some_and(|chat| chat.has_ephemeral_notices)
+    inbound.direct || inbound.response_url.is_some() || chat.is_some_and(|chat| chat.has_ephemeral_notices)
 }

@@ -68,6 +68,8 @@ pub struct ChatProperties {
     pub confirms_presses: bool,
     /// True if a thread shows that work goes on, with a way to stop it, until the platform is told that it has ended.
     pub shows_work: bool,
+    /// The commands and presses that carry an address for private answers.
+    pub response_urls: ResponseUrlUse,
     /// The way to write a command, for the help of people, such as "`/word` in Telegram".
     pub command_form: &'static str,
     /// Returns the way to redeem an invite. The name of the bot is missing if it is not known yet.
@@ -76,6 +78,17 @@ pub struct ChatProperties {
     pub card_edit_spacing: Duration,
     /// The maximum number of characters in one message.
     pub message_chars_max: usize,
+}
+
+/// The commands and presses that carry an address for private answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseUrlUse {
+    /// None.
+    Nowhere,
+    /// Those outside of threads.
+    OutsideThreads,
+    /// All.
+    Everywhere,
 }
 
 impl Platform {

@@ -1,6 +1,6 @@
 //! The properties of Slack.
 
-use super::ChatProperties;
+use super::{ChatProperties, ResponseUrlUse};
 use std::time::Duration;
 
 /// The maximum number of characters of an id.
@@ -17,6 +17,7 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     confirms_presses: true,
     // See <https://docs.slack.dev/ai/agent-sessions>.
     shows_work: true,
+    response_urls: ResponseUrlUse::OutsideThreads,
     command_form: "`/drydock word` in Slack",
     invite: |bot_name, token| match bot_name {
         Some(bot) => format!("send `join {token}` to @{bot} in a direct message"),

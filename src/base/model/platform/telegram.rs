@@ -1,6 +1,6 @@
 //! The properties of Telegram.
 
-use super::ChatProperties;
+use super::{ChatProperties, ResponseUrlUse};
 use std::time::Duration;
 
 pub(super) const PROPERTIES: ChatProperties = ChatProperties {
@@ -13,6 +13,7 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     drops_threads_of_commands: false,
     confirms_presses: false,
     shows_work: false,
+    response_urls: ResponseUrlUse::Nowhere,
     command_form: "`/word` in Telegram (`_` for `-`)",
     invite: |bot_name, token| match bot_name {
         Some(bot) => format!("https://t.me/{bot}?start={token}"),

@@ -1,7 +1,7 @@
 //! Response URLs. They reach a person who typed a command where the bot is not a member. A URL is kept until the answer
 //! is sent, and at most as long as the platform accepts it.
 
-use crate::base::model::{Op, ResponseUrl};
+use crate::base::model::{Op, ResponseUrl, ResponseUrlUse};
 use crate::state::store::column::{millis, time};
 use crate::state::store::{Store, StoreError};
 use jiff::Timestamp;
@@ -38,11 +38,15 @@ fn drop_expired(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Adds the response URL to an operation. Only a command outside a thread has one.
+/// Adds the response URL to an operation, if its platform has any for its place.
 pub(super) fn addressed(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<Op, StoreError> {
     let chat = op.place.account.platform.chat();
-    let drops_threads = chat.is_some_and(|chat| chat.drops_threads_of_commands);
-    if op.place.thread.is_some() || !drops_threads {
+    let has_one = match chat.map_or(ResponseUrlUse::Nowhere, |chat| chat.response_urls) {
+        ResponseUrlUse::Nowhere => false,
+        ResponseUrlUse::OutsideThreads => op.place.thread.is_none(),
+        ResponseUrlUse::Everywhere => true,
+    };
+    if !has_one {
         return Ok(op);
     }
     let url: Option<(String, i64)> = tx
