@@ -9,7 +9,10 @@ mod limit;
 mod markdown;
 mod slack;
 mod telegram;
+mod split;
 mod visible;
+mod web_socket;
+mod words;
 
 pub use inspection::{ChannelFault, ChannelFinding, FaultSeverity};
 pub use limit::{CallPurpose, Limit, Scope};

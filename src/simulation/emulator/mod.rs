@@ -7,3 +7,4 @@ mod server;
 mod lasting_fault;
 pub mod slack;
 pub mod telegram;
+mod web_socket;

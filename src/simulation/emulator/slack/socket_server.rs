@@ -3,24 +3,22 @@
 use super::SharedSlack;
 use super::sockets::SocketOrder;
 use crate::simulation::emulator::answer::answer;
+use crate::simulation::emulator::web_socket::{
+    EmulatorSocket, handshake_key, switching_answer, upgraded_socket,
+};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use futures_util::{SinkExt, StreamExt};
-use http::{HeaderMap, HeaderValue, header};
-use hyper::upgrade::{OnUpgrade, Upgraded};
-use hyper_util::rt::TokioIo;
+use http::header;
+use hyper::upgrade::OnUpgrade;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Message, Role};
+use tokio_tungstenite::tungstenite::protocol::Message;
 
 /// The time between the announcement of a close and the close.
 const LEAVE_TIME_MAX: Duration = Duration::from_secs(10);
-
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// Answers a handshake. The ticket in the address works once.
 pub(super) async fn open_socket(State(shared): State<Arc<SharedSlack>>, mut request: Request) -> Response {
@@ -46,31 +44,13 @@ pub(super) async fn open_socket(State(shared): State<Arc<SharedSlack>>, mut requ
     let stopped = shared.stopped.clone();
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move { stopped.run_until_cancelled(run(shared, upgrade)).await });
-    let mut response = answer(101, axum::body::Body::empty());
-    let headers = response.headers_mut();
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    }
-    response
-}
-
-fn handshake_key(headers: &HeaderMap) -> Option<String> {
-    let is = |name: header::HeaderName, expected: &str| {
-        let value = headers.get(name).and_then(|value| value.to_str().ok());
-        value.is_some_and(|value| value.eq_ignore_ascii_case(expected))
-    };
-    let is_handshake = is(header::UPGRADE, "websocket")
-        && is(header::CONNECTION, "upgrade")
-        && is(header::SEC_WEBSOCKET_VERSION, "13");
-    let key = headers.get(header::SEC_WEBSOCKET_KEY)?.to_str().ok()?;
-    is_handshake.then(|| key.to_owned())
+    switching_answer(&key)
 }
 
 async fn run(shared: Arc<SharedSlack>, upgrade: OnUpgrade) {
-    let Ok(upgraded) = upgrade.await else { return };
-    let mut socket = Socket::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
+    let Some(mut socket) = upgraded_socket(upgrade).await else {
+        return;
+    };
     let refusal = shared.change(|state| state.socket_mode.refusal());
     if let Some(reason) = refusal {
         let _lost = send(&mut socket, &json!({"type": "disconnect", "reason": reason})).await;
@@ -91,7 +71,7 @@ async fn run(shared: Arc<SharedSlack>, upgrade: OnUpgrade) {
 /// Serves a socket until one side closes it.
 async fn converse(
     shared: &SharedSlack,
-    socket: &mut Socket,
+    socket: &mut EmulatorSocket,
     number: u64,
     mut orders: mpsc::Receiver<SocketOrder>,
 ) {
@@ -137,7 +117,7 @@ async fn converse(
 }
 
 async fn send(
-    socket: &mut Socket,
+    socket: &mut EmulatorSocket,
     frame: &Value,
 ) -> Result<(), tokio_tungstenite::tungstenite::error::Error> {
     socket.send(Message::text(frame.to_string())).await

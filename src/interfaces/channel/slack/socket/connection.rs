@@ -7,25 +7,21 @@ use crate::base::model::Secret;
 use crate::interfaces::channel::SendError;
 use crate::interfaces::channel::slack::client::SlackClient;
 use crate::interfaces::channel::slack::connector::{RepeatEffect, classified};
+use crate::interfaces::channel::web_socket::{ChannelSocket, open_socket, socket_config, socket_failed};
 use futures_util::StreamExt;
-use reqwest::{StatusCode, Upgraded, Url, header};
+use reqwest::Url;
 use slack_morphism::api::SlackApiAppsConnectionOpenRequest;
 use std::time::Duration;
 use tokio::time::timeout;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::client::generate_key;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Message, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::Message;
 
 /// Time limit from connecting to the first frame.
 const OPEN_TIME_MAX: Duration = Duration::from_secs(20);
 /// The maximum number of bytes of a frame. A press holds the whole message with its blocks.
 pub(super) const FRAME_BYTES_MAX: usize = 1 << 20;
-/// The maximum number of bytes that wait to be written: acknowledgements, pings and pongs.
-const UNWRITTEN_BYTES_MAX: usize = 256 << 10;
 
 /// A connection to Slack, open for events.
-pub(super) type SlackSocket = WebSocketStream<Upgraded>;
+pub(super) type SlackSocket = ChannelSocket;
 
 /// Opens sockets for one channel.
 pub(in crate::interfaces::channel::slack) struct SocketOpener {
@@ -63,16 +59,17 @@ impl SocketOpener {
         let request = SlackApiAppsConnectionOpenRequest::new();
         let opened = self.client.session().apps_connections_open(&request).await;
         let opened = opened.map_err(|error| self.of_token(classified(error, RepeatEffect::Repeatable)))?;
-        let mut url = opened.url.0;
-        // The HTTP client knows the schemes of sockets by the names of HTTP.
+        let url = opened.url.0;
+        // Origins are compared by the names of HTTP.
+        let mut origin = url.clone();
         let scheme = if url.scheme() == "ws" { "http" } else { "https" };
-        let is_socket = matches!(url.scheme(), "ws" | "wss") && url.set_scheme(scheme).is_ok();
+        let is_socket = matches!(url.scheme(), "ws" | "wss") && origin.set_scheme(scheme).is_ok();
         let is_ours = |url: &Url| {
             self.client
                 .connector()
                 .is_slack(url, |host| host.ends_with(".slack.com"))
         };
-        if is_socket && is_ours(&url) {
+        if is_socket && is_ours(&origin) {
             return Ok(url);
         }
         let why = "the address of the socket does not belong to slack";
@@ -83,44 +80,21 @@ impl SocketOpener {
     pub(super) async fn open(&self) -> Result<SlackSocket, SendError> {
         let url = self.address().await?;
         let greeted = async {
-            let mut socket = self.connect(url).await?;
+            let mut socket = open_socket(&self.http, url, socket_config(FRAME_BYTES_MAX), "slack").await?;
             match socket.next().await {
                 Some(Ok(Message::Text(text))) => self.greeted(parse_frame(&text)).map(|()| socket),
-                Some(_) | None => Err(failed("slack closed the socket before its first event")),
+                Some(_) | None => Err(socket_failed("slack closed the socket before its first event")),
             }
         };
         let greeted = timeout(OPEN_TIME_MAX, greeted).await;
-        greeted.unwrap_or_else(|_| Err(failed("slack did not open the socket in time")))
-    }
-
-    async fn connect(&self, url: Url) -> Result<SlackSocket, SendError> {
-        let key = generate_key();
-        let request = self
-            .http
-            .get(url)
-            .header(header::CONNECTION, "Upgrade")
-            .header(header::UPGRADE, "websocket")
-            .header(header::SEC_WEBSOCKET_VERSION, "13")
-            .header(header::SEC_WEBSOCKET_KEY, &key);
-        let response = request.send().await;
-        let response = response.map_err(|_| failed("the socket cannot be reached"))?;
-        let proof = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
-        let is_accepted =
-            proof.is_some_and(|proof| proof.as_bytes() == derive_accept_key(key.as_bytes()).as_bytes());
-        if response.status() != StatusCode::SWITCHING_PROTOCOLS || !is_accepted {
-            let status = response.status().as_u16();
-            return Err(failed(&format!("slack refused the socket with status {status}")));
-        }
-        let stream = response.upgrade().await;
-        let stream = stream.map_err(|_| failed("the socket was lost while it was opened"))?;
-        Ok(WebSocketStream::from_raw_socket(stream, Role::Client, Some(socket_config())).await)
+        greeted.unwrap_or_else(|_| Err(socket_failed("slack did not open the socket in time")))
     }
 
     fn greeted(&self, first: SocketFrame) -> Result<(), SendError> {
         match first {
             SocketFrame::Hello => Ok(()),
             SocketFrame::Disconnect(reason) => Err(SendError::Refused(self.described(reason))),
-            SocketFrame::Envelope(_) | SocketFrame::Unknown => Err(failed("slack did not greet")),
+            SocketFrame::Envelope(_) | SocketFrame::Unknown => Err(socket_failed("slack did not greet")),
         }
     }
 
@@ -149,22 +123,5 @@ impl SocketOpener {
             )),
             error => error,
         }
-    }
-}
-
-/// Returns the bounds of a socket.
-pub(super) fn socket_config() -> WebSocketConfig {
-    WebSocketConfig::default()
-        .read_buffer_size(8 << 10)
-        .write_buffer_size(0)
-        .max_write_buffer_size(UNWRITTEN_BYTES_MAX)
-        .max_message_size(Some(FRAME_BYTES_MAX))
-        .max_frame_size(Some(FRAME_BYTES_MAX))
-}
-
-fn failed(why: &str) -> SendError {
-    SendError::NotSent {
-        why: why.to_owned(),
-        retry_after: None,
     }
 }

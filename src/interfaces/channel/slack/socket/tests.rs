@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::Backoff;
-use super::connection::{FRAME_BYTES_MAX, socket_config};
+use super::connection::FRAME_BYTES_MAX;
 use super::envelope::EnvelopeDecoder;
 use super::frame::DisconnectReason;
 use super::session::{LINGER_MAX, SILENCE_MAX, Session, SessionEnd, SessionEvent};
 use crate::base::model::{Account, InboundKind, Installation, Platform};
+use crate::interfaces::channel::web_socket::socket_config;
 use crate::interfaces::channel::{PolledInbound, SendError};
 use futures_util::{SinkExt, StreamExt};
 use jiff::Timestamp;
@@ -41,7 +42,7 @@ fn decoder() -> EnvelopeDecoder {
 async fn pipe() -> (Pipe, Pipe) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     (
-        Pipe::from_raw_socket(ours, Role::Client, Some(socket_config())).await,
+        Pipe::from_raw_socket(ours, Role::Client, Some(socket_config(FRAME_BYTES_MAX))).await,
         Pipe::from_raw_socket(theirs, Role::Server, None).await,
     )
 }

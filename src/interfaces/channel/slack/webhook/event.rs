@@ -1,9 +1,10 @@
 //! The Events API: decides which messages are addressed to Drydock.
 
 use super::text::{self, MessageText};
-use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
+use super::{Received, Rejected, SlackInstallation, is_direct_id, sender, text_at};
 use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef};
 use crate::interfaces::channel::slack::agent_session::STOPPED_EVENT;
+use crate::interfaces::channel::words::invite;
 use serde_json::Value;
 
 /// The maximum number of characters of a challenge that is echoed.

@@ -1,9 +1,10 @@
 //! Decodes slash commands, button presses and the words of modals. Over Socket Mode they arrive as JSON.
 
 use super::text;
-use super::{Received, Rejected, SlackInstallation, invite, is_direct_id, sender, text_at};
+use super::{Received, Rejected, SlackInstallation, is_direct_id, sender, text_at};
 use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef, ResponseUrl};
 use crate::interfaces::channel::slack::form::{CALLBACK, FIELD, FormPlace};
+use crate::interfaces::channel::words::{command, invite};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -79,20 +80,6 @@ pub(super) fn slash_command<'a>(
             .filter(|url| url.len() <= RESPONSE_URL_BYTES_MAX)
             .map(|url| ResponseUrl::new(url.to_owned(), at.saturating_add(RESPONSE_URL_KEPT).unwrap_or(at))),
     })))
-}
-
-fn command(words: &str) -> InboundKind {
-    let words = words.trim_start_matches(['/', '!']).trim();
-    let (verb, arguments) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    let verb = if verb.is_empty() {
-        "help".to_owned()
-    } else {
-        verb.to_lowercase()
-    };
-    InboundKind::Command {
-        verb,
-        arguments: arguments.trim().to_owned(),
-    }
 }
 
 pub(super) fn interaction(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {

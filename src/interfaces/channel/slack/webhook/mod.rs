@@ -7,7 +7,7 @@ mod form;
 mod text;
 
 use crate::base::config::SlackSettings;
-use crate::base::model::{Account, InboundKind, Installation, Platform, Secret, Sender};
+use crate::base::model::{Account, Installation, Platform, Secret, Sender};
 use crate::base::webhook::{
     Received, Rejected, Webhook, refuse_other_schemes, require_fresh, single_header, verify_hex_hmac_sha256,
 };
@@ -19,8 +19,6 @@ use std::sync::Arc;
 
 const SIGNATURE: &str = Platform::Slack.signature_header();
 const TIMESTAMP: &str = "x-slack-request-timestamp";
-/// The number of characters of an invite token.
-const INVITE_TOKEN_CHARS: usize = 43;
 
 /// Returns the webhook of a channel; `None` if it receives over Socket Mode alone.
 pub(super) fn webhook(
@@ -146,19 +144,6 @@ pub(super) fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
         .try_fold(value, |value, name| value.get(name))
         .and_then(Value::as_str)
         .filter(|text| !text.is_empty())
-}
-
-/// Returns the invite of a text that is exactly `join <token>`.
-fn invite(text: &str) -> Option<InboundKind> {
-    let mut words = text.split_whitespace();
-    let (verb, token, rest) = (words.next()?, words.next()?, words.next());
-    let token_shaped = token.len() == INVITE_TOKEN_CHARS
-        && token
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-    (verb.eq_ignore_ascii_case("join") && token_shaped && rest.is_none()).then(|| InboundKind::Join {
-        token: token.to_owned(),
-    })
 }
 
 /// Returns true for the id of a one-to-one chat. Used for payloads without the kind of the chat.

@@ -1,7 +1,8 @@
 //! Tests of splitting: the messages of a reply in Telegram, their limits and order, and that no text is lost.
 
-use super::{pages, rendered_fits, source_bytes, split};
+use super::{page_size, rendered_fits, split};
 use crate::base::model::{Reply, ReplyPart};
+use crate::interfaces::channel::split::{pages, source_bytes, text_of};
 use crate::interfaces::channel::telegram::render::UNITS_MAX;
 use std::cell::Cell;
 
@@ -14,7 +15,7 @@ fn work(reply: &Reply) -> (usize, usize) {
         looked_at.set(looked_at.get() + tried.parts.len() + bytes.min(UNITS_MAX));
         bytes + 2 * tried.parts.len() <= UNITS_MAX
     };
-    let pages = pages(reply, &fits, usize::MAX);
+    let pages = pages(reply, &page_size(&fits), usize::MAX);
     (pages.len(), looked_at.get())
 }
 
@@ -95,6 +96,6 @@ fn a_row_that_is_longer_than_a_message_goes_on_as_text_and_the_others_stay_rows(
             rows: rows[2..].to_vec()
         })
     );
-    let texts = parts.iter().filter_map(super::text_of).collect::<String>();
+    let texts = parts.iter().filter_map(text_of).collect::<String>();
     assert_eq!(texts, format!("two: {}", "word ".repeat(2_000)));
 }
