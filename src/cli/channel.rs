@@ -5,10 +5,13 @@ use super::serve::now;
 use super::{CliError, Global};
 use crate::base::config::{
     ChannelOutline, Config, ConfigEdit, ConfigSources, EditError, NewKeys, NewValue, SecretReference,
+    secrets_of_kind,
 };
 use crate::base::http_client;
+use crate::base::model::Platform;
 use crate::interfaces::channel::{self, ChannelFault, ChannelFinding, FaultSeverity};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 pub(super) const EXAMPLES: &str = "\
@@ -43,12 +46,12 @@ pub(super) enum ChannelCommand {
 #[derive(Debug, Args)]
 pub(super) struct ChannelAddition {
     /// The platform
-    #[arg(value_enum)]
-    kind: ChannelPlatform,
+    #[arg(value_parser = PossibleValuesParser::new(kinds().map(|(platform, _)| platform.as_str())))]
+    kind: String,
     /// The name of the channel; that of its platform if it is not given
     #[arg(long)]
     name: Option<String>,
-    /// The bot's token [default: env:SLACK_BOT_TOKEN or env:TELEGRAM_BOT_TOKEN]
+    /// The bot's token [default: env:SLACK_BOT_TOKEN, and so on for each platform]
     #[arg(long, value_name = "REFERENCE")]
     bot_token: Option<String>,
     /// Slack: the signing secret [default: env:SLACK_SIGNING_SECRET]
@@ -63,12 +66,6 @@ pub(super) struct ChannelAddition {
     /// The repository of people in this channel, unless they name another
     #[arg(long, value_name = "NAME")]
     repository: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ChannelPlatform {
-    Slack,
-    Telegram,
 }
 
 pub(super) async fn run(command: ChannelCommand, global: &Global, output: &Output) -> Result<(), CliError> {
@@ -151,6 +148,12 @@ fn add(addition: ChannelAddition, sources: &ConfigSources, output: &Output) -> R
     Ok(())
 }
 
+/// Returns the platforms with channels, and the secrets that their channels can have.
+fn kinds() -> impl Iterator<Item = (Platform, Vec<&'static str>)> {
+    let platforms = Platform::ALL.iter();
+    platforms.filter_map(|platform| Some((*platform, secrets_of_kind(*platform)?)))
+}
+
 /// Returns the kind of a new channel, and its keys.
 fn keys_of(addition: &ChannelAddition) -> Result<(&'static str, NewKeys), CliError> {
     let text = |text: &str| NewValue::Text(text.to_owned());
@@ -161,29 +164,34 @@ fn keys_of(addition: &ChannelAddition) -> Result<(&'static str, NewKeys), CliErr
         secret_token,
         ..
     } = addition;
-    let (kind, mut keys) = match addition.kind {
-        ChannelPlatform::Slack => {
-            refuse("--secret-token is only for telegram", secret_token.as_ref())?;
-            let token = reference(
-                "--bot-token",
-                bot_token.as_deref().unwrap_or("env:SLACK_BOT_TOKEN"),
-            )?;
-            let received_with = match app_token {
-                Some(app_token) => ("app_token", reference("--app-token", app_token)?),
-                None => {
-                    let signing = signing_secret.as_deref().unwrap_or("env:SLACK_SIGNING_SECRET");
-                    ("signing_secret", reference("--signing-secret", signing)?)
-                }
-            };
-            ("slack", vec![("bot_token", token), received_with])
-        }
-        ChannelPlatform::Telegram => {
-            refuse("--signing-secret is only for slack", signing_secret.as_ref())?;
-            refuse("--app-token is only for slack", app_token.as_ref())?;
-            let token = bot_token.as_deref().unwrap_or("env:TELEGRAM_BOT_TOKEN");
-            ("telegram", vec![("bot_token", reference("--bot-token", token)?)])
-        }
+    let of_kind = kinds().find(|(platform, _)| platform.as_str() == addition.kind);
+    let Some((platform, secrets)) = of_kind else {
+        return Err(CliError::usage("no platform has this name"));
     };
+    let kind = platform.as_str();
+    let options = [
+        ("signing_secret", "--signing-secret", signing_secret),
+        ("app_token", "--app-token", app_token),
+        ("secret_token", "--secret-token", secret_token),
+    ];
+    for (key, option, given) in options {
+        if given.is_some() && !secrets.contains(&key) {
+            let others = kinds().filter(|(_, secrets)| secrets.contains(&key));
+            let others: Vec<&str> = others.map(|(platform, _)| platform.as_str()).collect();
+            let why = format!("{option} is only for {}", others.join(" or "));
+            return Err(CliError::usage(why));
+        }
+    }
+    let variable = |name: &str| format!("env:{}_{name}", kind.to_ascii_uppercase());
+    let given_or = |given: &Option<String>, name: &str| given.clone().unwrap_or_else(|| variable(name));
+    let token = reference("--bot-token", &given_or(bot_token, "BOT_TOKEN"))?;
+    let mut keys = vec![("bot_token", token)];
+    if let Some(app_token) = app_token {
+        keys.push(("app_token", reference("--app-token", app_token)?));
+    } else if secrets.contains(&"signing_secret") {
+        let signing = given_or(signing_secret, "SIGNING_SECRET");
+        keys.push(("signing_secret", reference("--signing-secret", &signing)?));
+    }
     keys.insert(0, ("kind", text(kind)));
     if let Some(secret) = secret_token {
         keys.push(("mode", text("webhook")));
@@ -196,13 +204,6 @@ fn keys_of(addition: &ChannelAddition) -> Result<(&'static str, NewKeys), CliErr
             .map(|name| ("repository", text(name))),
     );
     Ok((kind, keys))
-}
-
-fn refuse(why: &str, given: Option<&String>) -> Result<(), CliError> {
-    match given {
-        None => Ok(()),
-        Some(_) => Err(CliError::usage(why)),
-    }
 }
 
 /// Parses the value of an option. clap would repeat a refused value, which may be a secret.

@@ -1,7 +1,7 @@
 //! The rules for the public address: a platform that sends requests must be able to reach it.
 
 use super::Diagnosis;
-use crate::base::config::{ChannelOutline, ConfiguredChannels};
+use crate::base::config::ConfiguredChannels;
 use crate::base::model::Platform;
 use reqwest::Url;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ const SET_URL: &str = "set server.public_url to the https address of the proxy i
 /// Checks the public address for each channel whose platform sends requests.
 pub(super) fn check_public_address(configured: &ConfiguredChannels) -> Vec<Diagnosis> {
     let channels = configured.channels.iter();
-    let receiving = channels.filter(|(_, channel)| receives_requests(channel));
+    let receiving = channels.filter(|(_, channel)| channel.is_called);
     let findings = receiving.map(|(name, channel)| {
         let check = format!("public address for {name}");
         match refusal(&configured.public_url, channel.platform) {
@@ -28,15 +28,6 @@ pub(super) fn check_public_address(configured: &ConfiguredChannels) -> Vec<Diagn
         }
     });
     findings.collect()
-}
-
-/// Returns true if the platform connects to Drydock. Slack does not in Socket Mode, for which an app has another token.
-fn receives_requests(channel: &ChannelOutline) -> bool {
-    match channel.platform {
-        Platform::Slack => !channel.secrets.iter().any(|secret| secret.key == "app_token"),
-        Platform::Telegram => channel.mode.as_deref() == Some("webhook"),
-        Platform::Hook | Platform::Terminal => false,
-    }
 }
 
 /// Returns the reason why a platform cannot send to an address.

@@ -72,6 +72,8 @@ struct ChannelKeys {
     platform: Platform,
     /// The keys beside the common ones. A key may belong to several kinds.
     own: &'static [ConfigKey],
+    /// Returns true if the platform sends requests to a channel.
+    is_called: fn(reader: &mut SettingsReader<'_>, section: &str) -> bool,
     /// Reads a section, such as `channels.team`.
     read: fn(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSettings>,
 }
@@ -103,6 +105,14 @@ const BOT_TOKEN: ConfigKey = key(
     UnsetRule::Required,
     "the bot's token",
 );
+
+/// Returns the secrets that a kind of channel can have, such as `bot_token`; `None` if the platform has no channels.
+pub fn secrets_of_kind(platform: Platform) -> Option<Vec<&'static str>> {
+    let kind = KINDS.iter().find(|kind| kind.platform == platform)?;
+    let keys = COMMON_KEYS.iter().chain(kind.own);
+    let secrets = keys.filter(|key| matches!(key.kind, ValueKind::Secret { .. }));
+    Some(secrets.filter_map(|key| key.path.rsplit('.').next()).collect())
+}
 
 /// Returns the keys of all kinds, each once.
 pub(super) fn keys() -> Vec<ConfigKey> {

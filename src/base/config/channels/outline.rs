@@ -24,6 +24,8 @@ pub struct ChannelOutline {
     pub mode: Option<String>,
     /// `repository`
     pub repository: Option<String>,
+    /// True if the platform sends requests.
+    pub is_called: bool,
     /// The secrets that are set or required.
     pub secrets: Vec<SecretOutline>,
 }
@@ -56,6 +58,7 @@ fn outline(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelOutl
         platform: kind.platform,
         mode: reader.text(&format!("{section}.mode")),
         repository: reader.reference(&format!("{section}.repository"), "repositories"),
+        is_called: (kind.is_called)(reader, section),
         secrets: keys.filter_map(|key| secret(reader, section, key)).collect(),
     })
 }

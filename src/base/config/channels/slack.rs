@@ -8,6 +8,8 @@ use crate::base::model::{Platform, Secret};
 pub(super) const KEYS: ChannelKeys = ChannelKeys {
     platform: Platform::Slack,
     own: OWN_KEYS,
+    // Slack sends nothing in Socket Mode, for which an app has another token.
+    is_called: |reader, section| !reader.is_set(&format!("{section}.app_token")),
     read,
 };
 

@@ -8,6 +8,7 @@ use crate::base::model::{Platform, Secret};
 pub(super) const KEYS: ChannelKeys = ChannelKeys {
     platform: Platform::Telegram,
     own: OWN_KEYS,
+    is_called: |reader, section| reader.text(&format!("{section}.mode")).as_deref() == Some("webhook"),
     read,
 };
 
