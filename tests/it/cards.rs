@@ -105,12 +105,14 @@ async fn the_calls_of_a_turn_are_lines_in_its_card_in_telegram() {
     })
     .await;
     app.admit_telegram_editor(4_201).await;
-    app.demo.telegram.say(4_201, 4_201, "hello").await;
-    let card = app.wait_for_telegram_message(4_201, "✓ file_read").await;
+    let chat = -100_777;
+    app.demo.telegram.add_group(chat, &[]);
+    app.demo.telegram.say(4_201, chat, "@drydock_bot hello").await;
+    let card = app.wait_for_telegram_message(chat, "✓ file_read").await;
     let expected = "Working, step 2\n✓ file_read environments/dev/main.jsonnet";
     assert_eq!(card.text, expected);
     app.demo.model.release();
-    app.wait_for_telegram_message(4_201, "Here.").await;
+    app.wait_for_telegram_message(chat, "Here.").await;
 }
 
 #[tokio::test]

@@ -111,7 +111,6 @@ async fn a_thread_of_a_turn_that_fails_shows_no_work_afterwards() {
     assert_eq!(statuses(&app, &result.thread), ["processing", "active"]);
 }
 
-/// The event arrives twice, as after a lost acknowledgement.
 #[tokio::test]
 async fn the_stop_button_of_slack_ends_the_turn_without_a_further_model_request() {
     let app = TestApp::new(held).await;

@@ -2,8 +2,8 @@
 
 use super::webhook as channel_webhook;
 use crate::base::config::{
-    ChannelSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, SlackSettings, TelegramMode,
-    TelegramSettings,
+    ChannelSettings, DiscordSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, SlackSettings,
+    TelegramMode, TelegramSettings,
 };
 use crate::base::model::{Account, Installation, Platform, Role, Secret};
 use crate::base::webhook::{Rejected, Webhook, hook_webhook};
@@ -13,6 +13,7 @@ use http::Request;
 use jiff::Timestamp;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_assert, prop_oneof, proptest};
 use proptest::sample::Index;
+use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use std::collections::BTreeMap;
@@ -129,6 +130,18 @@ fn telegram() -> Arc<dyn Webhook> {
     channel_webhook("phone", &settings, &installation(Platform::Telegram)).unwrap()
 }
 
+fn discord() -> Arc<dyn Webhook> {
+    let key = Ed25519KeyPair::from_seed_unchecked(&[9; 32]).unwrap();
+    let settings = ChannelSettings::Discord(DiscordSettings {
+        bot_token: secret(),
+        public_key: Some(key.public_key().as_ref().try_into().unwrap()),
+        api_base_url: String::new(),
+        paced: true,
+        repository: None,
+    });
+    channel_webhook("guild", &settings, &installation(Platform::Discord)).unwrap()
+}
+
 fn hook(scheme: HookScheme) -> Arc<dyn Webhook> {
     let settings = HookSettings {
         scheme,
@@ -179,6 +192,26 @@ fn as_slack(content_type: &str, body: &str) -> bool {
         ("content-type", content_type),
     ];
     is_authentic(&slack(), &headers, body)
+}
+
+fn as_discord(body: &str) -> bool {
+    let seconds = AT.to_string();
+    let key = Ed25519KeyPair::from_seed_unchecked(&[9; 32]).unwrap();
+    let signature = hex::encode(key.sign(format!("{seconds}{body}").as_bytes()));
+    let headers = [
+        ("x-signature-ed25519", signature.as_str()),
+        ("x-signature-timestamp", &seconds),
+        ("content-type", "application/json"),
+    ];
+    is_authentic(&discord(), &headers, body)
+}
+
+fn discord_press() -> Value {
+    json!({
+        "type": 3, "id": "9", "application_id": "1001", "token": "t-1", "guild_id": "900", "channel_id": "501",
+        "channel": {"id": "501", "type": 11, "parent_id": "500"}, "data": {"custom_id": "token", "component_type": 2},
+        "member": {"user": {"id": "7"}}, "message": {"id": "8", "flags": 64},
+    })
 }
 
 fn slack_event() -> Value {
@@ -250,6 +283,11 @@ proptest! {
     fn any_telegram_update_is_decided(update in mutated(telegram_update())) {
         let headers = [("x-telegram-bot-api-secret-token", SECRET), ("content-type", "application/json")];
         prop_assert!(is_authentic(&telegram(), &headers, &update.to_string()));
+    }
+
+    #[test]
+    fn any_discord_interaction_is_decided(press in mutated(discord_press())) {
+        prop_assert!(as_discord(&press.to_string()));
     }
 
     #[test]

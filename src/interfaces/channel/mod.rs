@@ -4,6 +4,7 @@
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod any_json;
+mod discord;
 mod inspection;
 mod limit;
 mod markdown;
@@ -191,6 +192,7 @@ fn kind(settings: &ChannelSettings) -> &dyn ChannelKind {
     match settings {
         ChannelSettings::Slack(settings) => settings,
         ChannelSettings::Telegram(settings) => settings,
+        ChannelSettings::Discord(settings) => settings,
     }
 }
 

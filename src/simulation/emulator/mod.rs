@@ -2,6 +2,7 @@
 //! problems. They listen on loopback only.
 
 mod answer;
+pub mod discord;
 pub mod model;
 mod server;
 mod lasting_fault;

@@ -2,6 +2,7 @@
 
 pub(crate) mod app;
 pub(crate) mod built;
+pub(crate) mod discord;
 pub(crate) mod evaluation;
 pub(crate) mod file_host;
 pub(crate) mod git_server;

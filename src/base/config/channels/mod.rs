@@ -1,10 +1,12 @@
 //! `[channels.<name>]`: the accounts on chat platforms. Each kind of channel has a file with its settings, its keys and
 //! its reader.
 
+mod discord;
 mod outline;
 mod slack;
 mod telegram;
 
+pub use discord::DiscordSettings;
 pub(super) use outline::outlines;
 pub use outline::{ChannelOutline, ConfiguredChannels, SecretOutline};
 pub use slack::SlackSettings;
@@ -23,6 +25,8 @@ pub enum ChannelSettings {
     Slack(SlackSettings),
     /// `kind = "telegram"`
     Telegram(TelegramSettings),
+    /// `kind = "discord"`
+    Discord(DiscordSettings),
 }
 
 /// A channel with its secrets, and the settings of its server.
@@ -35,7 +39,7 @@ pub struct ChannelConfig {
 }
 
 /// All kinds of channels.
-const KINDS: [ChannelKeys; 2] = [slack::KEYS, telegram::KEYS];
+const KINDS: [ChannelKeys; 3] = [slack::KEYS, telegram::KEYS, discord::KEYS];
 
 /// The settings of a channel that every kind has.
 pub trait CommonChannelSettings {
@@ -63,6 +67,7 @@ impl ChannelSettings {
         match self {
             Self::Slack(settings) => settings,
             Self::Telegram(settings) => settings,
+            Self::Discord(settings) => settings,
         }
     }
 }

@@ -55,6 +55,9 @@ const SECRETS: [(&str, &str); 6] = [
 /// A secret in the form of its platform, which the configuration above does not use.
 const APP_TOKEN: (&str, &str) = ("SLACK_APP_TOKEN", "xapp-1-canary-0123456");
 
+/// Another one.
+const DISCORD_TOKEN: (&str, &str) = ("DISCORD_BOT_TOKEN", "MTEwMDAw.canary.4f1d-discord_6b8e2a");
+
 fn sources(text: &str) -> ConfigSources {
     let environment = SECRETS
         .iter()

@@ -163,7 +163,7 @@ fn examples() -> (Config, Vec<(String, String)>) {
         // A value in the form of its platform, if it is known.
         let known = SECRETS
             .iter()
-            .chain([&APP_TOKEN])
+            .chain([&APP_TOKEN, &DISCORD_TOKEN])
             .find(|(known, _)| known == name);
         let value = known.map_or_else(
             || format!("canary-of-{name}-8f742231b1"),

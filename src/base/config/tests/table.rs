@@ -190,7 +190,7 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
         ),
         (
             "kind = \"slack\"",
-            "kind = \"discord\"",
+            "kind = \"matrix\"",
             "6: channels.team.kind: expected one of <kinds>",
         ),
         (

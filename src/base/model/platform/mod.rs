@@ -1,6 +1,7 @@
 //! [`Platform`]: the kinds of services that accounts belong to, and the properties of a chat platform that the engine
 //! depends on. The engine asks for a property and never for a platform, so a new platform changes nothing there.
 
+mod discord;
 mod slack;
 mod telegram;
 
@@ -43,6 +44,8 @@ platforms! {
     Slack: "slack", Some(&slack::PROPERTIES);
     /// A Telegram bot.
     Telegram: "telegram", Some(&telegram::PROPERTIES);
+    /// A Discord application with a bot.
+    Discord: "discord", Some(&discord::PROPERTIES);
     /// A signed webhook; its sender is the service identity `hook:<name>`.
     Hook: "hook", None;
     /// The terminal of the user who started the program.

@@ -172,7 +172,7 @@ fn work_title(inbound: &Inbound, redactor: &Redactor) -> Option<String> {
 enum DraftEnd {
     /// The turn has ended.
     Done,
-    /// The platform refused one, so a card is posted.
+    /// One could not be shown, so a card is posted.
     Refused,
 }
 
@@ -268,12 +268,14 @@ impl CardEditor {
         shows_drafts && matches!(self.store.message_of(&card).await, Ok(None))
     }
 
-    /// Shows the card as a draft, which leaves no message, until `done`.
+    /// Shows the card as a draft, which leaves no message, until `done`. A draft that cannot be shown at first is not tried
+    /// again: a card is delivered later at least.
     async fn show_drafts(
         &self,
         card: &mut watch::Receiver<StatusCard>,
         done: &CancellationToken,
     ) -> DraftEnd {
+        let mut is_shown = false;
         loop {
             let action = Action::Draft {
                 draft: self.inbox.0,
@@ -287,9 +289,9 @@ impl CardEditor {
                 .deliver_best_effort(&self.address.op("card/draft", action))
                 .await
             {
-                Ok(_) => next_change = DRAFT_KEPT,
-                Err(SendError::Refused(error)) => {
-                    tracing::debug!(%error, "a draft was refused");
+                Ok(_) => (is_shown, next_change) = (true, DRAFT_KEPT),
+                Err(error) if !is_shown || matches!(error, SendError::Refused(_)) => {
+                    tracing::debug!(%error, "a draft was not shown");
                     return DraftEnd::Refused;
                 }
                 Err(SendError::Limited {

@@ -136,6 +136,7 @@ fn stop(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rej
             arguments: String::new(),
         },
         unread_files: 0,
+        about: None,
         response_url: None,
     })))
 }

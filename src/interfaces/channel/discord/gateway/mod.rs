@@ -1,0 +1,186 @@
+//! Receives events over the gateway. A session is resumed from the last event that the gateway of Drydock has accepted,
+//! so no event is lost while the connection is. The connection is our own and not that of twilight-gateway, which
+//! resumes from the last event it has received, and which opens connections beside our HTTP client.
+
+mod address;
+mod connection;
+mod events;
+mod progress;
+mod session;
+
+use super::DiscordChannel;
+use super::inspection::ENABLE_INTENT;
+use super::places::Places;
+use crate::base::http_client::socket_client;
+use crate::interfaces::channel::web_socket::ChannelSocket;
+use crate::interfaces::channel::{PolledInbound, SendError};
+use connection::{Connection, ConnectionEnd};
+use events::EventDecoder;
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use jiff::Timestamp;
+use session::GatewaySession;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use twilight_model::gateway::CloseCode;
+
+const BACKOFF_MIN: Duration = Duration::from_secs(1);
+const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// The number of failures after which a session is given up for a new one, as Discord recommends.
+const RESUME_FAILURES_MAX: u32 = 4;
+/// The wait after an error that only the operator can correct. Discord allows 1,000 new sessions a day.
+const OPERATOR_WAIT: Duration = Duration::from_secs(300);
+
+/// The responses to interactions that are under way. They outlive a connection.
+type Responses<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
+
+/// Receives until `cancel`, or until the receiver is gone.
+pub(super) async fn poll(
+    channel: &DiscordChannel,
+    inbox: &mpsc::Sender<PolledInbound>,
+    now: fn() -> Timestamp,
+    cancel: &CancellationToken,
+) {
+    let receiver = GatewayReceiver {
+        channel,
+        places: Places::new(),
+        inbox,
+        now,
+    };
+    cancel.run_until_cancelled(Box::pin(receiver.run())).await;
+}
+
+struct GatewayReceiver<'a> {
+    channel: &'a DiscordChannel,
+    places: Places,
+    inbox: &'a mpsc::Sender<PolledInbound>,
+    now: fn() -> Timestamp,
+}
+
+impl GatewayReceiver<'_> {
+    async fn run(&self) {
+        let name = self.channel.name.as_str();
+        let mut session: Option<GatewaySession> = None;
+        let decoder = EventDecoder::new(self.channel, &self.places, self.now);
+        let mut responses: Responses<'_> = FuturesUnordered::new();
+        let (mut failures, mut wait) = (0, Duration::ZERO);
+        loop {
+            let opened = self.open_after(wait, session.as_ref());
+            let socket = match meanwhile(&mut responses, opened).await {
+                Ok(socket) => socket,
+                Err(error) => {
+                    if failures >= RESUME_FAILURES_MAX {
+                        session = None;
+                    }
+                    wait = backoff(&mut failures, self.now).max(asked_wait(&error));
+                    let seconds = wait.as_secs_f32();
+                    tracing::warn!(
+                        channel = name,
+                        %error,
+                        "no connection to the gateway of discord; trying again in {seconds} s"
+                    );
+                    continue;
+                }
+            };
+            let mut connection = Connection::new(socket, &decoder, self.inbox, self.now, session.take());
+            let end = connection.run(&mut responses).await;
+            if connection.was_useful() {
+                failures = 0;
+            }
+            session = connection.into_session().filter(|_| end.keeps_session());
+            wait = match end {
+                ConnectionEnd::Stopped => return,
+                ConnectionEnd::Refused(_) => OPERATOR_WAIT,
+                _ if failures == 0 => {
+                    failures = 1;
+                    Duration::ZERO
+                }
+                _ => backoff(&mut failures, self.now),
+            };
+            self.report(&end, wait);
+        }
+    }
+
+    async fn open_after(
+        &self,
+        wait: Duration,
+        session: Option<&GatewaySession>,
+    ) -> Result<ChannelSocket, SendError> {
+        tokio::time::sleep(wait).await;
+        let http = socket_client().map_err(|error| SendError::Unreachable(error.to_string()))?;
+        address::open(&self.channel.api, &http, session).await
+    }
+
+    fn report(&self, end: &ConnectionEnd, wait: Duration) {
+        let (channel, seconds) = (self.channel.name.as_str(), wait.as_secs_f32());
+        let why = match end {
+            ConnectionEnd::Refused(code) => {
+                let fix = correction(*code, channel);
+                tracing::error!(
+                    channel,
+                    "discord refuses the gateway connection ({code}): {fix}; trying again in {seconds} s"
+                );
+                return;
+            }
+            ConnectionEnd::Closed(code) => format!("discord closed it ({code})"),
+            ConnectionEnd::Reconnect => "discord asked for a new one".to_owned(),
+            ConnectionEnd::InvalidSession => "its session has ended".to_owned(),
+            ConnectionEnd::Lost => "the connection was lost".to_owned(),
+            ConnectionEnd::Silent => "a heartbeat was not answered".to_owned(),
+            ConnectionEnd::Unaccepted => "an event was not stored, and is requested again".to_owned(),
+            ConnectionEnd::Unreadable => "it sent what is not readable".to_owned(),
+            ConnectionEnd::Stopped => return,
+        };
+        tracing::warn!(
+            channel,
+            "the connection to the gateway of discord is closed: {why}; opening another in {seconds} s"
+        );
+    }
+}
+
+/// Waits for a result, and for responses to interactions meanwhile.
+async fn meanwhile<T>(responses: &mut Responses<'_>, result: impl Future<Output = T>) -> T {
+    tokio::pin!(result);
+    loop {
+        tokio::select! {
+            result = &mut result => return result,
+            Some(()) = responses.next(), if !responses.is_empty() => {}
+        }
+    }
+}
+
+fn asked_wait(error: &SendError) -> Duration {
+    match error {
+        SendError::Limited { retry_after, .. } | SendError::NotSent { retry_after, .. } => {
+            retry_after.unwrap_or_default()
+        }
+        SendError::Unauthorised(_) => OPERATOR_WAIT,
+        _ => Duration::ZERO,
+    }
+}
+
+/// Returns a growing wait. The fractions of a second of the clock keep servers from trying at the same time.
+fn backoff(failures: &mut u32, now: fn() -> Timestamp) -> Duration {
+    let wait = BACKOFF_MIN
+        .saturating_mul(1 << (*failures).min(6))
+        .min(BACKOFF_MAX);
+    *failures = failures.saturating_add(1);
+    let fraction = now().subsec_nanosecond().unsigned_abs();
+    wait + wait / 4 * (fraction / 1_000_000) / 1_000
+}
+
+/// Returns what the operator can do about a close code.
+fn correction(code: u16, channel: &str) -> String {
+    match CloseCode::try_from(code) {
+        Ok(CloseCode::AuthenticationFailed) => {
+            format!(
+                "set channels.{channel}.bot_token to the token under Bot of the application in the Developer Portal"
+            )
+        }
+        Ok(CloseCode::InvalidIntents | CloseCode::DisallowedIntents) => ENABLE_INTENT.to_owned(),
+        Ok(CloseCode::ShardingRequired) => "the bot is in too many servers for one connection".to_owned(),
+        Ok(_) | Err(_) => "this version of Drydock does not fit the gateway of Discord".to_owned(),
+    }
+}

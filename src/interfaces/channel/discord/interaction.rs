@@ -1,0 +1,129 @@
+//! Decodes interactions: commands and presses, over the gateway or over HTTP. Each must be acknowledged within three
+//! seconds; its token takes answers for 15 minutes. See
+//! <https://docs.discord.com/developers/interactions/receiving-and-responding>.
+
+use super::decode::{place, sender};
+use super::message::EPHEMERAL;
+use super::places::{ChannelKindSeen, kind_of};
+use super::registration::COMMAND;
+use crate::base::model::{Inbound, InboundKind, Installation, MessageRef, ResponseUrl};
+use crate::base::webhook::{Received, Rejected};
+use crate::interfaces::channel::words::{command, invite};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+/// The time for which Drydock uses the token of an interaction, somewhat less than its 15 minutes.
+const TOKEN_TIME_MAX: SignedDuration = SignedDuration::from_mins(14);
+/// The maximum number of characters of the id of a button, as Discord limits it.
+const BUTTON_ID_CHARS_MAX: usize = 100;
+/// The maximum number of bytes of the token of an interaction; Discord's have about 220.
+const TOKEN_BYTES_MAX: usize = 1_024;
+
+const PING: u64 = 1;
+const APPLICATION_COMMAND: u64 = 2;
+const MESSAGE_COMPONENT: u64 = 3;
+
+/// Decodes an interaction.
+pub(super) fn decode(
+    payload: &Value,
+    channel_name: &str,
+    installation: &Installation,
+    at: Timestamp,
+) -> Result<Received, Rejected> {
+    let text = |pointer: &str| {
+        let text = payload.pointer(pointer).and_then(Value::as_str);
+        text.filter(|text| !text.is_empty())
+    };
+    let kind = match payload["type"].as_u64() {
+        Some(PING) => return Ok(Received::Ignored("ping")),
+        Some(APPLICATION_COMMAND) => match text("/data/name") {
+            Some(COMMAND) => typed(payload),
+            Some(_) | None => return Ok(Received::Ignored("unknown command")),
+        },
+        Some(MESSAGE_COMPONENT) => match text("/data/custom_id") {
+            Some(token) if token.chars().count() <= BUTTON_ID_CHARS_MAX => InboundKind::Click {
+                token: token.to_owned(),
+                callback: None,
+                trigger: None,
+            },
+            Some(_) | None => return Ok(Received::Ignored("a press without a token")),
+        },
+        Some(_) => return Ok(Received::Ignored("unknown type of interaction")),
+        None => return Err(Rejected::Malformed("the interaction has no type")),
+    };
+    if text("/application_id").is_some_and(|application| application != installation.account.id) {
+        return Ok(Received::Ignored("interaction of another application"));
+    }
+    // In a server the person is a member, in a direct message a user.
+    let person = text("/member/user/id").or_else(|| text("/user/id"));
+    let channel = text("/channel_id").or_else(|| text("/channel/id"));
+    let (Some(id), Some(token), Some(person), Some(channel)) = (text("/id"), text("/token"), person, channel)
+    else {
+        return Err(Rejected::Malformed(
+            "the interaction lacks an id, a token, a person or a channel",
+        ));
+    };
+    let is_direct = text("/guild_id").is_none();
+    let channel_kind = match is_direct {
+        true => ChannelKindSeen::Direct,
+        false => kind_of(&payload["channel"]),
+    };
+    let message = text("/message/id").filter(|_| matches!(kind, InboundKind::Click { .. }));
+    // A message that only its person sees cannot be reacted to, and begins no thread.
+    let is_private = payload
+        .pointer("/message/flags")
+        .and_then(Value::as_u64)
+        .is_some_and(|flags| flags & EPHEMERAL != 0);
+    let message = message.filter(|_| !is_private);
+    Ok(Received::Inbound(Box::new(Inbound {
+        channel: channel_name.to_owned(),
+        delivery: vec![format!("discord:{channel_name}:interaction:{id}")],
+        sender: sender(&installation.account, person),
+        place: place(&installation.account, channel, &channel_kind, message),
+        direct: is_direct,
+        message: message.map(|id| MessageRef {
+            chat: channel.to_owned(),
+            id: id.to_owned(),
+        }),
+        kind,
+        unread_files: 0,
+        about: None,
+        response_url: response_url(&installation.account.id, token, at),
+    })))
+}
+
+/// Returns what the person typed after `/drydock`.
+fn typed(payload: &Value) -> InboundKind {
+    let options = payload.pointer("/data/options").and_then(Value::as_array);
+    let options = options.map(Vec::as_slice).unwrap_or_default();
+    let words = options.first().and_then(|option| option["value"].as_str());
+    let words = words.unwrap_or_default().trim();
+    invite(words).unwrap_or_else(|| command(words))
+}
+
+/// Returns the address for answers below that of the API. It is a path, so no request can lead to another server.
+fn response_url(application: &str, token: &str, at: Timestamp) -> Option<ResponseUrl> {
+    let is_token =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'=' | b'~');
+    let fits = token.len() <= TOKEN_BYTES_MAX && token.bytes().all(is_token) && !token.contains("..");
+    let expires_at = at.saturating_add(TOKEN_TIME_MAX).unwrap_or(at);
+    fits.then(|| ResponseUrl::new(format!("webhooks/{application}/{token}"), expires_at))
+}
+
+/// Returns the application and the token of an address for answers.
+pub(super) fn answer_address(address: &str) -> Option<(u64, &str)> {
+    let (application, token) = address.strip_prefix("webhooks/")?.split_once('/')?;
+    let application = application.parse().ok().filter(|id| *id > 0)?;
+    Some((application, token))
+}
+
+/// Returns the response to an interaction that is stored or ignored: an answer follows, or nothing changes. Only a
+/// person's own chat shows the answer to others than the person.
+pub(super) fn response(payload: &Value) -> Value {
+    match payload["type"].as_u64() {
+        Some(PING) => json!({"type": 1}),
+        Some(MESSAGE_COMPONENT) => json!({"type": 6}),
+        _ if payload["guild_id"].is_string() => json!({"type": 5, "data": {"flags": EPHEMERAL}}),
+        _ => json!({"type": 5}),
+    }
+}

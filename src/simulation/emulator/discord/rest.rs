@@ -1,0 +1,513 @@
+//! The routes of the HTTP API that an application needs. Each checks its body and then takes effect.
+
+use super::SharedDiscord;
+use super::check::{BodyUse, DiscordRefusal, EPHEMERAL, check_body};
+use super::state::{DiscordMessage, DiscordState, EmulatedChannel, bot_json, channel_json, user_json};
+use bytes::Bytes;
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use twilight_model::gateway::Intents;
+
+/// `LOADING`
+const LOADING: u64 = 1 << 7;
+/// The time within which an interaction must be responded to.
+const RESPONSE_TIME_MAX: Duration = Duration::from_secs(3);
+/// The time for which the token of an interaction is valid.
+const TOKEN_TIME_MAX: SignedDuration = SignedDuration::from_mins(15);
+/// The maximum number of messages of a page.
+const PAGE_MAX: usize = 100;
+
+/// A call of the API.
+#[derive(Debug)]
+pub(super) struct DiscordCall {
+    pub(super) method: String,
+    /// The parts of the path below the version.
+    pub(super) path: Vec<String>,
+    pub(super) query: Vec<(String, String)>,
+    pub(super) body: Value,
+    pub(super) files: Vec<(String, Bytes)>,
+}
+
+impl DiscordCall {
+    /// Returns the method and the route without ids, such as `POST channels/messages`.
+    pub(super) fn route(&self) -> String {
+        let is_name =
+            |part: &&String| part.starts_with('@') || part.bytes().all(|byte| byte.is_ascii_lowercase());
+        let is_token = |index: usize| {
+            let after = |name: &str, distance: usize| {
+                index >= distance && self.path.get(index - distance).is_some_and(|part| part == name)
+            };
+            after("interactions", 2) || after("webhooks", 2) || after("reactions", 1)
+        };
+        let names = self
+            .path
+            .iter()
+            .enumerate()
+            .filter(|(index, part)| is_name(part) && !is_token(*index));
+        let names: Vec<&str> = names.map(|(_, part)| part.as_str()).collect();
+        format!("{} {}", self.method, names.join("/"))
+    }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let mut query = self.query.iter();
+        query.find_map(|(key, value)| (key == name).then_some(value.as_str()))
+    }
+}
+
+/// The status and the body of an answer.
+pub(super) type RestAnswer = Result<(u16, Value), DiscordRefusal>;
+
+/// Runs a call.
+pub(super) fn run(state: &mut DiscordState, shared: &SharedDiscord, call: &DiscordCall) -> RestAnswer {
+    let path: Vec<&str> = call.path.iter().map(String::as_str).collect();
+    let options = &shared.options;
+    match (call.method.as_str(), path.as_slice()) {
+        ("GET", ["gateway", "bot"]) => Ok((
+            200,
+            json!({"url": shared.gateway_url(), "shards": 1, "session_start_limit": {"total": 1000,
+                "remaining": 1000_u64.saturating_sub(state.gateway.identified), "reset_after": 0, "max_concurrency": 1}}),
+        )),
+        ("GET", ["users", "@me"]) => Ok((200, bot_json(options.bot))),
+        ("GET", ["applications", "@me"]) => {
+            let flags = if state.gateway.has_message_content {
+                1_u64 << 18
+            } else {
+                0
+            };
+            let mut bot = bot_json(options.bot);
+            bot["username"] = json!("drydock");
+            Ok((
+                200,
+                json!({"id": options.application.to_string(), "name": "Drydock", "flags": flags, "bot": bot,
+                    "interactions_endpoint_url": state.endpoint}),
+            ))
+        }
+        ("GET", ["applications", _, "commands"]) => Ok((200, json!(state.commands))),
+        ("POST", ["applications", _, "commands"]) => register(state, shared, call),
+        ("POST", ["users", "@me", "channels"]) => {
+            let person = number(call.body["recipient_id"].as_str())?;
+            if options.closed_to.contains(&person) {
+                return Err(DiscordRefusal::expected(
+                    403,
+                    50_007,
+                    "Cannot send messages to this user",
+                ));
+            }
+            let id = state.open_direct(person, (options.at)());
+            Ok((200, json!({"id": id.to_string(), "type": 1})))
+        }
+        ("GET", ["channels", id]) => {
+            let id = number(Some(id))?;
+            let channel = state.channels.get(&id).ok_or_else(unknown_channel)?;
+            Ok((200, channel_json(id, channel, options.guild)))
+        }
+        ("POST", ["channels", channel, "messages"]) => create(state, shared, number(Some(channel))?, call),
+        ("GET", ["channels", channel, "messages"]) => history(state, shared, number(Some(channel))?, call),
+        ("PATCH", ["channels", channel, "messages", id]) => {
+            let (channel, id) = (number(Some(channel))?, number(Some(id))?);
+            let of_bot = |message: &DiscordMessage| message.author == options.bot;
+            if !message(state, channel, id).is_some_and(of_bot) {
+                let mut refusal = DiscordRefusal::expected(404, 10_008, "Unknown Message");
+                refusal.is_problem = message(state, channel, id).is_some();
+                return Err(refusal);
+            }
+            let pinged = check_body(&call.body, 0, BodyUse::Message)?;
+            Ok((200, edit(state, shared, id, &call.body, pinged)))
+        }
+        (method @ ("PUT" | "DELETE"), ["channels", channel, "messages", id, "reactions", emoji, "@me"]) => {
+            react(state, number(Some(channel))?, number(Some(id))?, method, emoji)
+        }
+        ("POST", ["channels", channel, "messages", id, "threads"]) => {
+            thread(state, shared, number(Some(channel))?, number(Some(id))?, call)
+        }
+        ("POST", ["interactions", id, token, "callback"]) => callback(state, shared, id, token, call),
+        ("POST", ["webhooks", application, token]) => follow_up(state, shared, application, token, call),
+        (method @ ("GET" | "PATCH"), ["webhooks", application, token, "messages", "@original"]) => {
+            original(state, shared, application, token, method, call)
+        }
+        _ => Err(DiscordRefusal {
+            is_problem: true,
+            ..DiscordRefusal::expected(404, 0, "404: Not Found")
+        }),
+    }
+}
+
+fn number(id: Option<&str>) -> Result<u64, DiscordRefusal> {
+    let number = id.and_then(|id| id.parse().ok());
+    number.ok_or_else(|| DiscordRefusal::invalid("id", "NUMBER_TYPE_COERCE", "not a snowflake"))
+}
+
+fn unknown_channel() -> DiscordRefusal {
+    DiscordRefusal::expected(404, 10_003, "Unknown Channel")
+}
+
+fn message(state: &DiscordState, channel: u64, id: u64) -> Option<&DiscordMessage> {
+    let mut messages = state.messages.iter();
+    messages.find(|message| message.id == id && message.channel == channel)
+}
+
+fn register(state: &mut DiscordState, shared: &SharedDiscord, call: &DiscordCall) -> RestAnswer {
+    let name = call.body["name"].as_str().unwrap_or_default();
+    let description = call.body["description"].as_str().unwrap_or_default();
+    let is_name = (1..=32).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_lowercase());
+    if !is_name || !(1..=100).contains(&description.chars().count()) {
+        return Err(DiscordRefusal::invalid(
+            "name",
+            "APPLICATION_COMMAND_INVALID_NAME",
+            "not a command",
+        ));
+    }
+    let is_new = !state.commands.iter().any(|command| command["name"] == name);
+    state.commands.retain(|command| command["name"] != name);
+    let mut command = call.body.clone();
+    command["id"] = json!(state.next_id((shared.options.at)()).to_string());
+    state.commands.push(command.clone());
+    Ok((if is_new { 201 } else { 200 }, command))
+}
+
+fn create(state: &mut DiscordState, shared: &SharedDiscord, channel: u64, call: &DiscordCall) -> RestAnswer {
+    if !state.channels.contains_key(&channel) {
+        return Err(unknown_channel());
+    }
+    let pinged = check_body(&call.body, call.files.len(), BodyUse::Message)?;
+    let nonce = call.body["nonce"].as_str().map(str::to_owned);
+    if call.body["enforce_nonce"] == true {
+        let same = |message: &&DiscordMessage| {
+            message.channel == channel && message.nonce.is_some() && message.nonce == nonce
+        };
+        if let Some(same) = state.messages.iter().find(same) {
+            return Ok((200, message_json(same, shared, NonceUse::Shown)));
+        }
+    }
+    let replies_to = call.body["message_reference"]["message_id"]
+        .as_str()
+        .and_then(|id| id.parse().ok());
+    if let Some(replied) = replies_to
+        && message(state, channel, replied).is_none()
+        && call.body["message_reference"]["fail_if_not_exists"] != false
+    {
+        return Err(DiscordRefusal::invalid(
+            "message_reference",
+            "REPLIES_UNKNOWN_MESSAGE",
+            "Unknown message",
+        ));
+    }
+    let created = DiscordMessage {
+        pinged,
+        nonce,
+        replies_to,
+        files: call.files.clone(),
+        ..bot_message(state, shared, channel, &call.body)
+    };
+    let json = message_json(&created, shared, NonceUse::Shown);
+    state.messages.push(created);
+    Ok((200, json))
+}
+
+/// Returns a message of the bot without pings and files.
+fn bot_message(
+    state: &mut DiscordState,
+    shared: &SharedDiscord,
+    channel: u64,
+    body: &Value,
+) -> DiscordMessage {
+    DiscordMessage {
+        id: state.next_id((shared.options.at)()),
+        channel,
+        author: shared.options.bot,
+        content: body["content"].as_str().unwrap_or_default().trim().to_owned(),
+        components: body["components"].clone(),
+        flags: body["flags"].as_u64().unwrap_or_default(),
+        nonce: None,
+        files: Vec::new(),
+        pinged: Vec::new(),
+        reactions: BTreeSet::new(),
+        edits: 0,
+        only_for: None,
+        replies_to: None,
+        kind: 0,
+    }
+}
+
+fn edit(state: &mut DiscordState, shared: &SharedDiscord, id: u64, body: &Value, pinged: Vec<u64>) -> Value {
+    let Some(edited) = state.messages.iter_mut().find(|message| message.id == id) else {
+        return Value::Null;
+    };
+    edited.content = body["content"].as_str().unwrap_or_default().trim().to_owned();
+    if body.get("components").is_some() {
+        edited.components = body["components"].clone();
+    }
+    edited.pinged = pinged;
+    edited.edits += 1;
+    message_json(edited, shared, NonceUse::Shown)
+}
+
+/// Returns the newest messages first, as they are shown to a bot with the permission to read the history.
+fn history(state: &DiscordState, shared: &SharedDiscord, channel: u64, call: &DiscordCall) -> RestAnswer {
+    if !state.channels.contains_key(&channel) {
+        return Err(unknown_channel());
+    }
+    if state.is_history_hidden {
+        return Ok((200, json!([])));
+    }
+    let limit = call
+        .parameter("limit")
+        .and_then(|limit| limit.parse().ok())
+        .unwrap_or(50);
+    if !(1..=PAGE_MAX).contains(&limit) {
+        return Err(DiscordRefusal::invalid("limit", "NUMBER_TYPE_MAX", "1 to 100"));
+    }
+    let before = call
+        .parameter("before")
+        .and_then(|id| id.parse().ok())
+        .unwrap_or(u64::MAX);
+    let after = call
+        .parameter("after")
+        .and_then(|id| id.parse().ok())
+        .unwrap_or(0);
+    let shown =
+        |message: &&DiscordMessage| message.id < before && message.id > after && message.only_for.is_none();
+    let mut messages: Vec<&DiscordMessage> = state.messages_in(channel).filter(shown).collect();
+    messages.sort_by_key(|message| std::cmp::Reverse(message.id));
+    let page = messages.into_iter().take(limit);
+    // The documentation promises a nonce with new messages only.
+    let page: Vec<Value> = page
+        .map(|message| message_json(message, shared, NonceUse::Hidden))
+        .collect();
+    Ok((200, json!(page)))
+}
+
+fn react(state: &mut DiscordState, channel: u64, id: u64, method: &str, emoji: &str) -> RestAnswer {
+    let found = state
+        .messages
+        .iter_mut()
+        .find(|message| message.id == id && message.channel == channel);
+    let Some(message) = found else {
+        return Err(DiscordRefusal::expected(404, 10_008, "Unknown Message"));
+    };
+    if !emoji.starts_with('%') {
+        return Err(DiscordRefusal {
+            is_problem: true,
+            ..DiscordRefusal::expected(400, 10_014, "Unknown Emoji")
+        });
+    }
+    match method {
+        "PUT" => message.reactions.insert(emoji.to_owned()),
+        _ => message.reactions.remove(emoji),
+    };
+    Ok((204, Value::Null))
+}
+
+fn thread(
+    state: &mut DiscordState,
+    shared: &SharedDiscord,
+    channel: u64,
+    id: u64,
+    call: &DiscordCall,
+) -> RestAnswer {
+    let kind = state.channels.get(&channel).ok_or_else(unknown_channel)?.kind;
+    let thread_kind = match kind {
+        0 => 11,
+        5 => 10,
+        _ => {
+            return Err(DiscordRefusal::expected(
+                400,
+                50_024,
+                "Cannot execute action on this channel type",
+            ));
+        }
+    };
+    if message(state, channel, id).is_none() {
+        return Err(DiscordRefusal::expected(404, 10_008, "Unknown Message"));
+    }
+    if state.channels.contains_key(&id) {
+        let why = "A thread has already been created for this message";
+        return Err(DiscordRefusal::expected(400, 160_004, why));
+    }
+    let name = call.body["name"].as_str().unwrap_or_default().chars().count();
+    let duration = call.body["auto_archive_duration"].as_u64();
+    if !(1..=100).contains(&name)
+        || duration.is_some_and(|minutes| ![60, 1_440, 4_320, 10_080].contains(&minutes))
+    {
+        return Err(DiscordRefusal::invalid(
+            "name",
+            "BASE_TYPE_BAD_LENGTH",
+            "Must be between 1 and 100 in length.",
+        ));
+    }
+    let created = EmulatedChannel {
+        kind: thread_kind,
+        parent: Some(channel),
+        person: None,
+    };
+    let json = channel_json(id, &created, shared.options.guild);
+    state.channels.insert(id, created);
+    // The first message of a thread points to the message from which it was started.
+    let starter = DiscordMessage {
+        kind: 21,
+        ..bot_message(state, shared, id, &json!({}))
+    };
+    state.messages.push(starter);
+    state.gateway.dispatch("THREAD_CREATE", &json, Intents::GUILDS);
+    Ok((201, json))
+}
+
+fn callback(
+    state: &mut DiscordState,
+    shared: &SharedDiscord,
+    id: &str,
+    token: &str,
+    call: &DiscordCall,
+) -> RestAnswer {
+    let unknown = || DiscordRefusal::expected(404, 10_062, "Unknown interaction");
+    let interaction = state.interactions.get(token).cloned().ok_or_else(unknown)?;
+    if interaction.id.to_string() != id || interaction.sent.elapsed() > RESPONSE_TIME_MAX {
+        return Err(unknown());
+    }
+    if interaction.response.is_some() {
+        let why = "Interaction has already been acknowledged.";
+        return Err(DiscordRefusal::expected(400, 40_060, why));
+    }
+    respond(state, shared, token, &call.body)?;
+    Ok((204, Value::Null))
+}
+
+/// Takes the response to an interaction, over HTTP or in the answer to a signed request.
+pub(super) fn respond(
+    state: &mut DiscordState,
+    shared: &SharedDiscord,
+    token: &str,
+    response: &Value,
+) -> Result<(), DiscordRefusal> {
+    let unknown = || DiscordRefusal::expected(404, 10_062, "Unknown interaction");
+    let interaction = state.interactions.get(token).cloned().ok_or_else(unknown)?;
+    let original = match (response["type"].as_u64(), interaction.kind) {
+        (Some(5), _) => {
+            let flags = response["data"]["flags"].as_u64().unwrap_or_default();
+            let waiting = DiscordMessage {
+                flags: LOADING | flags & EPHEMERAL,
+                only_for: (flags & EPHEMERAL != 0).then_some(interaction.person),
+                ..bot_message(state, shared, interaction.channel, &json!({}))
+            };
+            let id = waiting.id;
+            state.messages.push(waiting);
+            Some(id)
+        }
+        (Some(6), 3) => interaction.original,
+        _ => {
+            return Err(DiscordRefusal::invalid(
+                "type",
+                "BASE_TYPE_CHOICES",
+                "not a response for this interaction",
+            ));
+        }
+    };
+    if let Some(interaction) = state.interactions.get_mut(token) {
+        interaction.response = response["type"].as_u64();
+        interaction.original = original;
+    }
+    Ok(())
+}
+
+fn answered(
+    state: &DiscordState,
+    shared: &SharedDiscord,
+    application: &str,
+    token: &str,
+) -> Result<super::state::EmulatedInteraction, DiscordRefusal> {
+    let unknown = || DiscordRefusal::expected(404, 10_015, "Unknown Webhook");
+    let interaction = state.interactions.get(token).ok_or_else(unknown)?;
+    let age = (shared.options.at)().duration_since(interaction.at);
+    let is_ours = application == shared.options.application.to_string();
+    if interaction.response.is_none() || !is_ours {
+        return Err(unknown());
+    }
+    if age > TOKEN_TIME_MAX {
+        return Err(DiscordRefusal::expected(401, 50_027, "Invalid Webhook Token"));
+    }
+    Ok(interaction.clone())
+}
+
+fn follow_up(
+    state: &mut DiscordState,
+    shared: &SharedDiscord,
+    application: &str,
+    token: &str,
+    call: &DiscordCall,
+) -> RestAnswer {
+    let interaction = answered(state, shared, application, token)?;
+    let pinged = check_body(&call.body, call.files.len(), BodyUse::Answer)?;
+    let flags = call.body["flags"].as_u64().unwrap_or_default();
+    let sent = DiscordMessage {
+        pinged,
+        only_for: (flags & EPHEMERAL != 0).then_some(interaction.person),
+        ..bot_message(state, shared, interaction.channel, &call.body)
+    };
+    let json = message_json(&sent, shared, NonceUse::Shown);
+    state.messages.push(sent);
+    Ok((200, json))
+}
+
+fn original(
+    state: &mut DiscordState,
+    shared: &SharedDiscord,
+    application: &str,
+    token: &str,
+    method: &str,
+    call: &DiscordCall,
+) -> RestAnswer {
+    let interaction = answered(state, shared, application, token)?;
+    let unknown = || DiscordRefusal::expected(404, 10_008, "Unknown Message");
+    let id = interaction.original.ok_or_else(unknown)?;
+    if method == "GET" {
+        let found = state
+            .messages
+            .iter()
+            .find(|message| message.id == id)
+            .ok_or_else(unknown)?;
+        return Ok((200, message_json(found, shared, NonceUse::Shown)));
+    }
+    let pinged = check_body(&call.body, 0, BodyUse::Answer)?;
+    if let Some(message) = state.messages.iter_mut().find(|message| message.id == id) {
+        message.flags &= !LOADING;
+    }
+    Ok((200, edit(state, shared, id, &call.body, pinged)))
+}
+
+/// The nonce in a message object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NonceUse {
+    /// It is shown, as with a new message.
+    Shown,
+    /// It is left out.
+    Hidden,
+}
+
+/// Returns a message object.
+pub(super) fn message_json(message: &DiscordMessage, shared: &SharedDiscord, nonce_use: NonceUse) -> Value {
+    let author = match message.author == shared.options.bot {
+        true => bot_json(message.author),
+        false => user_json(message.author),
+    };
+    let files: Vec<Value> = message
+        .files
+        .iter()
+        .enumerate()
+        .map(|(index, (name, content))| {
+            json!({"id": (index + 1).to_string(), "filename": name, "size": content.len(), "url": "", "proxy_url": ""})
+        })
+        .collect();
+    let mut json = json!({"id": message.id.to_string(), "channel_id": message.channel.to_string(),
+        "author": author, "content": message.content, "type": message.kind,
+        "flags": message.flags, "attachments": files, "components": message.components, "embeds": [],
+        "mentions": [], "mention_roles": [], "mention_everyone": false, "pinned": false, "tts": false,
+        "timestamp": "2026-11-21T12:00:00.000000+00:00", "edited_timestamp": null});
+    if nonce_use == NonceUse::Shown
+        && let Some(nonce) = &message.nonce
+    {
+        json["nonce"] = json!(nonce);
+    }
+    json
+}
