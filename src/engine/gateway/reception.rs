@@ -141,7 +141,8 @@ impl Reception {
             vec![address.post("answer", Reply::text(text))]
         });
         let wants_own_turn = match &inbound.kind {
-            InboundKind::Text { text, .. } => command::queued(text).is_some(),
+            // The words of a form are about a change, so they answer no question of the model.
+            InboundKind::Text { text, .. } => inbound.about.is_some() || command::queued(text).is_some(),
             _ => false,
         };
         QueueLimits {

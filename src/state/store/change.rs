@@ -50,7 +50,7 @@ impl Store {
     }
 
     /// Returns the open change of a conversation, with the edits that it was made from: while a turn edits further, those
-    /// from before its message. `None` if no change is open.
+    /// from before its message. `None` if no change is open, or later edits are withheld.
     pub async fn change_with_edits(
         &self,
         id: ConversationId,
@@ -68,6 +68,8 @@ impl Store {
                 .optional()?;
             let snapshot = match before {
                 Some(before) => before,
+                // The newest edits are not those of the change.
+                None if is_withheld(tx, id)? => return Ok(None),
                 None => edits::snapshot(tx, id)?,
             };
             Ok(Some((change, edits::load(tx, &snapshot)?)))

@@ -133,7 +133,9 @@ impl CommandRunner {
         let edits = match self.parts.store.change_with_edits(conversation).await? {
             Some((current, edits)) if current.to_string() == change.to_string() => edits,
             Some(_) | None => {
-                let text = format!("{change} was replaced just now; `diff` shows what is prepared.");
+                let text = format!(
+                    "{change} was replaced or edited further just now; `diff` shows what is prepared."
+                );
                 return Ok(vec![address.post("answer", Reply::text(text))]);
             }
         };

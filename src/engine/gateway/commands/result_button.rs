@@ -2,6 +2,7 @@
 //! is discarded. A press that only asks can be repeated.
 
 use super::change::replaced_text;
+use super::conversation::busy_reply;
 use super::{AcceptedCommand, ButtonEffect, CommandAnswer, CommandRunner};
 use crate::base::model::{
     Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Op, Reply, ReplyPart,
@@ -107,7 +108,14 @@ impl CommandRunner {
             ResultButton::AskDiscard => self.ask_before_discard(press).await,
             ResultButton::ConfirmDiscard => {
                 let reply = self.discard(argument, asked, conversation).await?;
-                Ok(decided(press, reply))
+                match reply == busy_reply() {
+                    // Nothing is decided yet, so the question stays.
+                    true => Ok(CommandAnswer {
+                        buttons: ButtonEffect::Asks(Vec::new()),
+                        ..CommandAnswer::post(address, reply)
+                    }),
+                    false => Ok(decided(press, reply)),
+                }
             }
             ResultButton::Keep => {
                 let reply = match self.why_replaced(argument, conversation).await? {

@@ -104,7 +104,7 @@ impl CommandRunner {
                 }
             };
             let needs = CommandNeeds {
-                waits: follows,
+                waits: follows || only_shows,
                 later,
             };
             self.background
@@ -170,23 +170,26 @@ fn accepted_command(
 }
 
 /// Divides commands into groups that run in parallel. Commands of one conversation are in one group and keep their
-/// order. Commands that may take long are groups of their own.
+/// order. Commands that may take long are groups of their own. Presses in `shows` come last, because they wait for the
+/// earlier commands of their conversation.
 fn group_by_conversation(
     unanswered: Vec<UnansweredCommand>,
     shows: &BTreeSet<InboxId>,
 ) -> Vec<Vec<UnansweredCommand>> {
-    let mut alone = Vec::new();
+    let (mut alone, mut showing) = (Vec::new(), Vec::new());
     let mut by_conversation: BTreeMap<ConversationId, Vec<UnansweredCommand>> = BTreeMap::new();
     for command in unanswered {
-        match shows.contains(&command.inbox) || is_alone(&command) {
-            true => alone.push(vec![command]),
-            false => by_conversation
+        match (shows.contains(&command.inbox), is_alone(&command)) {
+            (true, _) => showing.push(vec![command]),
+            (false, true) => alone.push(vec![command]),
+            (false, false) => by_conversation
                 .entry(command.conversation)
                 .or_default()
                 .push(command),
         }
     }
-    alone.into_iter().chain(by_conversation.into_values()).collect()
+    let groups = alone.into_iter().chain(by_conversation.into_values());
+    groups.chain(showing).collect()
 }
 
 fn is_alone(command: &UnansweredCommand) -> bool {
@@ -279,6 +282,6 @@ mod tests {
             .into_iter()
             .map(|list| list.into_iter().map(|command| command.inbox.0).collect())
             .collect();
-        assert_eq!(lists, [vec![6], vec![7], vec![1, 3], vec![2, 5]]);
+        assert_eq!(lists, [vec![6], vec![1, 3], vec![2, 5], vec![7]]);
     }
 }

@@ -399,7 +399,6 @@ impl ResultDraft {
             false => self.address.filled_result(&result.headline(), messages),
         };
         ops.extend(last_card);
-        ops.extend(self.work_ended.clone());
         ops.extend(file);
         if let Some(change) = change.filter(|change| !change_view::fits_inline(change, inline_diff_bytes_max))
         {
@@ -408,6 +407,7 @@ impl ResultDraft {
         if let Some(change) = change.filter(|_| is_hook) {
             ops.push(self.address.upload(change, "patch"));
         }
+        ops.extend(self.work_ended.clone());
         let question = self.budget_question.clone();
         if let Some(BudgetQuestion { action, op, .. }) = &question {
             actions.push(action.clone());

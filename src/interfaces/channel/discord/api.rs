@@ -162,6 +162,11 @@ impl DiscordApi {
         let mut response = sent.send().await.map_err(|error| failure(&error))?;
         let date = server_date(response.headers());
         match self.read(&mut response).await {
+            // The address has a token of an interaction, which a proxy may quote.
+            Err(DiscordError::Refused { code, .. }) if !request.use_authorization_token() => {
+                let reason = format!("discord refused it ({code})");
+                Err(DiscordError::Refused { code, reason })
+            }
             // The token of an interaction has expired, and not that of the bot.
             Err(DiscordError::Unauthorised(reason)) if !request.use_authorization_token() => {
                 Err(DiscordError::Refused { code: 0, reason })

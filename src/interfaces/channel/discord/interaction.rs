@@ -19,6 +19,10 @@ const BUTTON_ID_CHARS_MAX: usize = 100;
 /// The maximum number of bytes of the token of an interaction; Discord's have about 220.
 const TOKEN_BYTES_MAX: usize = 1_024;
 
+/// The context of an interaction in a private channel without the bot.
+const PRIVATE_CHANNEL: u64 = 2;
+/// The type of a channel between two accounts.
+const DIRECT: u64 = 1;
 const PING: u64 = 1;
 const APPLICATION_COMMAND: u64 = 2;
 const MESSAGE_COMPONENT: u64 = 3;
@@ -63,6 +67,9 @@ pub(super) fn decode(
             "the interaction lacks an id, a token, a person or a channel",
         ));
     };
+    if is_among_others(payload) {
+        return Ok(Received::Ignored("interaction in a private channel of others"));
+    }
     let is_direct = text("/guild_id").is_none();
     let channel_kind = match is_direct {
         true => ChannelKindSeen::Direct,
@@ -90,6 +97,22 @@ pub(super) fn decode(
         about: None,
         response_url: response_url(&installation.account.id, token, at),
     })))
+}
+
+/// True for an interaction in a group or in a chat between two other people, which has no server either. See
+/// <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-object-interaction-context-types>.
+fn is_among_others(payload: &Value) -> bool {
+    let is_in_server = payload["guild_id"].is_string();
+    match payload["context"].as_u64() {
+        Some(context) => context == PRIVATE_CHANNEL,
+        None => {
+            !is_in_server
+                && payload
+                    .pointer("/channel/type")
+                    .and_then(Value::as_u64)
+                    .is_some_and(|kind| kind != DIRECT)
+        }
+    }
 }
 
 /// Returns what the person typed after `/drydock`.
@@ -123,7 +146,9 @@ pub(super) fn response(payload: &Value) -> Value {
     match payload["type"].as_u64() {
         Some(PING) => json!({"type": 1}),
         Some(MESSAGE_COMPONENT) => json!({"type": 6}),
-        _ if payload["guild_id"].is_string() => json!({"type": 5, "data": {"flags": EPHEMERAL}}),
+        _ if payload["guild_id"].is_string() || is_among_others(payload) => {
+            json!({"type": 5, "data": {"flags": EPHEMERAL}})
+        }
         _ => json!({"type": 5}),
     }
 }

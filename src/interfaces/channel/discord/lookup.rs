@@ -93,8 +93,13 @@ pub(super) async fn find(
         } else {
             Evidence::Content(content)
         };
+        let is_late_enough = |message: &&Value| {
+            let id = message["id"].as_str().and_then(|id| id.parse().ok());
+            id.is_some_and(|id: u64| id >= earliest)
+        };
         if let Some(id) = messages
             .iter()
+            .filter(is_late_enough)
             .find_map(|message| id_of(message, bot, op, evidence))
         {
             return Ok(DeliveryLookup::Message(MessageRef {

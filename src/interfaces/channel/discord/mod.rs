@@ -371,6 +371,11 @@ impl DiscordChannel {
             let answered = interaction.update_response(token).payload_json(body.as_bytes());
             return self.api.call(answered).await.map(|_| ());
         }
+        // An earlier attempt whose answer was lost.
+        let content = first["content"].as_str().map(str::trim);
+        if !is_awaited && content.is_some_and(|content| content == rendered.content.trim()) {
+            return Ok(());
+        }
         let followed = interaction.create_followup(token).payload_json(body.as_bytes());
         self.api.call(followed).await.map(|_| ())
     }

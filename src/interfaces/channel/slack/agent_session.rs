@@ -8,6 +8,8 @@ use super::remembered_refusal::RememberedRefusal;
 use crate::base::model::{ChatPlace, WorkStatus};
 use crate::interfaces::channel::SendError;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 pub(super) const METHOD: &str = "agents.sessions.setStatus";
 /// The event for a press of the Stop button of Slack.
@@ -31,6 +33,9 @@ const REFUSALS: [&str; 13] = [
     "unknown_method",
 ];
 
+/// The maximum number of threads of which it is remembered that they show work.
+const BEGUN_MAX: usize = 10_000;
+
 /// The last refusals of sessions by a workspace.
 #[derive(Debug, Default)]
 pub(super) struct SessionSupport {
@@ -38,6 +43,29 @@ pub(super) struct SessionSupport {
     refused: RememberedRefusal,
     /// A session had no Stop button, so none is begun. Sessions of before still end.
     unstoppable: RememberedRefusal,
+    /// The threads whose work is shown, or may be.
+    begun: Mutex<BTreeSet<(String, String)>>,
+}
+
+impl SessionSupport {
+    /// True if work is or may be shown in a thread. After a restart, that is not known of any.
+    fn is_begun(&self, thread: &(String, String)) -> bool {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        begun.contains(thread)
+    }
+
+    fn set_begun(&self, thread: (String, String), status: WorkStatus) {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        match status {
+            WorkStatus::Running | WorkStatus::Waiting if begun.len() < BEGUN_MAX => {
+                begun.insert(thread);
+            }
+            WorkStatus::Running | WorkStatus::Waiting => {}
+            WorkStatus::Ended => {
+                begun.remove(&thread);
+            }
+        }
+    }
 }
 
 impl SlackClient {
@@ -53,7 +81,10 @@ impl SlackClient {
         };
         let is_start = status == WorkStatus::Running;
         let support = &self.sessions;
-        if support.refused.is_recent() || is_start && support.unstoppable.is_recent() {
+        let of = (place.chat.clone(), thread.clone());
+        if is_start && support.unstoppable.is_recent()
+            || support.refused.is_recent() && !support.is_begun(&of)
+        {
             return Ok(());
         }
         let mut body = json!({"channel_id": place.chat, "thread_ts": thread, "status": name(status)});
@@ -75,7 +106,15 @@ impl SlackClient {
                 tracing::info!(code, "slack refuses to show running work in threads");
                 Ok(())
             }
-            shown => accept_refusal(shown),
+            shown => {
+                // An unknown outcome counts as shown.
+                let is_refused = matches!(shown, Err(SendError::Refused(_)));
+                let is_certain = shown.is_ok();
+                if !is_refused && (status != WorkStatus::Ended || is_certain) {
+                    support.set_begun(of, status);
+                }
+                accept_refusal(shown)
+            }
         }
     }
 }

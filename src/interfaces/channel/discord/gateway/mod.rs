@@ -71,7 +71,9 @@ impl GatewayReceiver<'_> {
             let socket = match meanwhile(&mut responses, opened).await {
                 Ok(socket) => socket,
                 Err(error) => {
-                    if failures >= RESUME_FAILURES_MAX {
+                    // While the network is down, Discord can still resume.
+                    let is_down = matches!(error, SendError::Unreachable(_) | SendError::NotSent { .. });
+                    if failures >= RESUME_FAILURES_MAX && !is_down {
                         session = None;
                     }
                     wait = backoff(&mut failures, self.now).max(asked_wait(&error));
@@ -93,6 +95,8 @@ impl GatewayReceiver<'_> {
             wait = match end {
                 ConnectionEnd::Stopped => return,
                 ConnectionEnd::Refused(_) => OPERATOR_WAIT,
+                // The same event comes again at once.
+                ConnectionEnd::Unaccepted => backoff(&mut failures, self.now),
                 _ if failures == 0 => {
                     failures = 1;
                     Duration::ZERO

@@ -73,12 +73,7 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
     ) else {
         return Err(malformed);
     };
-    // In a shared channel the envelope names our workspace, and the message names the sender's own.
-    let Some(account) = text_at(event, "/user_team")
-        .or_else(|| text_at(event, "/source_team"))
-        .or_else(|| text_at(event, "/team"))
-        .or_else(|| text_at(envelope, "/team_id"))
-    else {
+    let Some(account) = team_of_sender(event, envelope) else {
         return Err(malformed);
     };
     let Some(kind) = kind(event, chat, &installed.bot) else {
@@ -105,6 +100,16 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
     })))
 }
 
+/// Returns the workspace of the sender. In a shared channel the envelope names our workspace, and the event names the
+/// sender's own.
+fn team_of_sender<'a>(event: &'a Value, envelope: &'a Value) -> Option<&'a str> {
+    text_at(event, "/user_team")
+        .or_else(|| text_at(event, "/source_team"))
+        .or_else(|| text_at(event, "/team"))
+        .or_else(|| text_at(event, "/team_id"))
+        .or_else(|| text_at(envelope, "/team_id"))
+}
+
 /// Decodes a press of the Stop button of Slack: a `stop` of the person in the thread of the session. See
 /// <https://docs.slack.dev/reference/events/agent_session_stopped>.
 fn stop(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
@@ -112,7 +117,7 @@ fn stop(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rej
     let (Some(user), Some(chat), Some(account), Some(event_id)) = (
         text_at(event, "/user"),
         text_at(event, "/channel"),
-        text_at(envelope, "/team_id"),
+        team_of_sender(event, envelope),
         text_at(envelope, "/event_id"),
     ) else {
         return Err(Rejected::Malformed("the stop lacks an id, a channel or a sender"));
