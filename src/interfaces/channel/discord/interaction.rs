@@ -152,3 +152,58 @@ pub(super) fn response(payload: &Value) -> Value {
         _ => json!({"type": 5}),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{decode, response};
+    use crate::base::model::{Account, Installation, Platform};
+    use crate::base::webhook::Received;
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+
+    fn slash(place: &Value) -> Value {
+        let mut payload = json!({"type": 2, "id": "7", "application_id": "1100000000000000001", "token": "t",
+            "user": {"id": "1200000000000000001"}, "channel_id": "9",
+            "data": {"name": "drydock", "options": [{"name": "words", "value": "diff"}]}});
+        if let (Some(fields), Some(place)) = (payload.as_object_mut(), place.as_object()) {
+            fields.extend(place.clone());
+        }
+        payload
+    }
+
+    /// T01: what is typed there would be read by people who were not admitted.
+    #[test]
+    fn a_command_in_a_private_chat_of_other_people_is_ignored_and_answered_to_nobody_else() {
+        let installation = Installation {
+            account: Account {
+                platform: Platform::Discord,
+                id: "1100000000000000001".to_owned(),
+            },
+            bot_id: "1100000000000000001".to_owned(),
+            bot_name: "drydock".to_owned(),
+        };
+        for place in [
+            json!({"context": 2}),
+            json!({"context": 2, "channel": {"id": "9", "type": 1}}),
+            json!({"channel": {"id": "9", "type": 3}}),
+        ] {
+            let payload = slash(&place);
+            let received = decode(&payload, "team", &installation, Timestamp::UNIX_EPOCH);
+            assert!(
+                matches!(received, Ok(Received::Ignored(_))),
+                "{place}: {received:?}"
+            );
+            assert_eq!(response(&payload)["data"]["flags"], 64, "{place}");
+        }
+        for (place, is_direct) in [
+            (json!({"context": 1, "channel": {"id": "9", "type": 1}}), true),
+            (json!({"guild_id": "5", "channel": {"id": "9", "type": 0}}), false),
+        ] {
+            let received = decode(&slash(&place), "team", &installation, Timestamp::UNIX_EPOCH);
+            let Ok(Received::Inbound(inbound)) = received else {
+                panic!("{place}: {received:?}");
+            };
+            assert_eq!(inbound.direct, is_direct, "{place}");
+        }
+    }
+}
