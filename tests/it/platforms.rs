@@ -99,7 +99,7 @@ const STEP_CLAIMS: &[StepClaim] = &[
         by: &[
             (STATIC, "export DRYDOCK_TEST_PROGRAM\n"),
             (STATIC, "\"$DRYDOCK_TEST_PROGRAM\" demo --headless &&"),
-            (STATIC, "run_tests --lib -- sandbox:: system:: &&"),
+            (STATIC, "run_static_tests --lib -- sandbox:: system:: &&"),
             (STATIC, " conformance:: image:: sandbox:: "),
             (STATIC, "run_tests --test dojo -- "),
         ],

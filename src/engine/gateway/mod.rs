@@ -5,6 +5,7 @@
 //! turn (`turn/`) at a time, and many conversations run in parallel. Commands (`commands/`) do not wait in the queue.
 //! Answers leave through the outbox (`delivery.rs`).
 
+mod access_request;
 mod active_turns;
 mod audit;
 mod change_preparation;
@@ -26,6 +27,7 @@ mod repositories;
 mod retention;
 mod scheduler;
 mod status_card;
+mod thread_question;
 mod turn;
 mod welcome;
 mod written_text;

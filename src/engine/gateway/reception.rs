@@ -1,6 +1,7 @@
 //! The reception of verified messages and events. It redeems invites, refuses unknown senders without a model call, and
 //! commits everything else before it is acknowledged.
 
+use super::access_request;
 use super::active_turns::ActiveTurns;
 use super::audit::IngressAudit;
 use super::commands::{self, AcceptedCommand, CommandRunner};
@@ -9,6 +10,7 @@ use super::intake;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::scheduler::TurnScheduler;
+use super::thread_question;
 use super::turn::TurnRunner;
 use super::welcome::greeting;
 use crate::base::model::{
@@ -56,6 +58,9 @@ impl Reception {
             return self.join(&inbound, token, at).await;
         }
         if self.parts.identity(&inbound).is_none() {
+            if access_request::is_request(&inbound.kind) {
+                return self.request_access(&inbound, at).await;
+            }
             return self.deny_unknown_sender(&inbound, at).await;
         }
         let inbound = intake::without_secrets(inbound, &self.parts.redactor);
@@ -86,6 +91,14 @@ impl Reception {
                 self.outgoing.react(&inbound, Receipt::Seen);
                 self.outgoing.wake();
                 self.scheduler.wake();
+                Ok(ReceiveOutcome::New)
+            }
+            AcceptOutcome::Held => {
+                if worker.is_some() {
+                    store.wait_durable().await?;
+                }
+                crash_point::after("B4");
+                self.outgoing.wake();
                 Ok(ReceiveOutcome::New)
             }
             AcceptOutcome::NotAddressed => Ok(ReceiveOutcome::Refused),
@@ -153,6 +166,10 @@ impl Reception {
                     unread_files_notice(inbound).into_iter().chain(form).collect()
                 }
                 QueueKind::Command | QueueKind::Change => Vec::new(),
+            },
+            thread_question: match queue_kind {
+                QueueKind::Turn => thread_question::composer(&self.parts, inbound),
+                QueueKind::Command | QueueKind::Change => None,
             },
             of_conversation_max: waiting_max,
             of_hook_max: limits.waiting_events_max,
@@ -265,12 +282,8 @@ impl Reception {
         }
         let denied = self.parts.access.record_denial(&inbound.sender, at).await?;
         if denied.notify && can_send_ephemeral(inbound) {
-            let text = format!(
-                "Not authorised. I did nothing with that message (0 tokens).\n\
-                 Your ID is `{}`: give it to an administrator, or ask for an invite.",
-                inbound.sender
-            );
-            self.outgoing.notice(inbound, Reply::text(text));
+            let notice = self.denial_notice(inbound).await?;
+            self.outgoing.notice(inbound, notice);
         }
         Ok(ReceiveOutcome::Refused)
     }

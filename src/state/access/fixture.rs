@@ -94,6 +94,7 @@ pub(super) async fn accept_command(access: &Access, name: &str) -> InboxId {
     let room = QueueLimits {
         answers: None,
         notices: Vec::new(),
+        thread_question: None,
         of_conversation_max: 10,
         of_hook_max: 10,
         refusal: None,

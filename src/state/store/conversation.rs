@@ -5,7 +5,7 @@ use super::column::{json, millis};
 use super::edits::FileEdits;
 use super::history::HistoryLimits;
 use super::inbox::QueueKind;
-use super::{Store, StoreError, edits, history, key, summary};
+use super::{Store, StoreError, edits, history, key, summary, thread};
 use crate::base::model::{
     Account, ChatPlace, ContextState, ConversationId, ConversationKey, History, Inbound, InboxId,
     OutputNumber, Sender, TrimBoundary, TurnId,
@@ -145,7 +145,8 @@ impl Store {
 pub(super) fn clear_history(tx: &Transaction<'_>, id: ConversationId) -> Result<(), StoreError> {
     let cleared = tx
         .prepare_cached(
-            "UPDATE conversation SET cleared_turn = COALESCE((SELECT MAX(id) FROM turn WHERE conversation = ?1), 0)
+            "UPDATE conversation SET switched = 0,
+               cleared_turn = COALESCE((SELECT MAX(id) FROM turn WHERE conversation = ?1), 0)
              WHERE id = ?1",
         )?
         .execute([id.0])?;
@@ -163,6 +164,7 @@ pub(super) fn bind(
     let bound = load(tx, id)?.repository;
     if bound.is_some_and(|bound| bound != repository) {
         edits::forget(tx, id)?;
+        thread::close_to_others(tx, id)?;
     }
     tx.prepare_cached("UPDATE conversation SET repository = ?2, base = ?3 WHERE id = ?1")?
         .execute(params![id.0, repository, base])?;

@@ -185,6 +185,7 @@ pub(super) fn room(of_conversation_max: usize) -> QueueLimits {
     QueueLimits {
         answers: Some(Arc::new(plain_answer)),
         notices: Vec::new(),
+        thread_question: None,
         of_conversation_max,
         of_hook_max: 200,
         refusal: None,

@@ -5,7 +5,10 @@ use super::claim::{Claim, ClaimedWork, DirectClaim, TurnWorker};
 use super::column::{json, millis, parse, text, time};
 use super::outbox::response_url;
 use super::writer::Durability;
-use super::{AnswerReader, Store, StoreError, claim, conversation, key, outbox, question};
+use super::{
+    AnswerReader, Store, StoreError, ThreadQuestion, action, claim, conversation, held_message, key, outbox,
+    question, thread,
+};
 use crate::base::model::{ConversationId, Inbound, InboxId, Op};
 use crate::crash_point;
 use jiff::Timestamp;
@@ -48,6 +51,8 @@ pub enum AcceptOutcome {
     },
     /// The message answered the open question of its conversation, whose turn can go on.
     Answered,
+    /// The message is held: its sender was asked whose conversation it is for.
+    Held,
     /// The message was already accepted under one of its names.
     Duplicate,
     /// The message is not addressed to the bot, and its sender has no conversation there. Nothing was stored.
@@ -67,6 +72,9 @@ pub struct QueueLimits {
     pub of_conversation_max: usize,
     /// Maximum number of messages over all conversations of a hook. Applies only without `refusal`.
     pub of_hook_max: usize,
+    /// The composer of the question to a person whose first message in a thread is in the thread of another. Without it,
+    /// such a message begins a conversation of its own.
+    pub thread_question: Option<ThreadQuestion>,
     /// The notice to a refused person. It is enqueued in the refusing transaction, and the message counts as handled.
     /// Without it nothing is stored, and the sender must deliver again.
     pub refusal: Option<Vec<Op>>,
@@ -186,7 +194,14 @@ fn accept(
     if was_delivered(tx, &inbound.delivery)? {
         return Ok(AcceptOutcome::Duplicate);
     }
-    let Some(conversation) = conversation::find(tx, &inbound.key())? else {
+    let found = match thread::joined(tx, inbound)? {
+        Some(joined) => Some(joined),
+        None => conversation::find(tx, &inbound.key())?,
+    };
+    if hold_for_thread(tx, arrival, &room, (found, pepper))? {
+        return Ok(AcceptOutcome::Held);
+    }
+    let Some(conversation) = found else {
         if !inbound.is_addressed() {
             return Ok(AcceptOutcome::NotAddressed);
         }
@@ -198,6 +213,9 @@ fn accept(
             Some(_) | None => None,
         };
         let conversation = conversation::create(tx, inbound, queue_kind, worker, pepper, at)?;
+        if queue_kind == QueueKind::Turn {
+            thread::begin(tx, inbound, conversation.id)?;
+        }
         let inbox = insert(tx, arrival, conversation.id)?;
         outbox::enqueue(tx, &room.notices, at)?;
         let id = conversation.id;
@@ -235,6 +253,7 @@ fn accept(
     }
     let queue_position = waiting(tx, conversation)?;
     if queue_kind == QueueKind::Turn {
+        thread::begin(tx, inbound, conversation)?;
         conversation::add_pending(tx, conversation, inbound, at)?;
     } else if inbound.direct {
         conversation::mark_direct(tx, conversation)?;
@@ -251,6 +270,38 @@ fn accept(
         queue_position,
         direct_claim,
     })
+}
+
+/// Holds the first message of a person in the thread of another, and asks whose conversation it is for. Returns false for
+/// any other message.
+fn hold_for_thread(
+    tx: &Transaction<'_>,
+    arrival: &Arrival,
+    room: &QueueLimits,
+    (found, pepper): (Option<ConversationId>, [u8; 32]),
+) -> Result<bool, StoreError> {
+    let (inbound, at) = (&arrival.inbound, arrival.at);
+    let Some(question) = room.thread_question.as_ref().filter(|_| inbound.is_addressed()) else {
+        return Ok(false);
+    };
+    if let Some(found) = found
+        && conversation::has_turn_message(tx, found)?
+    {
+        return Ok(false);
+    }
+    let Some(owner) = thread::other_owner(tx, inbound)? else {
+        return Ok(false);
+    };
+    let own = match found {
+        Some(found) => found,
+        None => conversation::create(tx, inbound, QueueKind::Command, None, pepper, at)?.id,
+    };
+    let inbox = insert_answered(tx, arrival, own)?;
+    held_message::insert(tx, inbox, inbound)?;
+    let (ops, buttons) = question(&owner, own, inbox);
+    outbox::enqueue(tx, &ops, at)?;
+    action::insert(tx, &buttons)?;
+    Ok(true)
 }
 
 fn insert(
@@ -283,12 +334,12 @@ fn insert(
     Ok(inbox)
 }
 
-/// Inserts a message that needs no turn, because it answered a question. Its content is in the step of that question.
+/// Inserts a message that needs no turn, because it answered a question or is held. Its content is elsewhere.
 fn insert_answered(
     tx: &Transaction<'_>,
     arrival: &Arrival,
     conversation: ConversationId,
-) -> Result<(), StoreError> {
+) -> Result<InboxId, StoreError> {
     remember_delivery(tx, &arrival.inbound.delivery, arrival.at)?;
     tx.prepare_cached(
         "INSERT INTO inbox (conversation, lane, inbound, accepted_at, done_at) VALUES (?1, ?2, '', ?3, ?3)",
@@ -298,7 +349,7 @@ fn insert_answered(
         QueueKind::Turn.as_str(),
         millis(arrival.at)
     ])?;
-    Ok(())
+    Ok(InboxId(tx.last_insert_rowid()))
 }
 
 /// True if the limit of unanswered events of this hook is reached.

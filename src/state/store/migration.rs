@@ -52,6 +52,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V12__change_overview",
         include_str!("../../../migrations/sqlite/V12__change_overview.sql"),
     ),
+    (
+        "V14__people",
+        include_str!("../../../migrations/sqlite/V14__people.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

@@ -2,6 +2,7 @@
 //! caller only after the commit. All SQL is in this module. `access` stores its rows with functions of this module
 //! inside a given transaction. This module makes no decisions about permissions.
 
+mod access_request;
 mod action;
 mod allocation;
 mod audit;
@@ -17,6 +18,7 @@ mod conversation;
 mod directory_lock;
 mod ingress_activity;
 mod edits;
+mod held_message;
 mod history;
 mod inbox;
 pub(crate) mod invite;
@@ -27,6 +29,7 @@ mod self_check;
 mod migration;
 mod open;
 mod outbox;
+mod other_change;
 mod output;
 pub(crate) mod people;
 mod person_message;
@@ -44,11 +47,13 @@ mod summary;
 mod fixture;
 pub(crate) mod unknown_sender;
 mod steering;
+mod thread;
 mod syncer;
 mod turn;
 mod usage;
 mod writer;
 
+pub use access_request::AccessRequestOutcome;
 pub use action::{ActionOwner, NewAction, PressOutcome};
 pub(crate) use audit::audit_in;
 pub use audit::{AUDIT_KINDS, AuditLine, AuditPage, AuditPerson, AuditSearch, AuditState};
@@ -62,9 +67,11 @@ pub use condition::Condition;
 pub use conversation::Conversation;
 use directory_lock::DirectoryLock;
 pub use edits::FileEdits;
+pub use held_message::{ReleaseOutcome, choice, choice_argument};
 pub use inbox::{AcceptOutcome, QueueKind, QueueLimits, UnansweredCommand};
 pub use ingress_activity::{IngressActivity, RejectedRequest, read_ingress_activity};
 pub use open::OpenError;
+pub use other_change::OtherChange;
 pub(crate) use outbox::enqueue as enqueue_in;
 pub use outbox::{
     Admission, AttemptWeight, DeadLetter, DeadLetterFilter, DueOperation, POSTPONED_MAX, Postponement,
@@ -81,6 +88,7 @@ pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, St
 pub use retry::{RetryOutcome, RetryRequest};
 pub use shown_result::REPLACED;
 pub use steering::{MessagesBehind, TakeOutcome, TakenMessage, TakenMessages};
+pub use thread::{ThreadJoin, ThreadOwner, ThreadQuestion};
 pub use turn::{
     Announcement, FinishedTurn, StartedTurn, StepEffects, StoredChange, TurnAnswer, TurnEnd, TurnStart,
     TurnSummary,

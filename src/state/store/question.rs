@@ -8,8 +8,8 @@ use super::{
     Cost, NewAction, QueueKind, StepEffects, Store, StoreError, action, audit_in, inbox, outbox, people,
 };
 use crate::base::model::{
-    Action, AskedQuestion, ChatPlace, ConversationId, Inbound, InboxId, Op, QuestionAnswer, Step, TurnId,
-    UserId,
+    Action, AskedQuestion, ChatPlace, ConversationId, Inbound, InboxId, Op, QuestionAnswer, Sender, Step,
+    TurnId, UserId,
 };
 use crate::crash_point;
 use crate::state::store::command::apply_once;
@@ -466,6 +466,9 @@ pub(super) fn answer_with(
     let Some(row) = find_readable(tx, id, at)? else {
         return Ok(false);
     };
+    if !is_asked(tx, row.turn, &inbound.sender)? {
+        return Ok(false);
+    }
     let Some(TypedAnswer { answer, beside }) = reader(conversation, &row.question, inbound) else {
         return Ok(false);
     };
@@ -473,6 +476,17 @@ pub(super) fn answer_with(
         Err(StoreError::Unreadable { .. }) => give_up(tx, id, at).map(|()| false),
         closed => closed.map(|()| true),
     }
+}
+
+/// True if a turn runs for the person of an account. Others who joined the conversation answer no question of its.
+fn is_asked(tx: &Transaction<'_>, turn: TurnId, sender: &Sender) -> Result<bool, StoreError> {
+    let is_asked = tx
+        .prepare_cached(
+            "SELECT 1 FROM turn WHERE id = ?1
+               AND (person IS NULL OR person = (SELECT user_id FROM identity WHERE sender = ?2))",
+        )?
+        .exists(params![turn.0, json(sender)?])?;
+    Ok(is_asked)
 }
 
 /// Closes the question that the turn of a stopped message waits for.

@@ -28,6 +28,8 @@ pub struct RetryRequest {
     pub reply_to: Option<MessageRef>,
     /// True in a one-to-one chat.
     pub direct: bool,
+    /// The account of the person who asks for it. The turn runs with their grants.
+    pub by: Sender,
 }
 
 /// The outcome of a retry.
@@ -178,7 +180,7 @@ fn retry(
     let inbound = Inbound {
         channel: conversation.channel,
         delivery: vec![format!("{DELIVERY_PREFIX}{}", request.command)],
-        sender: conversation.key.user,
+        sender: request.by.clone(),
         place: conversation.key.place,
         direct: request.direct,
         message: request.reply_to.clone(),

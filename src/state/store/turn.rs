@@ -225,8 +225,9 @@ impl Store {
             ])?;
             let edits = edits::snapshot(tx, claim.conversation)?;
             tx.prepare_cached(
-                "INSERT INTO turn (conversation, inbox, user_text, began_at, edits_before, edits_after, continues)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)",
+                "INSERT INTO turn
+                   (conversation, inbox, user_text, began_at, edits_before, edits_after, continues, person)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
             )?
             .execute(params![
                 claim.conversation.0,
@@ -234,7 +235,8 @@ impl Store {
                 begin.user_text,
                 millis(at),
                 edits,
-                begin.continues.map(|turn| turn.0)
+                begin.continues.map(|turn| turn.0),
+                begin.user.0
             ])?;
             let turn = TurnId(tx.last_insert_rowid());
             let has_card = match &begin.card {
@@ -408,7 +410,7 @@ impl Store {
     }
 }
 
-fn dismiss(
+pub(super) fn dismiss(
     tx: &Transaction<'_>,
     claim: Claim,
     inbox: InboxId,

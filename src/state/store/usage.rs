@@ -182,7 +182,7 @@ fn report(row: &Row<'_>) -> rusqlite::Result<UsageReport> {
     })
 }
 
-/// Records a call for the person of the conversation.
+/// Records a call for the person of the turn.
 pub(super) fn record(
     tx: &Transaction<'_>,
     conversation: ConversationId,
@@ -193,8 +193,9 @@ pub(super) fn record(
     tx.prepare_cached(
         "INSERT INTO usage (turn, user_id, provider, model, input, output, cache_read, cache_write, at, money, told,
                             told_at)
-         VALUES (?1, (SELECT identity.user_id FROM identity
-                      JOIN conversation ON conversation.sender = identity.sender WHERE conversation.id = ?2),
+         VALUES (?1, COALESCE((SELECT users.id FROM users JOIN turn ON turn.person = users.id WHERE turn.id = ?1),
+                     (SELECT identity.user_id FROM identity
+                      JOIN conversation ON conversation.sender = identity.sender WHERE conversation.id = ?2)),
                  ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,
                  COALESCE((SELECT at FROM reservation WHERE id = ?12), ?9))",
     )?

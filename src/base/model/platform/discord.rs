@@ -12,9 +12,11 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     has_ephemeral_notices: false,
     hides_notices_in_new_threads: false,
     drops_threads_of_commands: false,
+    threads_have_owners: true,
     confirms_presses: false,
     shows_work: false,
     response_urls: ResponseUrlUse::Everywhere,
+    thread_link: |_| None,
     command_form: "`/drydock word` in Discord",
     invite: |bot_name, token| match bot_name {
         Some(bot) => format!("send `join {token}` to {bot} in a direct message in Discord"),

@@ -5,6 +5,7 @@ mod discord;
 mod slack;
 mod telegram;
 
+use super::ChatPlace;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -67,12 +68,16 @@ pub struct ChatProperties {
     pub hides_notices_in_new_threads: bool,
     /// True if the platform sends commands without the thread in which they were typed.
     pub drops_threads_of_commands: bool,
+    /// True if a thread in a group belongs to the person who began it, as a reply to their message.
+    pub threads_have_owners: bool,
     /// True if the platform asks [`super::Button::confirmation`] before a press counts.
     pub confirms_presses: bool,
     /// True if a thread shows that work goes on, with a way to stop it, until the platform is told that it has ended.
     pub shows_work: bool,
     /// The commands and presses that carry an address for private answers.
     pub response_urls: ResponseUrlUse,
+    /// Returns the address that opens a thread of a group in the client of the platform; `None` if it has none.
+    pub thread_link: fn(&ChatPlace) -> Option<String>,
     /// The way to write a command, for the help of people, such as "`/word` in Telegram".
     pub command_form: &'static str,
     /// Returns the way to redeem an invite. The name of the bot is missing if it is not known yet.

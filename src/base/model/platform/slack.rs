@@ -14,10 +14,18 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     // See <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
     hides_notices_in_new_threads: true,
     drops_threads_of_commands: true,
+    threads_have_owners: true,
     confirms_presses: true,
     // See <https://docs.slack.dev/ai/agent-sessions>.
     shows_work: true,
     response_urls: ResponseUrlUse::OutsideThreads,
+    thread_link: |place| {
+        let thread = place.thread.as_ref()?;
+        let (team, chat) = (&place.account.id, &place.chat);
+        Some(format!(
+            "https://app.slack.com/client/{team}/{chat}/thread/{chat}-{thread}"
+        ))
+    },
     command_form: "`/drydock word` in Slack",
     invite: |bot_name, token| match bot_name {
         Some(bot) => format!("send `join {token}` to @{bot} in a direct message"),

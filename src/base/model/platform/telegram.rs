@@ -11,9 +11,16 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     has_ephemeral_notices: false,
     hides_notices_in_new_threads: false,
     drops_threads_of_commands: false,
+    // A topic is a room for everybody.
+    threads_have_owners: false,
     confirms_presses: false,
     shows_work: false,
     response_urls: ResponseUrlUse::Nowhere,
+    thread_link: |place| {
+        // Only a supergroup has links, by its id without the mark of such groups.
+        let (chat, topic) = (place.chat.strip_prefix("-100")?, place.thread.as_ref()?);
+        Some(format!("https://t.me/c/{chat}/{topic}"))
+    },
     command_form: "`/word` in Telegram (`_` for `-`)",
     invite: |bot_name, token| match bot_name {
         Some(bot) => format!("https://t.me/{bot}?start={token}"),

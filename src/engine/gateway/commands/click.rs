@@ -1,14 +1,29 @@
 //! Button clicks. Each button belongs to one person and works once; one that only asks can be pressed again.
 
-use super::result_button::{CountedPress, ResultButton};
+use super::joining::GONE;
+use super::press::{CountedPress, awaited_receipt, receipt};
+use super::result_button::ResultButton;
 use super::retry::retry_reply;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner, is_stop};
-use crate::base::model::{Action, InboundKind, InboxId, Op};
+use crate::base::model::{InboundKind, InboxId};
 use crate::engine::command::{Command, Verb};
+use crate::engine::gateway::access_request::AccessButton;
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::intake::hash_of_click;
-use crate::engine::gateway::turn::ANSWER_VERB;
-use crate::state::store::{ButtonOutcome, PressOutcome, RetryOutcome};
+use crate::engine::gateway::thread_question::ThreadButton;
+use crate::engine::gateway::turn::{ANSWER_VERB, REPOSITORY_VERB};
+use crate::state::store::{ButtonOutcome, PressOutcome, ReleaseOutcome, RetryOutcome, ThreadJoin};
+
+/// The effect of a press in the transaction that used its button.
+enum PressEffect {
+    None,
+    /// A message runs again.
+    Retried(RetryOutcome),
+    /// A held message was released.
+    Released(ReleaseOutcome),
+    /// A person joined.
+    Joined(ThreadJoin),
+}
 
 impl CommandRunner {
     /// True for a `stop` command or a click on a stop button.
@@ -35,19 +50,43 @@ impl CommandRunner {
         button.is_some_and(ResultButton::only_shows)
     }
 
-    /// Uses a button. The button that runs a message again takes effect in the same transaction.
+    /// Uses a button. One that stores a message again, or lets a person join, takes effect in the same transaction.
     async fn press(
         &self,
         asked: &AcceptedCommand,
         token: &str,
-    ) -> anyhow::Result<(PressOutcome, Option<RetryOutcome>)> {
+    ) -> anyhow::Result<(PressOutcome, PressEffect)> {
         let (store, hash) = (&self.parts.store, hash_of_click(token));
-        let verb = store.action_verb(hash).await?;
-        if verb.as_deref().and_then(Verb::parse) == Some(Verb::Retry) {
-            return self.press_retry(asked, hash).await;
+        let verb = store.action_verb(hash).await?.unwrap_or_default();
+        let (by, inbox, at) = (&asked.inbound.sender, asked.inbox, (self.parts.now)());
+        if Verb::parse(&verb) == Some(Verb::Retry) {
+            let (pressed, retried) = self.press_retry(asked, hash).await?;
+            return Ok((pressed, retried.map_or(PressEffect::None, PressEffect::Retried)));
         }
-        let (by, at) = (&asked.inbound.sender, (self.parts.now)());
-        Ok((store.take_action(hash, by, asked.inbox, at).await?, None))
+        let thread_button = ThreadButton::parse(&verb);
+        if verb == REPOSITORY_VERB || thread_button == Some(ThreadButton::StartOwn) {
+            let (pressed, released) = store.press_choice(hash, by, inbox, at).await?;
+            return Ok((pressed, released.map_or(PressEffect::None, PressEffect::Released)));
+        }
+        if thread_button == Some(ThreadButton::LetJoin) {
+            let (pressed, joined) = store.let_join(hash, by, inbox, at).await?;
+            return Ok((pressed, joined.map_or(PressEffect::None, PressEffect::Joined)));
+        }
+        Ok((store.take_action(hash, by, inbox, at).await?, PressEffect::None))
+    }
+
+    async fn press_thread_button(
+        &self,
+        button: ThreadButton,
+        press: CountedPress<'_>,
+    ) -> anyhow::Result<CommandAnswer> {
+        match button {
+            ThreadButton::AskToJoin => self.ask_to_join(press).await,
+            ThreadButton::Decline => self.decline_join(press).await,
+            ThreadButton::End => self.end_membership(press).await,
+            // These took effect with the press.
+            ThreadButton::StartOwn | ThreadButton::LetJoin => Ok(press.said(GONE)),
+        }
     }
 
     pub(super) async fn click(
@@ -55,21 +94,10 @@ impl CommandRunner {
         asked: &AcceptedCommand,
         address: &Address,
         token: &str,
-        callback: Option<String>,
     ) -> anyhow::Result<CommandAnswer> {
         let inbound = &asked.inbound;
-        let (taken, retried) = self.press(asked, token).await?;
-        let answer = |text: String| {
-            let action = Action::AnswerClick {
-                callback: callback.clone(),
-                to: inbound.sender.clone(),
-                text,
-            };
-            Op {
-                place: inbound.private_place(),
-                ..address.op("click", action)
-            }
-        };
+        let (taken, effect) = self.press(asked, token).await?;
+        let answer = |text: String| receipt(asked, address, text);
         let said = |text: String| Ok(CommandAnswer::ops(vec![answer(text)]));
         let (verb, argument, conversation) = match taken {
             PressOutcome::Counted {
@@ -97,18 +125,29 @@ impl CommandRunner {
             Some(Verb::Discard) if !is_asked => Some(ResultButton::AskDiscard),
             _ => ResultButton::parse(&verb),
         };
+        let press = CountedPress {
+            asked,
+            address,
+            identity: &identity,
+            conversation,
+            argument: &argument,
+        };
+        let retried = match effect {
+            PressEffect::None => None,
+            PressEffect::Retried(outcome) => Some(outcome),
+            PressEffect::Released(outcome) => return Ok(Self::released_answer(press, &outcome)),
+            PressEffect::Joined(outcome) => return Ok(self.let_join_answer(press, outcome)),
+        };
+        if let Some(button) = ThreadButton::parse(&verb) {
+            return self.press_thread_button(button, press).await;
+        }
+        if let Some(button) = AccessButton::parse(&verb) {
+            return self.decide_access(button, press).await;
+        }
         if let Some(button) = button {
-            let press = CountedPress {
-                asked,
-                address,
-                identity: &identity,
-                conversation,
-                argument: &argument,
-            };
             let mut done = self.press_result_button(button, press).await?;
-            // The platform waits for an answer to a press with a callback. The answer itself says what was done.
-            let receipt = callback.is_some().then(|| answer(String::new()));
-            done.ops.splice(0..0, receipt);
+            // The answer itself says what was done.
+            done.ops.splice(0..0, awaited_receipt(asked, address));
             return Ok(done);
         }
         let Some(verb) = Verb::parse(&verb) else {

@@ -1,13 +1,16 @@
 //! Execution of commands and button clicks. They use no model and no queue, and each gets one answer.
 
+mod admission;
 mod budget;
 mod change;
 mod click;
+mod joining;
 mod conversation;
 mod environments;
 mod messages;
 mod order;
 mod people;
+mod press;
 mod result_button;
 mod resumed;
 mod retry;
@@ -75,6 +78,8 @@ enum ButtonEffect {
     Used,
     /// The answer only asks: the button can be pressed again, and the answer has these buttons.
     Asks(Vec<NewAction>),
+    /// The button is used, and the answer has these buttons.
+    Offers(Vec<NewAction>),
     /// The press decides whether this change is discarded in this conversation, and the buttons of all such questions are
     /// used.
     Decides(ConversationId, String),
@@ -330,6 +335,9 @@ impl CommandRunner {
                 let hash = hash_of_click(token);
                 return store.finish_asking_press(hash, inbox, (ops, buttons), now).await;
             }
+            (ButtonEffect::Offers(buttons), _) => {
+                return store.finish_offering_press(inbox, (ops, buttons), now).await;
+            }
             (ButtonEffect::Decides(conversation, change), _) => {
                 let question = (conversation, change, ResultButton::decisions());
                 return store.finish_deciding_press(inbox, question, ops, now).await;
@@ -385,9 +393,7 @@ impl CommandRunner {
                 .await;
         }
         let text = match &inbound.kind {
-            InboundKind::Click { token, callback, .. } => {
-                return self.click(asked, address, token, callback.clone()).await;
-            }
+            InboundKind::Click { token, .. } => return self.click(asked, address, token).await,
             InboundKind::Command { verb, .. } => command::unknown_reply(verb),
             InboundKind::Text { text, .. } => match command::find_unknown_in_text(text) {
                 Some(word) => command::unknown_reply(word),

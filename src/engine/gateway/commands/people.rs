@@ -40,7 +40,7 @@ impl CommandRunner {
     }
 }
 
-fn admission_text(user: &User) -> String {
+pub(super) fn admission_text(user: &User) -> String {
     let grants = user.grants.iter().map(|grant| {
         let reach = grant_scope(grant.role, &grant.repositories, &grant.environments);
         format!("{} for {reach}", grant.role)
@@ -53,7 +53,7 @@ fn admission_text(user: &User) -> String {
     )
 }
 
-fn refusal_text(why: &AccessError) -> String {
+pub(super) fn refusal_text(why: &AccessError) -> String {
     format!("No person was admitted: {why}.")
 }
 

@@ -3,14 +3,13 @@
 
 use super::change::replaced_text;
 use super::conversation::busy_reply;
-use super::{AcceptedCommand, ButtonEffect, CommandAnswer, CommandRunner};
+use super::press::CountedPress;
+use super::{ButtonEffect, CommandAnswer, CommandRunner};
 use crate::base::model::{
-    Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Op, Reply, ReplyPart,
+    Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Reply, ReplyPart,
 };
 use crate::engine::command::Verb;
-use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::turn::new_button;
-use crate::state::access::Identity;
 
 /// A button below a result, or below the question whether to discard it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +67,6 @@ impl ResultButton {
             Self::Revise | Self::AskDiscard | Self::ConfirmDiscard | Self::Keep => false,
         }
     }
-}
-
-/// A press that counts, by a person who may use Drydock.
-#[derive(Clone, Copy)]
-pub(super) struct CountedPress<'a> {
-    pub(super) asked: &'a AcceptedCommand,
-    pub(super) address: &'a Address,
-    pub(super) identity: &'a Identity,
-    pub(super) conversation: ConversationId,
-    /// The name of the change and its revision.
-    pub(super) argument: &'a str,
 }
 
 impl CommandRunner {
@@ -206,24 +194,13 @@ impl CommandRunner {
 fn decided(press: CountedPress<'_>, reply: Reply) -> CommandAnswer {
     CommandAnswer {
         buttons: ButtonEffect::Decides(press.conversation, press.argument.to_owned()),
-        ..CommandAnswer::ops(vec![in_place(press.asked, press.address, reply)])
+        ..CommandAnswer::ops(vec![press.in_place(reply)])
     }
 }
 
 /// Returns the question before a change is discarded.
 pub(in crate::engine::gateway) fn discard_question(change: &str) -> String {
     format!("Discard {change}? Its edits are removed from the workspace. That cannot be undone.")
-}
-
-/// Returns the answer in the place of the message with the pressed button, which has no buttons then.
-fn in_place(asked: &AcceptedCommand, address: &Address, reply: Reply) -> Op {
-    match &asked.inbound.message {
-        Some(message) => {
-            let message = message.clone();
-            address.op("answer", Action::Edit { message, reply })
-        }
-        None => address.post("answer", reply),
-    }
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ fn request(asked: &AcceptedCommand) -> RetryRequest {
         command: asked.inbox,
         reply_to: inbound.message.clone().filter(|_| is_typed),
         direct: inbound.direct,
+        by: inbound.sender.clone(),
     }
 }
 

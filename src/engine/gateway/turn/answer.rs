@@ -11,8 +11,8 @@ use super::result_buttons::ResultButtons;
 use super::{ClaimedMessage, OpenedTurn, REVOKED, TurnRunner};
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Assistant, BudgetRefusal, Button, ButtonStyle, Change, ConversationId, Op, Reply, Step, TurnId,
-    Verdict, VerdictSource,
+    Action, Assistant, BudgetRefusal, Button, ButtonStyle, Change, ConversationId, Op, Reply, Stats, Step,
+    TurnId, Verdict, VerdictSource,
 };
 use crate::crash_point;
 use crate::engine::agent::TurnOutcome;
@@ -25,7 +25,7 @@ use crate::state::access::Identity;
 use crate::state::recording;
 use crate::state::store::{
     ActionOwner, Announcement, ChangeBasis, ComposedWrite, Cost, FinishedTurn, NewAction, NewChange,
-    NumberedChange, ProspectiveChange, StoredChange, TurnAnswer, TurnEnd,
+    NumberedChange, OtherChange, ProspectiveChange, StoreError, StoredChange, TurnAnswer, TurnEnd,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -90,6 +90,10 @@ impl TurnRunner {
         };
         let (summary, steps, answered_by) = (facts.line(), facts.steps, outcome.model.clone());
         let change = prepared.map(|prepared| prepared.change);
+        let others = match &change {
+            Some(change) => self.other_changes(opened, &change.stats).await?,
+            None => Vec::new(),
+        };
         let masked = change
             .as_ref()
             .map(|change| compose::masked(&change.patch, &opened.workspace.guard.redactor));
@@ -106,6 +110,7 @@ impl TurnRunner {
             outcome,
             write_state: wrote,
             stale: opened.stale.as_ref().map(based_on),
+            others,
             facts,
             config: Arc::clone(&self.parts.config),
             // The request may go to another channel.
@@ -167,6 +172,17 @@ impl TurnRunner {
         Ok(())
     }
 
+    /// Returns a line for each of the newest open changes of others that edit the same files.
+    async fn other_changes(&self, opened: &OpenedTurn, stats: &[Stats]) -> Result<Vec<String>, StoreError> {
+        let paths = stats.iter().map(|stats| stats.path.clone()).collect();
+        let repository = opened.workspace.repository.name();
+        let store = &self.parts.store;
+        let others = store
+            .other_changes(opened.conversation.id, repository, paths)
+            .await?;
+        Ok(others.iter().map(other_change_line).collect())
+    }
+
     /// Composes the end of a turn and stores it. If the facts that it was composed from differ by then, because a grant
     /// was removed for example, it is composed again.
     async fn store_end(
@@ -197,6 +213,22 @@ impl TurnRunner {
             &opened.identity,
             opened.conversation.id,
         )
+    }
+}
+
+/// Returns the line about an open change of another conversation, with a link to its thread if others can see that.
+fn other_change_line(other: &OtherChange) -> String {
+    let OtherChange {
+        name, person, path, ..
+    } = other;
+    let chat = other.place.account.platform.chat();
+    let link = chat
+        .filter(|_| !other.direct)
+        .and_then(|chat| (chat.thread_link)(&other.place));
+    let line = format!("{name} ({person}) edits `{path}` as well");
+    match link {
+        Some(link) => format!("{line}: {link}"),
+        None => format!("{line}."),
     }
 }
 
@@ -261,7 +293,7 @@ impl TurnEnding {
     fn compose(&self, prospect: &ProspectiveChange) -> TurnEnd {
         let (draft, repository) = (&self.answer, &self.repository);
         let refused = |why: &str| {
-            let mut ops = (draft.refusal)(&draft.address, why);
+            let mut ops = (draft.refusal)(&draft.address, &Reply::text(why));
             ops.extend(draft.work_ended.clone());
             TurnEnd::Refused(ops, self.cost.clone())
         };
@@ -338,6 +370,8 @@ struct ResultDraft {
     model_answer: ModelAnswer,
     /// A line that the files are not current, if so.
     stale: Option<String>,
+    /// Lines about open changes of others that edit the same files.
+    others: Vec<String>,
     facts: Facts,
     config: Arc<Config>,
     /// True if the channel is connected and accepts operations as soon as they are durable.
@@ -380,6 +414,7 @@ impl ResultDraft {
             write_state: self.write_state,
             model_answer: &self.model_answer,
             stale: self.stale.clone(),
+            others: self.others.clone(),
             facts: self.facts.clone(),
             buttons,
         };

@@ -15,6 +15,7 @@ mod postconditions;
 mod question;
 mod recording;
 mod refusal;
+mod repository_question;
 mod result;
 mod result_buttons;
 mod resumption;
@@ -35,6 +36,7 @@ pub(super) use answer::new_button;
 pub(super) use budget_request::spending_text;
 pub(super) use opening::locked_out_text;
 pub(super) use question::ANSWER_VERB;
+pub(super) use repository_question::REPOSITORY_VERB;
 pub(super) use waiting_guards::WaitingGuards;
 
 use answer::EndedTurn;
@@ -122,6 +124,11 @@ impl TurnRunner {
         let mut opened = match opened {
             Ok(opened) => opened,
             Err(TurnRefusal::WithReply(why)) => return self.refuse(assigned, &address, &why).await,
+            Err(TurnRefusal::WhichRepository(names)) => {
+                return self
+                    .ask_for_repository(assigned, &address, &identity, &names)
+                    .await;
+            }
             Err(TurnRefusal::Internal(error)) => {
                 let why = self.parts.internal_error_text(&error, "opening a turn");
                 return self.refuse(assigned, &address, &why).await;

@@ -1,7 +1,7 @@
 //! The opening of a turn: repository, commit, edits and the text for the model. No model is called here.
 
 use super::{ClaimedMessage, REVOKED, TurnRunner};
-use crate::base::model::{ConversationId, Inbound, InboundKind, pluralize};
+use crate::base::model::{ConversationId, Inbound, InboundKind, one_line, pluralize};
 use crate::base::redact::Redactor;
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::command;
@@ -67,6 +67,8 @@ pub(in crate::engine::gateway) fn locked_out_text(identity: &Identity, repositor
 pub(super) enum TurnRefusal {
     /// A reply for the person.
     WithReply(String),
+    /// The person may read these repositories, and the message says not which of them it is about.
+    WhichRepository(Vec<String>),
     /// An internal error. The person gets a reference.
     Internal(anyhow::Error),
 }
@@ -105,7 +107,12 @@ impl TurnRunner {
     ) -> Result<OpenedTurn, TurnRefusal> {
         let repositories = &self.parts.repositories;
         let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
+        let joined = self.joined_speaker(assigned, identity).await?;
         let (name, words) = self.choose_repository(identity, inbound, conversation)?;
+        let words = match joined {
+            Some(name) => format!("{name} writes:\n{words}"),
+            None => words,
+        };
         let goes_on = assigned.work.answered.is_some() || assigned.work.continues.is_some();
         // Its steps contain files of the repository that it began with.
         if let Some(bound) = conversation
@@ -243,6 +250,30 @@ impl TurnRunner {
         )))
     }
 
+    /// Returns the name of a person who writes in the conversation of another, which they joined; `None` in a conversation
+    /// of their own.
+    async fn joined_speaker(
+        &self,
+        assigned: &ClaimedMessage,
+        identity: &Identity,
+    ) -> Result<Option<String>, TurnRefusal> {
+        let (sender, conversation) = (&assigned.inbound().sender, &assigned.work.conversation);
+        if *sender == conversation.key.user {
+            return Ok(None);
+        }
+        let store = &self.parts.store;
+        if !store.is_thread_member(conversation.id, sender).await? {
+            return Err(refuse_with("You are not part of this conversation any more."));
+        }
+        // Its history holds files of that repository.
+        match &conversation.repository {
+            Some(bound) if identity.role(bound).is_none() => Err(refuse_with(format!(
+                "This conversation is about `{bound}`, and you have no grant for it."
+            ))),
+            Some(_) | None => Ok(Some(one_line(identity.name()))),
+        }
+    }
+
     /// Returns the repository of a message, and its text without the word that named it.
     fn choose_repository(
         &self,
@@ -264,10 +295,7 @@ impl TurnRunner {
             RepositoryChoiceError::NoGrant => {
                 refuse_with("You have no grant for a repository here; ask an administrator for one.")
             }
-            RepositoryChoiceError::Ambiguous(names) => refuse_with(format!(
-                "Which repository? Start your message with one of `{}:`.",
-                names.join(":`, `")
-            )),
+            RepositoryChoiceError::Ambiguous(names) => TurnRefusal::WhichRepository(names),
         })
     }
 

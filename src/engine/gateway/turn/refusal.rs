@@ -30,7 +30,7 @@ impl TurnRunner {
             return Ok(());
         };
         let address = self.parts.address_in(claim.conversation, inbox).await?;
-        let mut ops = self.refusal(&address, &format!("{what} (ref {reference})"));
+        let mut ops = self.refusal(&address, &Reply::text(format!("{what} (ref {reference})")));
         ops.extend(address.work_ended());
         store.dismiss(&claim, inbox, ops, (self.parts.now)()).await?;
         self.outgoing.wake();
@@ -81,7 +81,7 @@ impl TurnRunner {
             true => format!("{why}\nIts edits before the interruption are undone."),
             false => why.to_owned(),
         };
-        let mut ops = self.refusal(address, &why);
+        let mut ops = self.refusal(address, &Reply::text(why));
         ops.extend(ended);
         self.parts
             .store
@@ -91,8 +91,9 @@ impl TurnRunner {
         Ok(())
     }
 
-    fn refusal(&self, address: &Address, why: &str) -> Vec<Op> {
-        self.refusal_form(address)(address, why)
+    /// Returns the operations that answer a message which ends without a turn.
+    pub(super) fn refusal(&self, address: &Address, answer: &Reply) -> Vec<Op> {
+        self.refusal_form(address)(address, answer)
     }
 
     /// Returns the function that composes the answer to a message that ends without a turn.
@@ -105,26 +106,26 @@ impl TurnRunner {
 }
 
 /// A function that composes the answer to a message that ends without a turn.
-pub(super) type RefusalForm = fn(&Address, &str) -> Vec<Op>;
+pub(super) type RefusalForm = fn(&Address, &Reply) -> Vec<Op>;
 
 /// Returns the answer to a message that ends without a turn. It goes into the card, if there is one.
-fn whole_refusal(address: &Address, why: &str) -> Vec<Op> {
-    vec![address.post("card", Reply::text(why)), card_fill(address, why)]
+fn whole_refusal(address: &Address, answer: &Reply) -> Vec<Op> {
+    vec![address.post("card", answer.clone()), card_fill(address, answer)]
 }
 
 /// Returns the same answer as [`whole_refusal`], for a platform that cannot look up sent posts. A placeholder line,
 /// which may show twice, is filled by an edit.
-fn filled_refusal(address: &Address, why: &str) -> Vec<Op> {
+fn filled_refusal(address: &Address, answer: &Reply) -> Vec<Op> {
     vec![
         address.placeholder("card", Reply::text("…")),
-        card_fill(address, why),
+        card_fill(address, answer),
     ]
 }
 
-fn card_fill(address: &Address, why: &str) -> Op {
+fn card_fill(address: &Address, answer: &Reply) -> Op {
     let fill = Action::Fill {
         post: address.id("card"),
-        reply: Reply::text(why),
+        reply: answer.clone(),
     };
     address.op("card/refused", fill)
 }
@@ -132,7 +133,7 @@ fn card_fill(address: &Address, why: &str) -> Op {
 #[cfg(test)]
 mod tests {
     use super::filled_refusal;
-    use crate::base::model::{Account, Action, ChatPlace, Platform};
+    use crate::base::model::{Account, Action, ChatPlace, Platform, Reply};
     use crate::engine::gateway::compose::Address;
 
     /// R1
@@ -154,7 +155,7 @@ mod tests {
             prefix: "inbox-7".to_owned(),
             response_url: None,
         };
-        let ops = filled_refusal(&address, "It was cut short three times.");
+        let ops = filled_refusal(&address, &Reply::text("It was cut short three times."));
         let saying: Vec<&str> = ops
             .iter()
             .filter(|op| format!("{:?}", op.action).contains("cut short"))

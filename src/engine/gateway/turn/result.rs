@@ -175,6 +175,8 @@ pub(super) struct TurnResult<'a> {
     pub(super) model_answer: &'a ModelAnswer,
     /// A line that the files are not current, if so.
     pub(super) stale: Option<String>,
+    /// Lines about open changes of others that edit the same files.
+    pub(super) others: Vec<String>,
     pub(super) facts: Facts,
     pub(super) buttons: Vec<Button>,
 }
@@ -269,7 +271,7 @@ impl TurnResult<'_> {
     /// Returns the lines about the answer itself: where all of it is, which model gave it, and old files.
     fn notes(&self, cut: Option<String>) -> impl Iterator<Item = String> {
         let about = [cut, self.outcome.fallback.clone(), self.stale.clone()];
-        about.into_iter().flatten()
+        about.into_iter().flatten().chain(self.others.clone())
     }
 
     fn buttons(&self) -> Option<ReplyPart> {

@@ -4,7 +4,7 @@ use super::super::column::{parse, time};
 use super::super::{Store, StoreError};
 use crate::base::model::Sender;
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Transaction};
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,7 +12,8 @@ use serde_json::Value;
 const LINES_READ_MAX: usize = 500_000;
 
 /// All kinds of lines.
-pub const AUDIT_KINDS: [&str; 27] = [
+pub const AUDIT_KINDS: [&str; 30] = [
+    "access.requested",
     "audit.cut",
     "auth.denied",
     "budget.allowed",
@@ -35,6 +36,8 @@ pub const AUDIT_KINDS: [&str; 27] = [
     "outbox.retry",
     "question.asked",
     "question.closed",
+    "thread.joined",
+    "thread.left",
     "turn.finished",
     "turn.refused",
     "user.created",
@@ -131,7 +134,7 @@ fn line(tx: &Transaction<'_>, row: i64, text: &str) -> Result<AuditLine, StoreEr
     let data = line["data"].take();
     let sender = match (data["sender"].as_str(), data["conversation"].as_i64()) {
         (Some(sender), _) => Some(sender.to_owned()),
-        (None, Some(conversation)) => sender_of(tx, conversation)?,
+        (None, Some(conversation)) => sender_of(tx, conversation, (&data["turn"], &data["command"]))?,
         (None, None) => None,
     };
     Ok(AuditLine {
@@ -143,11 +146,26 @@ fn line(tx: &Transaction<'_>, row: i64, text: &str) -> Result<AuditLine, StoreEr
     })
 }
 
-/// Returns the sender of a conversation, if the conversation still exists.
-fn sender_of(tx: &Transaction<'_>, conversation: i64) -> Result<Option<String>, StoreError> {
+/// Returns the account whose turn or command a line is about, or else that of its conversation, if that still exists.
+fn sender_of(
+    tx: &Transaction<'_>,
+    conversation: i64,
+    (turn, command): (&Value, &Value),
+) -> Result<Option<String>, StoreError> {
+    // Somebody who joined the conversation may write with several accounts.
     let sender: Option<String> = tx
-        .prepare_cached("SELECT sender FROM conversation WHERE id = ?1")?
-        .query_row([conversation], |row| row.get(0))
+        .prepare_cached(
+            "SELECT COALESCE(
+                 (SELECT json_extract(inbound, '$.sender') FROM inbox WHERE id = ?3 AND json_valid(inbound)),
+                 (SELECT MIN(identity.sender) FROM turn JOIN identity ON identity.user_id = turn.person
+                  WHERE turn.id = ?2 AND turn.person IS NOT
+                      (SELECT user_id FROM identity AS own WHERE own.sender = conversation.sender)),
+                 sender)
+             FROM conversation WHERE id = ?1",
+        )?
+        .query_row(params![conversation, turn.as_i64(), command.as_i64()], |row| {
+            row.get(0)
+        })
         .optional()?;
     let sender = sender
         .map(|sender| parse::<Sender>("sender", &sender))

@@ -458,6 +458,7 @@ async fn a_stop_reaches_a_retry_that_was_sent_outside_of_its_thread() {
             command,
             reply_to: None,
             direct: false,
+            by: person("U1"),
         };
         store.retry(conversation, request, at(7)).await.unwrap()
     };

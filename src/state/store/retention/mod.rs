@@ -12,7 +12,8 @@ mod tests;
 pub use amount::{DatabaseSize, StoredAmount};
 
 use super::column::millis;
-use super::{Store, StoreError, audit, edits, shown_result};
+use super::{Store, StoreError, audit, edits, shown_result, thread};
+use crate::base::model::ConversationId;
 use crate::crash_point;
 use jiff::{SignedDuration, Timestamp};
 use kinds::{RemovalMethod, Rows, removal_method};
@@ -270,6 +271,10 @@ fn remove(
         match (rows.kind, key) {
             (DataKind::Messages, _) => remove_message(tx, key)?,
             (DataKind::Edits, Value::Integer(conversation)) => close_silent_edits(tx, *conversation, at)?,
+            (DataKind::Conversations, Value::Integer(conversation)) => {
+                thread::forget(tx, ConversationId(*conversation))?;
+                tx.prepare_cached(&rows.delete())?.execute([key])?;
+            }
             _ => {
                 tx.prepare_cached(&rows.delete())?.execute([key])?;
             }
@@ -287,6 +292,7 @@ fn remove_message(tx: &Transaction<'_>, inbox: &Value) -> Result<(), StoreError>
         "DELETE FROM question WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM step WHERE turn IN (SELECT id FROM turn WHERE inbox = ?1)",
         "DELETE FROM turn WHERE inbox = ?1",
+        "DELETE FROM held_message WHERE inbox = ?1",
         "DELETE FROM inbox WHERE id = ?1",
     ] {
         tx.prepare_cached(sql)?.execute([inbox])?;
@@ -299,7 +305,7 @@ fn close_silent_edits(tx: &Transaction<'_>, conversation: i64, at: Timestamp) ->
     let change: Option<i64> = tx
         .prepare_cached("SELECT change_number FROM conversation WHERE id = ?1")?
         .query_row([conversation], |row| row.get(0))?;
-    let id = crate::base::model::ConversationId(conversation);
+    let id = ConversationId(conversation);
     shown_result::close(tx, id, at)?;
     edits::forget(tx, id)?;
     let data = serde_json::json!({

@@ -22,6 +22,7 @@ fn request(command: InboxId) -> RetryRequest {
         command,
         reply_to: None,
         direct: false,
+        by: person("U1"),
     }
 }
 

@@ -1,0 +1,77 @@
+//! Requests of unknown senders for access. Each notice to such a sender allows one request, and a day has a bounded number of
+//! them in all. Administrators decide.
+
+use super::audit::audit_in;
+use super::column::{json, millis, parse};
+use super::unknown_sender::NOTICE_MS;
+use super::{NewAction, Store, StoreError, action, inbox, outbox};
+use crate::base::model::{Inbound, Op, Sender};
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, params};
+
+/// Maximum number of requests within a day, over all senders.
+const REQUESTS_A_DAY_MAX: i64 = 20;
+
+/// The outcome of a request for access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessRequestOutcome {
+    /// The administrators are asked.
+    Asked,
+    /// The sender has asked since the last notice, or got no notice.
+    Before,
+    /// The number of requests of a day is reached.
+    Full,
+}
+
+impl Store {
+    /// Stores a request of an unknown sender, with the operations that ask the administrators and their buttons, in one
+    /// transaction.
+    pub async fn request_access(
+        &self,
+        inbound: &Inbound,
+        question: (Vec<Op>, Vec<NewAction>),
+        at: Timestamp,
+    ) -> Result<AccessRequestOutcome, StoreError> {
+        let inbound = inbound.clone();
+        self.write(move |tx| {
+            let sender = json(&inbound.sender)?;
+            let may_ask = tx
+                .prepare_cached(
+                    "SELECT 1 FROM stranger WHERE sender = ?1 AND (requested_at IS NULL OR requested_at < noticed_at)",
+                )?
+                .exists([&sender])?;
+            if inbox::was_delivered(tx, &inbound.delivery)? || !may_ask {
+                return Ok(AccessRequestOutcome::Before);
+            }
+            let today: i64 = tx
+                .prepare_cached("SELECT COUNT(*) FROM stranger WHERE requested_at > ?1")?
+                .query_row([millis(at).saturating_sub(NOTICE_MS)], |row| row.get(0))?;
+            if today >= REQUESTS_A_DAY_MAX {
+                return Ok(AccessRequestOutcome::Full);
+            }
+            inbox::remember_delivery(tx, &inbound.delivery, at)?;
+            tx.prepare_cached("UPDATE stranger SET requested_at = ?2, request = ?3 WHERE sender = ?1")?
+                .execute(params![sender, millis(at), json(&inbound)?])?;
+            let (ops, buttons) = question;
+            outbox::enqueue(tx, &ops, at)?;
+            action::insert(tx, &buttons)?;
+            let data = serde_json::json!({ "sender": inbound.sender.to_string() });
+            audit_in(tx, "access.requested", data, at)?;
+            Ok(AccessRequestOutcome::Asked)
+        })
+        .await
+    }
+
+    /// Returns the press with which a sender asked for access; `None` if they did not, or if that is forgotten.
+    pub async fn access_request(&self, sender: &Sender) -> Result<Option<Inbound>, StoreError> {
+        let sender = sender.clone();
+        self.read(move |tx| {
+            let request: Option<Option<String>> = tx
+                .prepare_cached("SELECT request FROM stranger WHERE sender = ?1")?
+                .query_row([json(&sender)?], |row| row.get(0))
+                .optional()?;
+            request.flatten().map(|text| parse("message", &text)).transpose()
+        })
+        .await
+    }
+}
