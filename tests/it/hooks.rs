@@ -6,6 +6,7 @@ use crate::support::sign;
 use drydock::base::model::Usage;
 use drydock::simulation::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
+use drydock::simulation::emulator::slack::SlackMessage;
 use drydock::state::access::Role;
 use serde_json::{Value, json};
 
@@ -384,4 +385,77 @@ async fn an_event_over_the_queue_limit_is_answered_503_and_accepted_on_redeliver
     assert_eq!(status, 200);
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 2);
     app.alter_database("UPDATE inbox SET done_at = 1; UPDATE conversation SET pending = 0");
+}
+
+fn labels(message: &SlackMessage) -> Vec<String> {
+    message.buttons().into_iter().map(|button| button.label).collect()
+}
+
+/// Prepares a release for dev and staging, and what a person asks for in prod.
+fn promote_and_continue(asked: &ModelRequest) -> ScriptedAnswer {
+    match (
+        step_number(asked),
+        asked.last_user_text().contains("also in prod"),
+    ) {
+        (0, true) => calls("file_edit", edit("prod")),
+        (0, false) => calls("file_edit", edit("dev")).with_call("file_edit", edit("staging")),
+        _ => says("Prepared."),
+    }
+}
+
+#[tokio::test]
+async fn a_person_with_the_grants_takes_the_change_of_a_hook_over_and_goes_on() {
+    let mut app = TestApp::new(promote_and_continue).await;
+    app.admit_slack_editor("U0ALICE").await;
+    app.admit_slack_user("U0BOB", Role::Viewer, &["**"]).await;
+    assert_eq!(deliver(&app, "release", ONE, &release("one")).await.0, 200);
+    let post = app
+        .wait_for_slack_message(SLACK_CHANNEL, "is ready: 2 environments")
+        .await;
+    app.wait_until_idle().await;
+    assert_eq!(labels(&post), ["Full diff", "Take over"]);
+    let slack = &app.demo.slack;
+    // What shows the change can be pressed by everybody, and again.
+    for user in ["U0BOB", "U0ALICE"] {
+        let before = app.thread_messages(&post.ts).len();
+        slack.click(user, &post.ts, "Full diff").await.unwrap();
+        app.wait_for_slack("the difference", |state| {
+            (state.replies(SLACK_CHANNEL, &post.ts).count() > before).then_some(())
+        })
+        .await;
+        app.wait_until_idle().await;
+    }
+    slack.click("U0BOB", &post.ts, "Take over").await.unwrap();
+    app.wait_for_slack_reply(&post.ts, "your grant").await;
+    app.restart().await;
+    app.demo
+        .slack
+        .click("U0ALICE", &post.ts, "Take over")
+        .await
+        .unwrap();
+    app.wait_for_slack_reply(&post.ts, "CHG-1 is yours now.").await;
+    app.wait_until_idle().await;
+    let shown = app.demo.slack.with_state(|state| {
+        let mut messages = state.messages.iter();
+        messages.find(|message| message.ts == post.ts).unwrap().clone()
+    });
+    assert_eq!(labels(&shown), [""; 0]);
+    let line = "U0ALICE goes on with CHG-1 in this thread.";
+    assert!(visible_text(&shown).contains(line), "{}", visible_text(&shown));
+    assert_eq!(app.audit_lines_with("change.taken").len(), 1);
+
+    // Without a mention, and on the edits of the hook.
+    let result = app.ask_in("U0ALICE", &post.ts, "also in prod").await;
+    assert!(
+        result
+            .text
+            .contains("CHG-1 rev 2 is ready: 3 environments, 3 files"),
+        "{}",
+        result.text
+    );
+    // The next event prepares a change of its own.
+    assert_eq!(deliver(&app, "release", TWO, &release("two")).await.0, 200);
+    app.wait_for_slack_message(SLACK_CHANNEL, "CHG-2 is ready: 2 environments")
+        .await;
+    app.wait_until_idle().await;
 }

@@ -70,7 +70,7 @@ mod delivery;
 mod dependencies;
 mod channels_without_app;
 mod unordered_delivery;
-mod unread_files;
+mod sent_files;
 mod discord;
 mod discord_gateway;
 mod discord_interactions;

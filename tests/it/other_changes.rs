@@ -42,7 +42,11 @@ async fn a_result_names_the_open_changes_of_others_in_the_same_file() {
     app.run_command_in(ALICE, &alice.thread, "!discard").await;
     let third = app.ask_in(BOB, &bob.thread, "dev 8").await;
     let line = "CHG-3 rev 1 (t4201) edits notes/dev.md as well.";
-    assert!(third.text.contains(line) && !third.text.contains("CHG-1"), "{}", third.text);
+    assert!(
+        third.text.contains(line) && !third.text.contains("CHG-1"),
+        "{}",
+        third.text
+    );
     let elsewhere = app.ask(ALICE, "prod 4").await;
     assert!(!elsewhere.text.contains("as well"), "{}", elsewhere.text);
 }

@@ -22,12 +22,19 @@ async fn with_two_repositories() -> TestApp {
     app.admit_slack_editor(ALICE).await;
     app.admit_slack_editor(BOB).await;
     app.admit_telegram_editor(ANNA).await;
+    restart(&mut app).await;
+    app
+}
+
+/// Starts the gateway again, with two repositories.
+async fn restart(app: &mut TestApp) {
     app.demo.stop().await;
     let mut config = app.demo.config().unwrap();
     let infra = config.repositories["infra"].clone();
     config.repositories.insert("apps".to_owned(), infra);
     app.start_with(config).await;
-    app
+    let url = format!("{}/in/slack", app.demo.url());
+    app.demo.slack.connect_to(&url);
 }
 
 fn labels(message: &SlackMessage) -> Vec<String> {
@@ -55,7 +62,7 @@ async fn a_press_chooses_the_repository_runs_the_message_and_is_remembered() {
     app.wait_until_idle().await;
     assert_eq!(app.model_requests().len(), 0);
     // The message is kept over a restart, and the button belongs to its sender.
-    app.restart().await;
+    restart(&mut app).await;
     let seen = app.ephemeral_messages(BOB).len();
     app.demo.slack.click(BOB, &asked.ts, "apps").await.unwrap();
     assert_eq!(
@@ -98,7 +105,7 @@ async fn a_press_chooses_the_repository_runs_the_message_and_is_remembered() {
 #[tokio::test]
 async fn telegram_asks_for_the_repository_with_buttons() {
     let app = with_two_repositories().await;
-    app.demo.telegram.dm(ANNA, "list the environments").await;
+    app.demo.telegram.say(ANNA, ANNA, "list the environments").await;
     let asked = app.wait_for_telegram_message(ANNA, "Which repository?").await;
     let keys = asked.keyboard.iter().flatten().map(|(label, _)| label.as_str());
     assert_eq!(keys.collect::<Vec<_>>(), ["apps", "infra"]);
@@ -122,11 +129,11 @@ async fn nobody_is_asked_for_a_repository_that_is_clear() {
         "{}",
         named.text
     );
-    app.demo.stop().await;
+    app.wait_until_idle().await;
     app.alter_database(
         "UPDATE user_grant SET repositories = 'apps' WHERE user_id = (SELECT id FROM users WHERE name = 'U0BOB')",
     );
-    app.demo.start().await.unwrap();
+    restart(&mut app).await;
     let only = app.ask(BOB, "list them").await;
     assert!(only.text.contains("list them in apps"), "{}", only.text);
 }

@@ -73,6 +73,7 @@ fn result_counts(app: &TestApp, threads: &[String]) -> BTreeMap<usize, usize> {
     counts
 }
 
+/// STK-9
 #[tokio::test]
 async fn a_change_is_requested_and_answered_without_a_public_address() {
     let app = app(replicas).await;

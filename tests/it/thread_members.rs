@@ -24,7 +24,6 @@ fn scale(asked: &ModelRequest) -> ScriptedAnswer {
             "file_edit",
             json!({"path": "environments/dev/main.jsonnet", "old": of(from), "new": of(to)}),
         ),
-        ([last, ..], Some(_)) if last.content.contains("viewer") => says("I may not edit."),
         _ => says(format!("I read: {words}")),
     }
 }
@@ -65,7 +64,11 @@ async fn asked_in_the_thread_of_alice(app: &TestApp, role: Role, words: &str) ->
 async fn a_person_joins_a_thread_only_when_its_owner_lets_them_and_keeps_their_own_role() {
     let mut app = TestApp::new(scale).await;
     let (thread, question) = asked_in_the_thread_of_alice(&app, Role::Viewer, "from 4 to 5").await;
-    assert_eq!(visible_text(&question), QUESTION);
+    assert!(
+        visible_text(&question).starts_with(QUESTION),
+        "{}",
+        visible_text(&question)
+    );
     assert_eq!(labels(&question), ["Ask U0ALICE to join", "Start my own"]);
     app.wait_until_idle().await;
     let before = app.model_requests().len();
@@ -88,21 +91,27 @@ async fn a_person_joins_a_thread_only_when_its_owner_lets_them_and_keeps_their_o
         .click(ALICE, &request.ts, "Let U0BOB join")
         .await
         .unwrap();
-    let refused = app.wait_for_slack_reply(&thread, "I may not edit.").await;
-    assert!(
-        visible_text(&refused).starts_with("<@U0BOB>"),
-        "{}",
-        visible_text(&refused)
-    );
+    let refusal = "CHG-1 is prepared in this conversation: environments/dev/main.jsonnet is edited, which requires a \
+                   grant for environments/dev; your grant covers no environment. Nothing was done";
+    app.wait_for_slack_reply(&thread, refusal).await;
     app.wait_until_idle().await;
+    assert_eq!(app.model_requests().len(), before, "a viewer reached the model");
+    assert_eq!(app.audit_lines_with("thread.joined").len(), 1);
+    let prepared = app.run_command_in(ALICE, &thread, "!diff").await;
+    assert!(prepared.contains("CHG-1"), "{prepared}");
+
+    app.grant(BOB, Role::Editor, &["**"]).await;
+    let count = app.results(&thread).len();
+    app.say_in(BOB, &thread, "from 4 to 5").await;
+    let result = app.wait_for_result(&thread, count + 1).await;
+    assert!(result.text.starts_with("<@U0BOB>"), "{}", result.text);
+    assert!(result.text.contains("CHG-1 rev 2 is ready"), "{}", result.text);
     let last = app.model_requests().pop().unwrap();
     assert_eq!(last.last_user_text(), "U0BOB writes:\nfrom 4 to 5");
     assert!(
         last.raw.contains("from 2 to 4"),
         "the history of Alice is missing"
     );
-    assert_eq!(app.count("SELECT count(*) FROM change"), 1);
-    assert_eq!(app.audit_lines_with("thread.joined").len(), 1);
     // The cost of the turn is that of its person.
     let bob = "SELECT count(*) FROM usage JOIN users ON users.id = usage.user_id WHERE users.name = 'U0BOB'";
     assert_eq!(app.count(bob), 2);
@@ -135,7 +144,7 @@ async fn a_person_joins_a_thread_only_when_its_owner_lets_them_and_keeps_their_o
             let questions = state
                 .ephemerals
                 .iter()
-                .filter(|message| visible_text(message) == QUESTION);
+                .filter(|message| visible_text(message).starts_with(QUESTION));
             questions.cloned().nth(1)
         })
         .await;
@@ -200,6 +209,8 @@ async fn nobody_joins_a_conversation_of_several_repositories_or_of_one_without_a
     let infra = config.repositories["infra"].clone();
     config.repositories.insert("apps".to_owned(), infra);
     app.start_with(config).await;
+    let url = format!("{}/in/slack", app.demo.url());
+    app.demo.slack.connect_to(&url);
     let first = app.ask(ALICE, "infra: hello").await;
     app.ask_in(ALICE, &first.thread, "apps: hello").await;
     app.say_in(BOB, &first.thread, "@drydock what was said?").await;
@@ -225,7 +236,7 @@ async fn nobody_joins_a_conversation_of_several_repositories_or_of_one_without_a
             let questions = state
                 .ephemerals
                 .iter()
-                .filter(|message| visible_text(message) == QUESTION);
+                .filter(|message| visible_text(message).starts_with(QUESTION));
             questions.cloned().nth(1)
         })
         .await;
@@ -238,7 +249,12 @@ async fn nobody_joins_a_conversation_of_several_repositories_or_of_one_without_a
     app.alter_database(
         "UPDATE user_grant SET repositories = 'apps' WHERE user_id = (SELECT id FROM users WHERE name = 'U0BOB')",
     );
-    app.demo.start().await.unwrap();
+    let mut config = app.demo.config().unwrap();
+    let infra = config.repositories["infra"].clone();
+    config.repositories.insert("apps".to_owned(), infra);
+    app.start_with(config).await;
+    let url = format!("{}/in/slack", app.demo.url());
+    app.demo.slack.connect_to(&url);
     let asked = app.model_requests().len();
     app.demo
         .slack

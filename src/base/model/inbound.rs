@@ -126,13 +126,26 @@ pub struct Inbound {
     pub about: Option<String>,
     /// The kind and content of the message.
     pub kind: InboundKind,
-    /// Number of files that are attached to the message. Only its text is read.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unread_files: u32,
+    /// The files that are attached to the message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<SentFile>,
     /// An additional address for answers to a command, which may have been sent in a conversation without the bot.
     /// Stored separately from the message.
     #[serde(skip)]
     pub response_url: Option<ResponseUrl>,
+}
+
+/// A file that is attached to a message. Its content stays on the platform until a turn reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SentFile {
+    /// The name that the person sees, such as `values.yaml`, or the kind of a file without a name, such as `photo`.
+    pub name: String,
+    /// The size in bytes, if the platform says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The name under which the channel reads it; `None` for a file that is no text, such as a photo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
 }
 
 impl Inbound {
@@ -169,10 +182,6 @@ impl Inbound {
             | InboundKind::Hook { .. } => true,
         }
     }
-}
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// The kind and content of a message or event.

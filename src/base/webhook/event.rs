@@ -66,7 +66,7 @@ impl HookEvents {
                 event,
                 fields: self.fields_of(payload),
             },
-            unread_files: 0,
+            files: Vec::new(),
             about: None,
             response_url: None,
         }))

@@ -89,6 +89,10 @@ impl Reception {
                 }
                 crash_point::after("B4");
                 self.outgoing.react(&inbound, Receipt::Seen);
+                if !inbound.files.is_empty() {
+                    let text = "I read the words of your answer, and not the files beside it. Send them with a message.";
+                    self.outgoing.notice(&inbound, Reply::text(text));
+                }
                 self.outgoing.wake();
                 self.scheduler.wake();
                 Ok(ReceiveOutcome::New)
@@ -161,10 +165,7 @@ impl Reception {
         QueueLimits {
             answers: (!wants_own_turn).then(|| self.answer_reader()),
             notices: match queue_kind {
-                QueueKind::Turn => {
-                    let form = self.words_of_form(inbound);
-                    unread_files_notice(inbound).into_iter().chain(form).collect()
-                }
+                QueueKind::Turn => self.words_of_form(inbound),
                 QueueKind::Command | QueueKind::Change => Vec::new(),
             },
             thread_question: match queue_kind {
@@ -342,22 +343,6 @@ impl Reception {
             }
         })
     }
-}
-
-/// Returns the message that says that attached files were not read, if a turn or a question gets the text beside them.
-fn unread_files_notice(inbound: &Inbound) -> Option<Op> {
-    let files = match inbound.unread_files {
-        0 => return None,
-        1 => "the attached file",
-        _ => "the attached files",
-    };
-    let id = inbound.delivery.first().map_or("", String::as_str);
-    let address = commands::address_of(inbound, format!("files/{id}"));
-    let text = format!(
-        "I read only the text of your message, not {files}. Paste here what matters of the content, or ask at a terminal \
-         with `drydock ask --attach FILE`."
-    );
-    Some(address.post("notice", Reply::text(text)))
 }
 
 /// True if the sender can get a private answer. In groups of other platforms, unknown senders get no notice.

@@ -21,9 +21,12 @@ pub use slack::{BOT_SCOPES, BotScope, SlackConnection, SlackManifest, SlackManif
 pub use telegram::{SetupChange, SetupStep, set_up_telegram};
 
 use crate::base::config::{ChannelSettings, ServerSettings};
-use crate::base::model::{Account, ChatPlace, Inbound, Installation, MessageRef, Op, Platform, Reply};
+use crate::base::model::{
+    Account, ChatPlace, Inbound, Installation, MessageRef, Op, Platform, Reply, SentFile,
+};
 use crate::base::webhook::Webhook;
 use async_trait::async_trait;
+use bytes::Bytes;
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,6 +137,9 @@ pub trait Channel: Send + Sync {
 
     /// Checks that the platform answers and accepts the token. The call is invisible to users.
     async fn probe(&self) -> Result<(), SendError>;
+
+    /// Reads a file that a person sent, up to `bytes_max` bytes; `None` if it is larger. Changes nothing.
+    async fn read_file(&self, file: &SentFile, bytes_max: usize) -> Result<Option<Bytes>, SendError>;
 
     /// Returns true if an unfinished answer can be shown in a place as an [`crate::base::model::Action::Draft`].
     fn shows_drafts(&self, _place: &ChatPlace) -> bool {

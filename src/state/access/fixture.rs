@@ -83,7 +83,7 @@ pub(super) async fn accept_command(access: &Access, name: &str) -> InboxId {
         sender,
         direct: true,
         message: None,
-        unread_files: 0,
+        files: Vec::new(),
         about: None,
         response_url: None,
         kind: InboundKind::Command {

@@ -75,3 +75,54 @@ impl Store {
         .await
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{AccessRequestOutcome, REQUESTS_A_DAY_MAX};
+    use crate::state::store::fixture::{at, fresh, person, post, says};
+    use crate::state::store::unknown_sender::NOTICE_MS;
+
+    const DAY: i64 = NOTICE_MS / 1_000;
+
+    /// T01
+    #[tokio::test]
+    async fn an_unknown_sender_asks_once_for_each_notice_and_a_day_has_a_bound() {
+        let (_directory, store) = fresh();
+        let ask = async |who: &str, id: &str, second: i64| {
+            let press = says(who, "", &[id]);
+            let question = (vec![post(&format!("access/{id}"), None, "asks")], Vec::new());
+            store.request_access(&press, question, at(second)).await.unwrap()
+        };
+        assert_eq!(ask("U1", "1", 0).await, AccessRequestOutcome::Before, "no notice");
+        store.notice(&person("U1"), 1_000, at(1)).await.unwrap();
+        assert_eq!(ask("U1", "2", 2).await, AccessRequestOutcome::Asked);
+        assert_eq!(
+            ask("U1", "2", 3).await,
+            AccessRequestOutcome::Before,
+            "the same press"
+        );
+        assert_eq!(ask("U1", "3", 3).await, AccessRequestOutcome::Before);
+        let asked = store.access_request(&person("U1")).await.unwrap().unwrap();
+        assert_eq!(asked.delivery, ["2"]);
+        for number in 2..=REQUESTS_A_DAY_MAX + 1 {
+            let who = format!("U{number}");
+            store.notice(&person(&who), 1_000, at(4)).await.unwrap();
+            let outcome = ask(&who, &format!("first {number}"), 5).await;
+            let expected = match number > REQUESTS_A_DAY_MAX {
+                true => AccessRequestOutcome::Full,
+                false => AccessRequestOutcome::Asked,
+            };
+            assert_eq!(outcome, expected, "{number}");
+        }
+        // The next notice allows another request.
+        store.notice(&person("U1"), 1_000, at(DAY + 10)).await.unwrap();
+        assert_eq!(ask("U1", "4", DAY + 11).await, AccessRequestOutcome::Asked);
+        let posted = "SELECT count(*) FROM outbox WHERE op LIKE 'access/%'";
+        let posted: i64 = store
+            .read(move |tx| Ok(tx.query_row(posted, [], |row| row.get(0))?))
+            .await
+            .unwrap();
+        assert_eq!(posted, REQUESTS_A_DAY_MAX + 1);
+    }
+}

@@ -13,21 +13,25 @@ use serde::Serialize;
 pub enum ActionOwner {
     /// One person, by the account that the button was made for.
     Person(Sender),
-    /// Any administrator.
-    Administrators(Administrators),
+    /// Any person of a group.
+    Group(OwnerGroup),
 }
 
-/// The word that stands for all administrators in the place of an account.
+/// The word that stands for several people in the place of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Administrators {
-    /// Whoever has the role when the button is pressed.
+pub enum OwnerGroup {
+    /// Whoever is an administrator when the button is pressed.
     Administrators,
+    /// Whoever is admitted when the button is pressed. What the button does is checked with their grants.
+    Admitted,
 }
 
 impl ActionOwner {
     /// All administrators.
-    pub const ADMINISTRATORS: Self = Self::Administrators(Administrators::Administrators);
+    pub const ADMINISTRATORS: Self = Self::Group(OwnerGroup::Administrators);
+    /// All admitted people.
+    pub const ADMITTED: Self = Self::Group(OwnerGroup::Admitted);
 }
 
 /// A new button.
@@ -191,13 +195,16 @@ pub(super) fn insert(tx: &Transaction<'_>, actions: &[NewAction]) -> Result<(), 
     Ok(())
 }
 
-/// True for a button of the sender `?2`. A button of the administrators belongs to whoever is one at this moment.
+/// True for a button of the sender `?2`. A button of a group belongs to whoever is one of it at this moment.
 macro_rules! is_owner {
     () => {
         r#"(action.sender = ?2 OR action.sender = '"administrators"' AND EXISTS (
             SELECT 1 FROM identity JOIN users ON users.id = identity.user_id
             JOIN user_grant ON user_grant.user_id = users.id
-            WHERE identity.sender = ?2 AND users.revoked_at IS NULL AND user_grant.role = 'admin'))"#
+            WHERE identity.sender = ?2 AND users.revoked_at IS NULL AND user_grant.role = 'admin')
+            OR action.sender = '"admitted"' AND EXISTS (
+            SELECT 1 FROM identity JOIN users ON users.id = identity.user_id
+            WHERE identity.sender = ?2 AND users.revoked_at IS NULL))"#
     };
 }
 

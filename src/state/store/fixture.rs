@@ -70,7 +70,7 @@ pub(super) fn says(name: &str, text: &str, names: &[&str]) -> Inbound {
             quoted: None,
             addressed: true,
         },
-        unread_files: 0,
+        files: Vec::new(),
         about: None,
         response_url: None,
     }

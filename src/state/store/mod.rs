@@ -47,6 +47,7 @@ mod summary;
 mod fixture;
 pub(crate) mod unknown_sender;
 mod steering;
+mod take_over;
 mod thread;
 mod syncer;
 mod turn;
@@ -88,6 +89,7 @@ pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, St
 pub use retry::{RetryOutcome, RetryRequest};
 pub use shown_result::REPLACED;
 pub use steering::{MessagesBehind, TakeOutcome, TakenMessage, TakenMessages};
+pub use take_over::{TakeOverOutcome, TakeOverRequest};
 pub use thread::{ThreadJoin, ThreadOwner, ThreadQuestion};
 pub use turn::{
     Announcement, FinishedTurn, StartedTurn, StepEffects, StoredChange, TurnAnswer, TurnEnd, TurnStart,

@@ -39,7 +39,7 @@ impl Store {
                 "SELECT change.number, change.revision, change.stats, conversation.key, conversation.direct,
                         COALESCE(users.name, '')
                  FROM conversation INDEXED BY conversation_change
-                 JOIN change ON change.number = conversation.change_number AND change.conversation = conversation.id
+                 JOIN change ON change.number = conversation.change_number
                  LEFT JOIN identity ON identity.sender = conversation.sender
                  LEFT JOIN users ON users.id = identity.user_id
                  WHERE conversation.change_number IS NOT NULL AND conversation.id <> ?1 AND change.repository = ?2

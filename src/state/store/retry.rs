@@ -190,7 +190,7 @@ fn retry(
             quoted: None,
             addressed: true,
         },
-        unread_files: 0,
+        files: Vec::new(),
         about: None,
         response_url: None,
     };

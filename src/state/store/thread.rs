@@ -141,7 +141,19 @@ pub(super) fn begin(
     inbound: &Inbound,
     conversation: ConversationId,
 ) -> Result<(), StoreError> {
-    let Some(place) = place_of(inbound)? else {
+    match inbound.direct {
+        true => Ok(()),
+        false => begin_at(tx, &inbound.place, conversation),
+    }
+}
+
+/// Records the conversation with which a thread of a group begins, if it has none yet.
+pub(super) fn begin_at(
+    tx: &Transaction<'_>,
+    place: &ChatPlace,
+    conversation: ConversationId,
+) -> Result<(), StoreError> {
+    let Some(place) = owned_place(place)? else {
         return Ok(());
     };
     tx.prepare_cached(
@@ -229,11 +241,17 @@ pub(super) fn forget(tx: &Transaction<'_>, conversation: ConversationId) -> Resu
 
 /// Returns the text of a thread that belongs to somebody; `None` for another place.
 fn place_of(inbound: &Inbound) -> Result<Option<String>, StoreError> {
-    let ChatPlace { account, thread, .. } = &inbound.place;
-    let chat = account.platform.chat();
-    let has_owner = !inbound.direct && thread.is_some() && chat.is_some_and(|chat| chat.threads_have_owners);
+    match inbound.direct {
+        true => Ok(None),
+        false => owned_place(&inbound.place),
+    }
+}
+
+fn owned_place(place: &ChatPlace) -> Result<Option<String>, StoreError> {
+    let chat = place.account.platform.chat();
+    let has_owner = place.thread.is_some() && chat.is_some_and(|chat| chat.threads_have_owners);
     match has_owner {
-        true => json(&inbound.place).map(Some),
+        true => json(place).map(Some),
         false => Ok(None),
     }
 }

@@ -3,10 +3,18 @@
 use super::people::{admission_text, refusal_text};
 use super::press::CountedPress;
 use super::{CommandAnswer, CommandRunner};
-use crate::base::model::Reply;
+use crate::base::model::{Reply, Sender};
 use crate::engine::gateway::access_request::{AccessButton, admitted_notice};
 use crate::engine::gateway::welcome::greeting;
 use crate::state::access::{AccessError, Admitter, Grant, JoinOutcome, NewPerson, account_of};
+
+/// Returns the name of a person of whom only the account is known. A number would be taken for the id of a row.
+fn name_of(sender: &Sender) -> String {
+    match sender.id.chars().all(|char| char.is_ascii_digit()) {
+        true => format!("{}-{}", sender.platform.as_str(), sender.id),
+        false => sender.id.clone(),
+    }
+}
 
 impl CommandRunner {
     /// Decides a request for access. The permission to admit is checked in the transaction that admits.
@@ -27,7 +35,7 @@ impl CommandRunner {
         };
         let new = NewPerson {
             sender: sender.clone(),
-            name: sender.id.clone(),
+            name: name_of(&sender),
             grant: grant.clone(),
         };
         let by = Admitter::Administrator {

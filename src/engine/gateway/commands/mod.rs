@@ -14,6 +14,7 @@ mod press;
 mod result_button;
 mod resumed;
 mod retry;
+mod take_over;
 mod usage;
 
 use order::{CommandNeeds, CommandOrder, LaterCommands};

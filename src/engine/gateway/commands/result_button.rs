@@ -6,7 +6,7 @@ use super::conversation::busy_reply;
 use super::press::CountedPress;
 use super::{ButtonEffect, CommandAnswer, CommandRunner};
 use crate::base::model::{
-    Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Reply, ReplyPart,
+    Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Platform, Reply, ReplyPart,
 };
 use crate::engine::command::Verb;
 use crate::engine::gateway::turn::new_button;
@@ -26,16 +26,19 @@ pub(in crate::engine::gateway) enum ResultButton {
     ConfirmDiscard,
     /// Keeps the change.
     Keep,
+    /// Moves the change of a hook into the conversation of the person who presses.
+    TakeOver,
 }
 
 impl ResultButton {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::FullDiff,
         Self::Show,
         Self::Revise,
         Self::AskDiscard,
         Self::ConfirmDiscard,
         Self::Keep,
+        Self::TakeOver,
     ];
 
     /// Returns the word by which the button is stored.
@@ -47,6 +50,7 @@ impl ResultButton {
             Self::AskDiscard => "ask-discard",
             Self::ConfirmDiscard => "confirm-discard",
             Self::Keep => "keep",
+            Self::TakeOver => "take-over",
         }
     }
 
@@ -64,7 +68,7 @@ impl ResultButton {
     pub(super) fn only_shows(self) -> bool {
         match self {
             Self::FullDiff | Self::Show => true,
-            Self::Revise | Self::AskDiscard | Self::ConfirmDiscard | Self::Keep => false,
+            Self::Revise | Self::AskDiscard | Self::ConfirmDiscard | Self::Keep | Self::TakeOver => false,
         }
     }
 }
@@ -85,14 +89,24 @@ impl CommandRunner {
         } = press;
         match button {
             ResultButton::FullDiff => {
-                let shown = self.full_diff(argument, address, identity, conversation);
-                Ok(CommandAnswer::ops(Box::pin(shown).await?))
+                let shown = Box::pin(self.full_diff(argument, address, identity, conversation)).await?;
+                let asked = CommandAnswer::ops(shown);
+                // The button of a hook's change is for everybody.
+                let owner = self.parts.store.conversation(conversation).await?.key.user;
+                Ok(match owner.platform == Platform::Hook {
+                    true => CommandAnswer {
+                        buttons: ButtonEffect::Asks(Vec::new()),
+                        ..asked
+                    },
+                    false => asked,
+                })
             }
             ResultButton::Show => {
                 let shown = self.diff(argument, address, identity, conversation);
                 Ok(CommandAnswer::ops(shown.await?))
             }
             ResultButton::Revise => self.ask_for_revision(press).await,
+            ResultButton::TakeOver => self.take_over(press).await,
             ResultButton::AskDiscard => self.ask_before_discard(press).await,
             ResultButton::ConfirmDiscard => {
                 let reply = self.discard(argument, asked, conversation).await?;

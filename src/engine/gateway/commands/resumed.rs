@@ -252,7 +252,7 @@ mod tests {
                 quoted: None,
                 addressed: true,
             },
-            unread_files: 0,
+            files: Vec::new(),
             about: None,
             response_url: None,
         };

@@ -90,10 +90,10 @@ impl TurnRunner {
         };
         let (summary, steps, answered_by) = (facts.line(), facts.steps, outcome.model.clone());
         let change = prepared.map(|prepared| prepared.change);
-        let others = match &change {
-            Some(change) => self.other_changes(opened, &change.stats).await?,
-            None => Vec::new(),
-        };
+        let mut remarks = opened.unread_files.clone();
+        if let Some(change) = &change {
+            remarks.extend(self.other_changes(opened, &change.stats).await?);
+        }
         let masked = change
             .as_ref()
             .map(|change| compose::masked(&change.patch, &opened.workspace.guard.redactor));
@@ -110,7 +110,7 @@ impl TurnRunner {
             outcome,
             write_state: wrote,
             stale: opened.stale.as_ref().map(based_on),
-            others,
+            remarks,
             facts,
             config: Arc::clone(&self.parts.config),
             // The request may go to another channel.
@@ -370,8 +370,8 @@ struct ResultDraft {
     model_answer: ModelAnswer,
     /// A line that the files are not current, if so.
     stale: Option<String>,
-    /// Lines about open changes of others that edit the same files.
-    others: Vec<String>,
+    /// Lines about files that were not read, and about open changes of others in the same files.
+    remarks: Vec<String>,
     facts: Facts,
     config: Arc<Config>,
     /// True if the channel is connected and accepts operations as soon as they are durable.
@@ -401,10 +401,10 @@ impl ResultDraft {
         };
         let change = left.shown();
         let last_card = (!is_hook).then(|| self.last_card(outcome));
-        // A button belongs to one person, and a hook has none.
-        let (buttons, mut actions) = match is_hook {
-            true => (Vec::new(), Vec::new()),
-            false => self.shown_buttons(left),
+        let (buttons, mut actions) = match (is_hook, left) {
+            (true, RemainingChange::New(change)) => self.buttons.of_hook(change),
+            (true, _) => (Vec::new(), Vec::new()),
+            (false, left) => self.shown_buttons(left),
         };
         let result = TurnResult {
             address: &self.address,
@@ -414,7 +414,7 @@ impl ResultDraft {
             write_state: self.write_state,
             model_answer: &self.model_answer,
             stale: self.stale.clone(),
-            others: self.others.clone(),
+            remarks: self.remarks.clone(),
             facts: self.facts.clone(),
             buttons,
         };
@@ -426,7 +426,7 @@ impl ResultDraft {
         let replaced = self
             .address
             .replaced_result(&messages)
-            .filter(|_| change.is_some() && !is_hook)
+            .filter(|_| change.is_some())
             .map(Box::new);
         // The result goes first, because people wait for it.
         let mut ops = match self.can_find_posts {

@@ -20,6 +20,7 @@ mod result;
 mod result_buttons;
 mod resumption;
 mod running;
+mod sent_files;
 mod steering;
 mod waiting_guards;
 

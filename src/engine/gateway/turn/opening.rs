@@ -1,7 +1,7 @@
 //! The opening of a turn: repository, commit, edits and the text for the model. No model is called here.
 
 use super::{ClaimedMessage, REVOKED, TurnRunner};
-use crate::base::model::{ConversationId, Inbound, InboundKind, one_line, pluralize};
+use crate::base::model::{ConversationId, Inbound, InboundKind, one_line};
 use crate::base::redact::Redactor;
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::command;
@@ -12,7 +12,6 @@ use crate::state::store::{Conversation, StoreError};
 use crate::state::workspace::{
     Base, Overlay, Repository, RepositoryError, SecretGuard, Tree, TreeError, Workspace, WorkspaceEdits,
 };
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -33,6 +32,8 @@ pub(super) struct OpenedTurn {
     pub(super) stale: Option<String>,
     pub(super) system: String,
     pub(super) user_text: String,
+    /// A line for each file of the message that was not read.
+    pub(super) unread_files: Vec<String>,
     /// The repository and base to bind to the conversation, if they are new.
     pub(super) bind: Option<(String, String)>,
 }
@@ -185,6 +186,8 @@ impl TurnRunner {
             environments: &environments,
         };
         let system = prompt::system(kind, &facts);
+        let texts = self.read_files(inbound, &guard).await;
+        let words = texts.with_words(words);
         let user_text = self.user_text(inbound, &words, &name, &guard).await?;
         let user_text = self
             .with_messages(user_text, assigned, identity, &guard.redactor)
@@ -205,6 +208,7 @@ impl TurnRunner {
             stale,
             system,
             user_text,
+            unread_files: texts.unread,
             bind,
         })
     }
@@ -266,12 +270,22 @@ impl TurnRunner {
             return Err(refuse_with("You are not part of this conversation any more."));
         }
         // Its history holds files of that repository.
-        match &conversation.repository {
-            Some(bound) if identity.role(bound).is_none() => Err(refuse_with(format!(
+        if let Some(bound) = &conversation.repository
+            && identity.role(bound).is_none()
+        {
+            return Err(refuse_with(format!(
                 "This conversation is about `{bound}`, and you have no grant for it."
-            ))),
-            Some(_) | None => Ok(Some(one_line(identity.name()))),
+            )));
         }
+        // The end of a turn withholds what its person may not prepare, and this change is that of another person.
+        if let Some(change) = store.current_change(conversation.id).await?
+            && let Err(why) = identity.may_prepare(&change.repository, &change.needs)
+        {
+            return Err(refuse_with(format!(
+                "{change} is prepared in this conversation: {why}. Nothing was done; ask in another thread."
+            )));
+        }
+        Ok(Some(one_line(identity.name())))
     }
 
     /// Returns the repository of a message, and its text without the word that named it.
@@ -316,7 +330,7 @@ impl TurnRunner {
             InboundKind::Text { quoted, .. } => {
                 let quoted = quoted.as_ref();
                 let quoted = quoted.map(|quoted| cut(quoted, chars_max, &guard.redactor));
-                with_quote(&with_unread_files(words, inbound), quoted.as_deref())
+                with_quote(words, quoted.as_deref())
             }
             _ => words.to_owned(),
         };
@@ -383,23 +397,6 @@ pub(super) fn with_quote(words: &str, quoted: Option<&str>) -> String {
         Some(quoted) => format!("{words}\n\n{}", quote_block(quoted)),
         None => words.to_owned(),
     }
-}
-
-/// Returns the words of a person with a note about attached files, which the model does not get.
-pub(super) fn with_unread_files<'w>(words: &'w str, inbound: &Inbound) -> Cow<'w, str> {
-    match unread_files_note(inbound) {
-        None => Cow::Borrowed(words),
-        Some(note) => Cow::Owned(format!("{words}\n\n{note}")),
-    }
-}
-
-/// Returns the note about the attached files of a message; `None` if it has none. It is a block of data, because its
-/// words are not those of the person.
-pub(super) fn unread_files_note(inbound: &Inbound) -> Option<String> {
-    let count = inbound.unread_files as usize;
-    let files = pluralize(count, "attached file", "attached files");
-    let note = format!("This message has {files} that you cannot read.");
-    (count > 0).then(|| prompt::data_block("note", "Drydock", &note))
 }
 
 /// Returns a quote as marked data.

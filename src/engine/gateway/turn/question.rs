@@ -2,7 +2,8 @@
 //! choice; each works once and belongs to the person.
 
 use super::answer::new_button;
-use super::opening::{cut, quote_block, unread_files_note};
+use super::opening::{cut, quote_block};
+use super::sent_files::{unread_files, unread_note};
 use super::{ClaimedMessage, OpenedTurn, TurnRunner, WaitingGuards};
 use crate::base::model::{
     Action, AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Reply, TurnId, WorkStatus,
@@ -74,7 +75,10 @@ impl TurnRunner {
         // A reply to the question itself quotes what the model has asked.
         let quoted = quoted.as_ref().filter(|quoted| !quoted.contains(question.text()));
         let quoted = quoted.map(|quoted| quote_block(&cut(quoted, chars_max, redactor)));
-        let beside: Vec<String> = unread_files_note(inbound).into_iter().chain(quoted).collect();
+        let beside: Vec<String> = unread_note(&unread_files(inbound))
+            .into_iter()
+            .chain(quoted)
+            .collect();
         Some(TypedAnswer {
             answer: question.read(&redactor.redact(text)),
             beside: (!beside.is_empty()).then(|| beside.join("\n\n")),

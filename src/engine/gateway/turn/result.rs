@@ -175,8 +175,8 @@ pub(super) struct TurnResult<'a> {
     pub(super) model_answer: &'a ModelAnswer,
     /// A line that the files are not current, if so.
     pub(super) stale: Option<String>,
-    /// Lines about open changes of others that edit the same files.
-    pub(super) others: Vec<String>,
+    /// Lines about files that were not read, and about open changes of others in the same files.
+    pub(super) remarks: Vec<String>,
     pub(super) facts: Facts,
     pub(super) buttons: Vec<Button>,
 }
@@ -271,7 +271,7 @@ impl TurnResult<'_> {
     /// Returns the lines about the answer itself: where all of it is, which model gave it, and old files.
     fn notes(&self, cut: Option<String>) -> impl Iterator<Item = String> {
         let about = [cut, self.outcome.fallback.clone(), self.stale.clone()];
-        about.into_iter().flatten().chain(self.others.clone())
+        about.into_iter().flatten().chain(self.remarks.clone())
     }
 
     fn buttons(&self) -> Option<ReplyPart> {

@@ -6,7 +6,7 @@ use crate::base::model::{Button, ButtonStyle, Change, ChangeName};
 use crate::engine::command::Verb;
 use crate::engine::gateway::change_view;
 use crate::engine::gateway::commands::{ResultButton, discard_question};
-use crate::state::store::NewAction;
+use crate::state::store::{ActionOwner, NewAction};
 
 /// A token with the action to store for it.
 type NewButton = (String, NewAction);
@@ -20,6 +20,7 @@ pub(super) struct ResultButtons {
     revise: NewButton,
     undo: NewButton,
     discard: NewButton,
+    take_over: NewButton,
     /// True if the platform asks before the change is discarded.
     confirms_presses: bool,
 }
@@ -39,8 +40,23 @@ impl ResultButtons {
                 true => Verb::Discard.word(),
                 false => ResultButton::AskDiscard.word(),
             }),
+            take_over: new(ResultButton::TakeOver.word()),
             confirms_presses,
         }
+    }
+
+    /// Returns the buttons below the result of a hook, with their actions. They are for everybody who is admitted.
+    pub(super) fn of_hook(&self, change: &Change) -> (Vec<Button>, Vec<NewAction>) {
+        let shown = [
+            ("Full diff", ButtonStyle::Plain, &self.diff),
+            ("Take over", ButtonStyle::Primary, &self.take_over),
+        ];
+        let buttons = shown.map(|(label, style, new)| {
+            let (button, action) = bound(label, style, new, change);
+            let owner = ActionOwner::ADMITTED;
+            (button, NewAction { owner, ..action })
+        });
+        buttons.into_iter().unzip()
     }
 
     /// Returns the buttons below the result of a new revision, with their actions.

@@ -1,7 +1,7 @@
 //! Messages that a running turn takes: those of its own person that need no other repository and no turn of their own.
 //! They get the same treatment as the opening message of a turn.
 
-use super::opening::{cut, with_quote, with_unread_files};
+use super::opening::{cut, with_quote};
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::model::{Action, Inbound, InboundKind, InboxId, Receipt, Reply};
 use crate::engine::agent::SteeringMessage;
@@ -107,7 +107,8 @@ impl Steering {
         };
         // The access of the sender is looked up again, as at the beginning of a turn.
         let identity = self.parts.identity(inbound)?;
-        if identity.user() != self.identity.user() || command::queued(text).is_some() {
+        let needs_own_turn = command::queued(text).is_some() || !inbound.files.is_empty();
+        if identity.user() != self.identity.user() || needs_own_turn {
             return None;
         }
         let chosen = self
@@ -119,10 +120,7 @@ impl Steering {
         let quoted = quoted.as_ref().map(|quoted| cut(quoted, chars_max, redactor));
         Some(
             redactor
-                .redact(&with_quote(
-                    &with_unread_files(&words, inbound),
-                    quoted.as_deref(),
-                ))
+                .redact(&with_quote(&words, quoted.as_deref()))
                 .into_owned(),
         )
     }

@@ -5,7 +5,9 @@
 use crate::base::http_client::{AnswerReadError, read_answer, server_date};
 use crate::base::model::Secret;
 use crate::interfaces::channel::SendError;
+use bytes::Bytes;
 use jiff::Timestamp;
+use reqwest::Url;
 use reqwest::header::{self, HeaderMap};
 use serde_json::Value;
 use std::time::Duration;
@@ -22,6 +24,9 @@ const ANSWER_BYTES_MAX: usize = 8 << 20;
 const REASON_CHARS_MAX: usize = 200;
 /// The longest wait that is accepted from Discord.
 const RETRY_AFTER_SECONDS_MAX: f64 = 3_600.0;
+
+/// The hosts with the files of messages.
+const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
 /// Discord's codes of refusals. See
 /// <https://docs.discord.com/developers/topics/opcodes-and-status-codes#json>.
@@ -173,6 +178,35 @@ impl DiscordApi {
             }
             answer => Ok((answer?, date)),
         }
+    }
+
+    /// Reads a file that somebody sent, without the token, up to `bytes_max` bytes; `None` if it is larger.
+    pub(super) async fn download(&self, url: &str, bytes_max: usize) -> Result<Option<Bytes>, DiscordError> {
+        let refused = |reason: &str| DiscordError::Refused {
+            code: 0,
+            reason: reason.to_owned(),
+        };
+        let url = Url::parse(url).ok().filter(|url| self.has_files(url));
+        let url = url.ok_or_else(|| refused("the address of the file is none of discord"))?;
+        let request = self.http.get(url).timeout(UPLOAD_TIME_MAX);
+        let mut response = request.send().await.map_err(|error| failure(&error))?;
+        let status = response.status().as_u16();
+        if status != 200 {
+            return Err(refused(&format!("discord answered {status}")));
+        }
+        let mut content = Vec::new();
+        match read_answer(&mut response, bytes_max, &mut content).await {
+            Ok(()) => Ok(Some(content.into())),
+            Err(AnswerReadError::TooLong) => Ok(None),
+            Err(AnswerReadError::Broken(error)) => Err(failure(&error)),
+        }
+    }
+
+    /// True for an https address on a host with Discord's files, or an address of the API.
+    fn has_files(&self, url: &Url) -> bool {
+        let is_host = url.host_str().is_some_and(|host| FILE_HOSTS.contains(&host));
+        let of_discord = url.scheme() == "https" && url.port().is_none() && is_host;
+        of_discord || Url::parse(&self.base).is_ok_and(|base| url.origin() == base.origin())
     }
 
     async fn read(&self, response: &mut reqwest::Response) -> Result<Value, DiscordError> {

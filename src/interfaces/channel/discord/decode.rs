@@ -4,10 +4,13 @@
 
 use super::places::ChannelKindSeen;
 use crate::base::model::{
-    Account, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
+    Account, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender, SentFile,
 };
 use crate::interfaces::channel::words::invite;
 use serde_json::Value;
+
+/// The maximum number of files of a message that are decoded.
+const FILES_MAX: usize = 32;
 
 /// `DEFAULT` and `REPLY`. All others are notices of Discord, or the answers of applications.
 const TYPES_OF_PEOPLE: [u64; 2] = [0, 19];
@@ -82,6 +85,27 @@ pub(super) fn person_message<'a>(
     })
 }
 
+/// Returns the files of a message. See <https://docs.discord.com/developers/resources/message#attachment-object>.
+fn sent_files(message: &Value) -> Vec<SentFile> {
+    let attachments = message["attachments"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let file = |attachment: &Value| {
+        let kind = attachment["content_type"].as_str().unwrap_or_default();
+        let is_media = ["image/", "video/", "audio/"]
+            .iter()
+            .any(|media| kind.starts_with(media));
+        let url = attachment["url"].as_str().filter(|_| !is_media);
+        SentFile {
+            name: attachment["filename"].as_str().unwrap_or("file").to_owned(),
+            bytes: attachment["size"].as_u64(),
+            reference: url.map(str::to_owned),
+        }
+    };
+    attachments.iter().take(FILES_MAX).map(file).collect()
+}
+
 impl WrittenMessage<'_> {
     /// Returns the message as the gateway stores it. An error is the reason why it is not a request.
     pub(super) fn inbound(
@@ -90,7 +114,7 @@ impl WrittenMessage<'_> {
         installation: &Installation,
         kind: &ChannelKindSeen,
     ) -> Result<Inbound, &'static str> {
-        let files = self.message["attachments"].as_array().map_or(0, Vec::len);
+        let files = sent_files(self.message);
         let place = place(&installation.account, self.channel, kind, Some(self.id));
         Ok(Inbound {
             channel: channel_name.to_owned(),
@@ -102,8 +126,8 @@ impl WrittenMessage<'_> {
                 chat: self.channel.to_owned(),
                 id: self.id.to_owned(),
             }),
-            kind: self.kind(installation, files)?,
-            unread_files: u32::try_from(files).unwrap_or(u32::MAX),
+            kind: self.kind(installation, files.len())?,
+            files,
             about: None,
             response_url: None,
         })

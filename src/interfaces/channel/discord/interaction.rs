@@ -93,7 +93,7 @@ pub(super) fn decode(
             id: id.to_owned(),
         }),
         kind,
-        unread_files: 0,
+        files: Vec::new(),
         about: None,
         response_url: response_url(&installation.account.id, token, at),
     })))

@@ -23,6 +23,7 @@ use super::{
 use crate::base::config::{DiscordSettings, ServerSettings};
 use crate::base::model::{
     Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart, Sender,
+    SentFile,
 };
 use crate::base::webhook::Webhook;
 use api::{DiscordApi, DiscordError, code};
@@ -153,6 +154,12 @@ impl Channel for DiscordChannel {
             } => self.upload(op, file_name, content, caption).await,
             Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
         }
+    }
+
+    async fn read_file(&self, file: &SentFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
+        let url = file.reference.as_deref().unwrap_or_default();
+        let read = self.api.download(url, bytes_max).await;
+        read.map_err(DiscordError::into_repeatable_error)
     }
 
     fn can_find(&self) -> bool {

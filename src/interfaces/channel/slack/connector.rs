@@ -129,6 +129,12 @@ impl SlackConnector {
         self.http.post(url).timeout(REQUEST_TIME_MAX)
     }
 
+    /// Returns a request for the content of a file, with the token.
+    pub(super) fn file(&self, url: Url) -> RequestBuilder {
+        let request = self.http.get(url).timeout(REQUEST_TIME_MAX);
+        request.bearer_auth(self.token.expose())
+    }
+
     /// Returns true if an address has the origin of the Web API, or is an https address on an accepted host.
     pub(super) fn is_slack(&self, url: &Url, accepts: fn(&str) -> bool) -> bool {
         let of_slack = url.scheme() == "https" && url.port().is_none() && url.host_str().is_some_and(accepts);
@@ -287,6 +293,19 @@ pub(super) async fn read(response: &mut Response) -> Result<Vec<u8>, CallFailure
     match read_answer(response, ANSWER_BYTES_MAX, &mut answer).await {
         Ok(()) => Ok(answer),
         Err(AnswerReadError::TooLong) => Err(CallFailure::unanswered("slack's answer is too long")),
+        Err(AnswerReadError::Broken(error)) => Err(transport_failure(&error)),
+    }
+}
+
+/// Reads the content of a file; `None` if it is larger than `bytes_max` bytes.
+pub(super) async fn read_up_to(
+    response: &mut Response,
+    bytes_max: usize,
+) -> Result<Option<Bytes>, CallFailure> {
+    let mut content = Vec::new();
+    match read_answer(response, bytes_max, &mut content).await {
+        Ok(()) => Ok(Some(content.into())),
+        Err(AnswerReadError::TooLong) => Ok(None),
         Err(AnswerReadError::Broken(error)) => Err(transport_failure(&error)),
     }
 }

@@ -16,6 +16,7 @@ mod raw;
 mod remembered_refusal;
 mod render;
 mod rich_text;
+mod sent_file;
 mod socket;
 mod split;
 mod webhook;
@@ -29,12 +30,13 @@ use super::{
 };
 use crate::base::config::{ServerSettings, SlackSettings};
 use crate::base::model::{
-    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, Sender,
+    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, Sender, SentFile,
 };
 use crate::base::webhook::Webhook;
 use crate::crash_point;
 use crate::interfaces::channel::visible::escape_line;
 use async_trait::async_trait;
+use bytes::Bytes;
 use client::{Identified, SlackClient, accept_already_done};
 use connector::RepeatEffect;
 use jiff::Timestamp;
@@ -182,6 +184,10 @@ impl Channel for SlackChannel {
             }
             Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
         }
+    }
+
+    async fn read_file(&self, file: &SentFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
+        self.client.read_file(file, bytes_max).await
     }
 
     fn can_find(&self) -> bool {

@@ -15,7 +15,7 @@ pub struct BotScope {
 }
 
 /// The scopes, sorted by name.
-pub const BOT_SCOPES: [BotScope; 9] = [
+pub const BOT_SCOPES: [BotScope; 10] = [
     scope("app_mentions:read", "receives mentions"),
     scope(
         AGENT_SCOPE,
@@ -27,6 +27,7 @@ pub const BOT_SCOPES: [BotScope; 9] = [
     ),
     scope("chat:write", "posts and edits messages"),
     scope("commands", "answers /drydock"),
+    scope("files:read", "reads text files that people send"),
     scope("files:write", "sends files, such as patches"),
     reading(
         "groups:history",

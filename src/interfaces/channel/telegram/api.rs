@@ -154,6 +154,30 @@ impl BotApi {
         self.finish(request).await
     }
 
+    /// Reads a file up to `bytes_max` bytes; `None` if it is larger. `path` is what `getFile` returned. See
+    /// <https://core.telegram.org/bots/api#file>.
+    pub(super) async fn download(&self, path: &str, bytes_max: usize) -> Result<Option<Bytes>, ApiError> {
+        let is_name = |part: &str| !part.is_empty() && part.chars().all(is_of_path) && !part.starts_with('.');
+        if !path.split('/').all(is_name) {
+            return Err(ApiError::Refused {
+                code: 0,
+                description: "telegram does not have the content of the file".to_owned(),
+            });
+        }
+        let address = format!("{}/file/bot{}/{path}", self.base, self.token.expose());
+        let request = self.http.get(address).timeout(UPLOAD_TIME_MAX);
+        let mut response = request.send().await.map_err(|err| failure(&err))?;
+        let mut content = Vec::new();
+        if response.status() != reqwest::StatusCode::OK {
+            return self.read(&mut response).await.map(|_| None);
+        }
+        match read_answer(&mut response, bytes_max, &mut content).await {
+            Ok(()) => Ok(Some(content.into())),
+            Err(AnswerReadError::TooLong) => Ok(None),
+            Err(AnswerReadError::Broken(error)) => Err(failure(&error)),
+        }
+    }
+
     fn post(&self, method: &str) -> reqwest::RequestBuilder {
         self.http
             .post(format!("{}/bot{}/{method}", self.base, self.token.expose()))
@@ -223,6 +247,11 @@ impl BotApi {
             .take(DESCRIPTION_CHARS_MAX)
             .collect()
     }
+}
+
+/// True for a character of a path of a file, such as `documents/file_7.yaml`.
+fn is_of_path(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '.' | '_' | '-')
 }
 
 /// Returns the documented name of a method; the library has it with a capital letter.

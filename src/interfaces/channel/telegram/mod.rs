@@ -24,6 +24,7 @@ use super::{
 use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{
     Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart, Sender,
+    SentFile,
 };
 use crate::base::webhook::Webhook;
 use api::{ApiError, BotApi};
@@ -38,11 +39,11 @@ use serde_json::{Value, json};
 use std::str::FromStr;
 use std::sync::Arc;
 use teloxide_core::payloads::{
-    AnswerCallbackQuery, EditMessageText, GetMe, SendMessage, SetMessageReaction, SetMyCommands,
+    AnswerCallbackQuery, EditMessageText, GetFile, GetMe, SendMessage, SetMessageReaction, SetMyCommands,
 };
 use teloxide_core::requests::Payload;
 use teloxide_core::types::{
-    BotCommandScope, CallbackQueryId, ChatId, MessageId, ReactionType, ReplyParameters, ThreadId,
+    BotCommandScope, CallbackQueryId, ChatId, FileId, MessageId, ReactionType, ReplyParameters, ThreadId,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -188,6 +189,18 @@ impl Channel for TelegramChannel {
                 text,
             } => self.notice(place, to, &Reply::text(text.as_str())).await,
         }
+    }
+
+    async fn read_file(&self, file: &SentFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
+        let reference = file.reference.clone().unwrap_or_default();
+        let asked = self.api.call(&GetFile::new(FileId(reference))).await;
+        let file = asked.map_err(ApiError::into_repeatable_error)?;
+        if file["file_size"].as_u64() > Some(bytes_max as u64) {
+            return Ok(None);
+        }
+        let path = file["file_path"].as_str().unwrap_or_default();
+        let read = self.api.download(path, bytes_max).await;
+        read.map_err(ApiError::into_repeatable_error)
     }
 
     /// Returns false: Telegram gives bots no access to the history.

@@ -46,7 +46,7 @@ fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &
             event: event.to_owned(),
             fields,
         },
-        unread_files: 0,
+        files: Vec::new(),
         about: None,
         response_url: None,
     }

@@ -6,6 +6,7 @@ mod form;
 mod gateway;
 mod people;
 mod rest;
+mod sent_files;
 mod server;
 mod shown;
 mod state;
@@ -20,6 +21,7 @@ pub use state::{DiscordFault, DiscordMessage, DiscordState};
 
 use jiff::Timestamp;
 use ring::signature::{Ed25519KeyPair, KeyPair};
+use serde_json::Value;
 use state::EmulatedChannel;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,6 +93,14 @@ impl DiscordEmulator {
         });
         let server = tokio::spawn(server::accept(listener, Arc::clone(&shared)));
         Ok(Self { shared, server })
+    }
+
+    /// Returns the attachment object of a file that a person sends, for [`DiscordEmulator::write`].
+    pub fn attachment(&self, name: &str, content: &[u8]) -> Value {
+        let base = self.api_base_url();
+        let base = base.split("/api/").next().unwrap_or_default().to_owned();
+        self.shared
+            .change(|state| sent_files::store(state, &base, (name, content)))
     }
 
     /// Returns the value for `api_base_url`.

@@ -4,7 +4,7 @@ use super::SharedDiscord;
 use super::check::DiscordRefusal;
 use super::rest::{self, DiscordCall};
 use super::state::DiscordFault;
-use super::{form, gateway};
+use super::{form, gateway, sent_files};
 use crate::simulation::emulator::answer::{Severed, answer, typed_answer, whole_body, with_date};
 use crate::simulation::emulator::server::{Closing, serve};
 use axum::Router;
@@ -26,6 +26,7 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedDiscord>) {
     let routes = Router::new()
         .route("/gateway/", any(open_gateway))
         .route("/gateway", any(open_gateway))
+        .route("/attachments/{*path}", any(give_content))
         .route("/api/v10/{*path}", any(call_api));
     let stop = shared.stopped.clone();
     serve(listener, Closing::Reset, stop, routes.with_state(shared)).await;
@@ -33,6 +34,28 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedDiscord>) {
 
 async fn open_gateway(State(shared): State<Arc<SharedDiscord>>, request: Request) -> Response {
     gateway::open_socket(&shared, request)
+}
+
+async fn give_content(
+    State(shared): State<Arc<SharedDiscord>>,
+    request: Request,
+) -> Result<Response, Severed> {
+    let (head, body) = request.into_parts();
+    whole_body(body, REQUEST_BYTES_MAX).await?;
+    // No token of the bot is needed there, and none may go there.
+    let path = head
+        .uri
+        .path()
+        .strip_prefix(sent_files::CONTENT_PATH)
+        .unwrap_or_default();
+    Ok(shared.change(|state| {
+        if head.headers.contains_key(AUTHORIZATION) {
+            state
+                .problems
+                .push("a token beside the address of a file".to_owned());
+        }
+        sent_files::content(state, path)
+    }))
 }
 
 async fn call_api(State(shared): State<Arc<SharedDiscord>>, request: Request) -> Result<Response, Severed> {

@@ -126,6 +126,8 @@ pub struct DiscordState {
     pub(super) channels: BTreeMap<u64, EmulatedChannel>,
     pub(super) interactions: BTreeMap<String, EmulatedInteraction>,
     pub(super) faults: BTreeMap<String, VecDeque<DiscordFault>>,
+    /// The contents of the files that people sent, by the end of their address.
+    pub(super) sent_files: BTreeMap<String, Bytes>,
     pub(super) is_history_hidden: bool,
     pub(super) is_token_refused: bool,
     pub(super) endpoint: Option<String>,

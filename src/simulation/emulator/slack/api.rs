@@ -2,6 +2,7 @@
 
 use super::check;
 use super::history;
+use super::sent_files;
 use super::sessions;
 use super::sockets;
 use super::state::{SharedFile, SlackMessage, SlackState, Upload};
@@ -19,9 +20,10 @@ const BURST_SECONDS: i64 = 5;
 /// The maximum number of characters of a notification text; more is recorded as a problem.
 const GOOD_TEXT_CHARS_MAX: usize = 4_000;
 /// The methods that accept only forms.
-pub(super) const FORM_ONLY: [&str; 3] = [
+pub(super) const FORM_ONLY: [&str; 4] = [
     "conversations.history",
     "conversations.replies",
+    "files.info",
     "files.getUploadURLExternal",
 ];
 
@@ -52,6 +54,7 @@ pub(super) fn call(
         "agents.sessions.setStatus" => sessions::set_status(state, options, body),
         "reactions.add" => react(state, body, Reaction::Add),
         "reactions.remove" => react(state, body, Reaction::Remove),
+        "files.info" => sent_files::info(state, base_url, body),
         "files.getUploadURLExternal" => upload_url(state, base_url, body),
         "files.completeUploadExternal" => complete_upload(state, options, body),
         _ => Err("unknown_method".to_owned()),
@@ -73,6 +76,7 @@ fn required_scope(method: &str) -> Option<&'static str> {
             Some("chat:write")
         }
         "reactions.add" | "reactions.remove" => Some("reactions:write"),
+        "files.info" => Some("files:read"),
         "files.getUploadURLExternal" | "files.completeUploadExternal" => Some("files:write"),
         _ => None,
     }
@@ -99,6 +103,7 @@ pub(super) fn must_wait(
         "chat.postEphemeral"
         | "auth.test"
         | "views.open"
+        | "files.info"
         | "files.getUploadURLExternal"
         | "files.completeUploadExternal" => (method.to_owned(), 100),
         _ => (method.to_owned(), 20),

@@ -8,6 +8,7 @@ mod manifest;
 mod mentions;
 mod people;
 mod response;
+mod sent_files;
 mod server;
 mod sessions;
 mod socket_server;
@@ -35,12 +36,13 @@ use tokio_util::sync::CancellationToken;
 const WAIT_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The scopes of a bot with all scopes that the README names.
-const SCOPES: [&str; 9] = [
+const SCOPES: [&str; 10] = [
     "app_mentions:read",
     "assistant:write",
     "channels:history",
     "chat:write",
     "commands",
+    "files:read",
     "files:write",
     "groups:history",
     "im:history",

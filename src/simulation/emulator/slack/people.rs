@@ -1,6 +1,7 @@
 //! The users of the workspace. Their messages, commands and button presses become signed requests to the gateway,
 //! like Slack's.
 
+use super::sent_files;
 use super::{SlackEmulator, SlackMessage, SlackState};
 use hmac::{Hmac, KeyInit, Mac};
 use http::HeaderMap;
@@ -268,7 +269,7 @@ impl SlackEmulator {
         self.send(body, headers).await
     }
 
-    /// Writes in a channel as a user and shares files of these names. The events have the form of
+    /// Writes in a channel as a user and shares files of these names and contents. The events have the form of
     /// <https://docs.slack.dev/reference/events/message/file_share>; Slack leaves `team` out of them.
     pub async fn say_with_files(
         &self,
@@ -276,14 +277,11 @@ impl SlackEmulator {
         channel: &str,
         thread_ts: Option<&str>,
         text: &str,
-        names: &[&str],
+        files: &[(&str, &[u8])],
     ) -> Result<SentMessage, SayError> {
         let mut written = self.write(user, channel, thread_ts, text);
-        let file = |name: &&str| {
-            let id = self.shared.change(|state| state.next_id("F"));
-            json!({"id": id, "name": name, "title": name, "mode": "hosted", "file_access": "visible", "user": user})
-        };
-        let files: Vec<Value> = names.iter().map(file).collect();
+        let stored = |file: &(&str, &[u8])| self.shared.change(|state| sent_files::store(state, user, *file));
+        let files: Vec<Value> = files.iter().map(stored).collect();
         for envelope in &mut written.events {
             let event = &mut envelope["event"];
             event["files"] = json!(files);

@@ -3,7 +3,7 @@
 
 use super::SharedSlack;
 use super::state::{SlackFault, SlackState};
-use super::{api, response, socket_server, sockets};
+use super::{api, response, sent_files, socket_server, sockets};
 use crate::simulation::emulator::answer::{Severed, answer, typed_answer, whole_body, with_date};
 use crate::simulation::emulator::server::{Closing, serve};
 use axum::Router;
@@ -24,6 +24,8 @@ const REQUEST_BYTES_MAX: usize = 64 << 20;
 const RESPONSE: &str = "response_url";
 /// The name of a file upload in the list of faults.
 const UPLOAD: &str = "upload_url";
+/// The name of the content of a file in the list of faults.
+const CONTENT: &str = "url_private_download";
 
 /// Serves until dropped; then its connections end as well.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedSlack>) {
@@ -37,6 +39,7 @@ fn routes() -> Router<Arc<SharedSlack>> {
         .route("/api/{*method}", any(call_method))
         .route("/commands/{*id}", any(use_response_url))
         .route("/upload/{*id}", any(take_upload))
+        .route("/files-pri/{*id}", any(give_content))
         .route("/link/", any(socket_server::open_socket))
         .fallback(no_such_path)
 }
@@ -66,6 +69,15 @@ async fn take_upload(State(shared): State<Arc<SharedSlack>>, request: Request) -
     let id = below(request.uri(), "/upload/");
     let body = whole_body(request.into_body(), REQUEST_BYTES_MAX).await?;
     faulty(&shared, UPLOAD, || upload(&shared, &id, body))
+}
+
+async fn give_content(State(shared): State<Arc<SharedSlack>>, request: Request) -> Result<Response, Severed> {
+    let (head, body) = request.into_parts();
+    whole_body(body, REQUEST_BYTES_MAX).await?;
+    let id = below(&head.uri, sent_files::CONTENT_PATH);
+    faulty(&shared, CONTENT, || {
+        sent_files::content(&shared, &id, &head.headers)
+    })
 }
 
 /// Returns the rest of a path as the client wrote it. A client that escapes a name would not reach the real service's

@@ -4,6 +4,7 @@
 use super::manifest::InstalledApp;
 use super::mentions::{self, Mention, walk};
 use super::response::ResponseAddress;
+use super::sent_files::SentSlackFile;
 use super::sessions::AgentSession;
 use super::sockets::SocketModeState;
 use super::views::{OpenView, Trigger};
@@ -57,6 +58,8 @@ pub struct SlackState {
     /// The response URLs of commands, by id.
     pub(super) responses: BTreeMap<String, ResponseAddress>,
     pub(super) uploads: BTreeMap<String, Upload>,
+    /// The files that users sent, by id.
+    pub(super) sent_files: BTreeMap<String, SentSlackFile>,
     pub(super) faults: BTreeMap<String, VecDeque<SlackFault>>,
     pub(super) lasting_faults: Vec<LastingFault<SlackFault>>,
     /// The error of every call while the token is rejected.

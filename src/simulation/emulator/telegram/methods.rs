@@ -2,7 +2,7 @@
 
 use super::profile::{self, DescriptionKind};
 use super::state::{PostedMessage, ShownDraft, TelegramState};
-use super::{BOT_ID, BOT_NAME, check};
+use super::{BOT_ID, BOT_NAME, check, sent_files};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -84,6 +84,7 @@ pub(super) fn run(state: &mut TelegramState, call: &BotApiCall) -> Result<Value,
             state.webhook = None;
             Ok(json!(true))
         }
+        "getFile" => sent_files::get_file(state, parameters),
         "setMyCommands" => profile::set_commands(state, parameters),
         "getMyCommands" => profile::commands(state, parameters),
         "setMyDescription" => profile::set_description(state, DescriptionKind::Long, parameters),
@@ -110,6 +111,7 @@ fn known(method: &str) -> Option<&'static [&'static str]> {
             "drop_pending_updates",
         ],
         "deleteWebhook" => &["drop_pending_updates"],
+        "getFile" => &["file_id"],
         "setMyCommands" => &["commands", "scope", "language_code"],
         "getMyCommands" => &["scope", "language_code"],
         "setMyDescription" => &["description", "language_code"],

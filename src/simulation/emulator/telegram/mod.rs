@@ -7,6 +7,7 @@ mod form;
 mod links;
 mod methods;
 mod profile;
+mod sent_files;
 mod server;
 mod state;
 #[cfg(test)]
@@ -122,6 +123,12 @@ impl TelegramEmulator {
             message,
             status,
         }
+    }
+
+    /// Returns the `Document` of a file that a user sends, for [`TelegramEmulator::write`].
+    pub fn document(&self, name: &str, content: &[u8]) -> Value {
+        self.shared
+            .change(|state| sent_files::store(state, name, content))
     }
 
     /// Edits a user's message as that user.

@@ -3,7 +3,7 @@
 
 use super::methods::{self, BotApiCall, BotApiRefusal};
 use super::state::{TelegramFault, TelegramState};
-use super::{form, profile, state};
+use super::{form, profile, sent_files, state};
 use crate::simulation::emulator::answer::{Severed, answer, whole_body, with_date};
 use crate::simulation::emulator::server::{Closing, serve};
 use axum::Router;
@@ -69,6 +69,7 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedTelegram>, c
 fn routes() -> Router<Arc<SharedTelegram>> {
     Router::new()
         .route("/bot{token}/{*method}", any(call_method))
+        .route("/file/bot{token}/{*path}", any(give_content))
         .fallback(no_bot)
 }
 
@@ -77,6 +78,20 @@ async fn no_bot(State(shared): State<Arc<SharedTelegram>>, request: Request) -> 
     let (head, body) = request.into_parts();
     whole_body(body, REQUEST_BYTES_MAX).await?;
     Ok(refused(&shared, head.uri.path(), unauthorized()))
+}
+
+async fn give_content(
+    State(shared): State<Arc<SharedTelegram>>,
+    request: Request,
+) -> Result<Response, Severed> {
+    let (head, body) = request.into_parts();
+    whole_body(body, REQUEST_BYTES_MAX).await?;
+    let path = head.uri.path().strip_prefix("/file/bot").unwrap_or_default();
+    let (token, path) = path.split_once('/').unwrap_or_default();
+    if token != shared.read(|state| state.token.clone()) {
+        return Ok(refused(&shared, head.uri.path(), unauthorized()));
+    }
+    Ok(shared.read(|state| sent_files::content(state, path)))
 }
 
 async fn call_method(

@@ -1,6 +1,7 @@
 //! Chats, messages and waiting updates of the emulated Telegram.
 
 use super::profile::DescriptionKind;
+use super::sent_files::SentTelegramFile;
 use super::{BOT_ID, BOT_NAME};
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use jiff::Timestamp;
@@ -109,6 +110,8 @@ pub(super) struct TelegramState {
     /// The number of the last poll that is answered with nothing, as after half a minute without updates.
     pub(super) polls_ended: u64,
     pub(super) callbacks: BTreeSet<String>,
+    /// The files that users sent, by their id for the bot.
+    pub(super) sent_files: BTreeMap<String, SentTelegramFile>,
     pub(super) answers: Vec<(String, String)>,
     pub(super) reactions: BTreeMap<(i64, i64), String>,
     /// The drafts that are shown, by chat.
@@ -151,6 +154,7 @@ impl TelegramState {
             polls: 0,
             polls_ended: 0,
             callbacks: BTreeSet::new(),
+            sent_files: BTreeMap::new(),
             answers: Vec::new(),
             reactions: BTreeMap::new(),
             drafts: BTreeMap::new(),

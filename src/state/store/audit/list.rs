@@ -12,7 +12,7 @@ use serde_json::Value;
 const LINES_READ_MAX: usize = 500_000;
 
 /// All kinds of lines.
-pub const AUDIT_KINDS: [&str; 30] = [
+pub const AUDIT_KINDS: [&str; 31] = [
     "access.requested",
     "audit.cut",
     "auth.denied",
@@ -20,6 +20,7 @@ pub const AUDIT_KINDS: [&str; 30] = [
     "change.closed",
     "change.discarded",
     "change.expired",
+    "change.taken",
     "change.undone",
     "ingress.full",
     "ingress.ignored",

@@ -1,6 +1,8 @@
 //! The fixture of delivery tests: a store, a delivery and a scripted platform.
 
-use crate::base::model::{Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Reply};
+use crate::base::model::{
+    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Reply, SentFile,
+};
 use crate::engine::gateway::delivery::ChannelDelivery;
 use crate::engine::gateway::delivery::Pacing;
 use crate::interfaces::channel::{
@@ -150,6 +152,10 @@ impl FakeChannel {
 impl Channel for FakeChannel {
     fn installation(&self) -> &Installation {
         &self.installation
+    }
+
+    async fn read_file(&self, _file: &SentFile, _bytes_max: usize) -> Result<Option<Bytes>, SendError> {
+        Err(SendError::Refused("no files here".to_owned()))
     }
 
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError> {

@@ -2,13 +2,15 @@
 
 use super::text::{self, MessageText};
 use super::{Received, Rejected, SlackInstallation, is_direct_id, sender, text_at};
-use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef};
+use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef, SentFile};
 use crate::interfaces::channel::slack::agent_session::STOPPED_EVENT;
 use crate::interfaces::channel::words::invite;
 use serde_json::Value;
 
 /// The maximum number of characters of a challenge that is echoed.
 const CHALLENGE_CHARS_MAX: usize = 256;
+/// The maximum number of files of a message that are decoded.
+const FILES_MAX: usize = 32;
 
 pub(super) fn decode(body: &[u8], installed: &SlackInstallation) -> Result<Received, Rejected> {
     let envelope = serde_json::from_slice(body).map_err(|_| Rejected::Malformed("the body is not JSON"))?;
@@ -94,7 +96,7 @@ fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, 
             id: ts.to_owned(),
         }),
         kind,
-        unread_files: files_of(event),
+        files: files_of(event),
         about: None,
         response_url: None,
     })))
@@ -140,7 +142,7 @@ fn stop(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rej
             verb: "stop".to_owned(),
             arguments: String::new(),
         },
-        unread_files: 0,
+        files: Vec::new(),
         about: None,
         response_url: None,
     })))
@@ -194,7 +196,7 @@ fn kind(event: &Value, chat: &str, bot: &str) -> Option<InboundKind> {
             addressed,
         });
     }
-    if files_of(event) > 0 {
+    if !files_of(event).is_empty() {
         return Some(InboundKind::Unsupported {
             what: "file".to_owned(),
         });
@@ -206,11 +208,28 @@ fn kind(event: &Value, chat: &str, bot: &str) -> Option<InboundKind> {
     })
 }
 
-/// Returns the number of files that a message shares. An `app_mention` has them like the `message` beside it. See
+/// Returns the files that a message shares. An `app_mention` has them like the `message` beside it. See
 /// <https://docs.slack.dev/reference/events/message/file_share>.
-fn files_of(event: &Value) -> u32 {
+fn files_of(event: &Value) -> Vec<SentFile> {
     let files = event.get("files").and_then(Value::as_array);
-    u32::try_from(files.map_or(0, Vec::len)).unwrap_or(u32::MAX)
+    let files = files.map(Vec::as_slice).unwrap_or_default();
+    files.iter().take(FILES_MAX).map(file_of).collect()
+}
+
+/// Decodes a file object. See <https://docs.slack.dev/reference/objects/file-object>. Slack does not have the content of an
+/// external file.
+fn file_of(file: &Value) -> SentFile {
+    let is_external = text_at(file, "/mode") == Some("external");
+    let kind = text_at(file, "/mimetype").unwrap_or_default();
+    let is_media = ["image/", "video/", "audio/"]
+        .iter()
+        .any(|media| kind.starts_with(media));
+    let reference = text_at(file, "/id").filter(|_| !is_external && !is_media);
+    SentFile {
+        name: text_at(file, "/name").unwrap_or("file").to_owned(),
+        bytes: file.get("size").and_then(Value::as_u64),
+        reference: reference.map(str::to_owned),
+    }
 }
 
 /// Returns the identities of one message. `message` and `app_mention` of the same message share its `ts`; a client

@@ -74,7 +74,7 @@ pub(super) fn slash_command<'a>(
         direct: is_direct_id(chat),
         message: None,
         kind: invite(&words).unwrap_or_else(|| command(&words)),
-        unread_files: 0,
+        files: Vec::new(),
         about: None,
         response_url: field("response_url")
             .filter(|url| url.len() <= RESPONSE_URL_BYTES_MAX)
@@ -126,7 +126,7 @@ fn submission(payload: &Value, installed: &SlackInstallation) -> Result<Received
             quoted: None,
             addressed: true,
         },
-        unread_files: 0,
+        files: Vec::new(),
         response_url: None,
     })))
 }
@@ -189,7 +189,7 @@ fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rej
             callback: None,
             trigger: Some(trigger.to_owned()),
         },
-        unread_files: 0,
+        files: Vec::new(),
         about: None,
         response_url: None,
     })))

@@ -2,7 +2,9 @@
 //! module decides which words are a user's own, not what the user may do.
 
 use super::update::{CallbackQuery, Entity, PressedMessage, StoppedDraft, TelegramChat, TelegramMessage};
-use crate::base::model::{ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender};
+use crate::base::model::{
+    ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender, SentFile,
+};
 use crate::base::webhook::{Received, Rejected};
 use serde::Deserialize;
 use serde_json::Value;
@@ -96,9 +98,9 @@ impl UpdateDecoder<'_> {
             // Each file of an album is a message; those without words get one answer.
             delivery.push(format!("telegram:{bot}:{chat}:album:{group}"));
         }
-        let is_caption = message.text.is_none() && matches!(kind, InboundKind::Text { .. });
+        let has_file = message.text.is_none() && matches!(kind, InboundKind::Text { .. });
         let mut inbound = self.inbound(delivery, sender, &message.chat, topic, message.message_id, kind);
-        inbound.unread_files = u32::from(is_caption);
+        inbound.files = has_file.then(|| sent_file(value)).into_iter().collect();
         Received::Inbound(Box::new(inbound))
     }
 
@@ -180,7 +182,7 @@ impl UpdateDecoder<'_> {
                 id: message.to_string(),
             }),
             kind,
-            unread_files: 0,
+            files: Vec::new(),
             about: None,
             response_url: None,
         }
@@ -414,4 +416,24 @@ fn is_invite_token(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+/// Returns the file of a message with a caption. Telegram has one kind of file with a name, a document; the others are media.
+/// See <https://core.telegram.org/bots/api#document>.
+fn sent_file(value: &Value) -> SentFile {
+    let document = &value["document"];
+    let kinds = ["photo", "video", "audio", "voice", "animation", "video_note"];
+    let kind = kinds
+        .into_iter()
+        .find(|kind| value.get(*kind).is_some())
+        .unwrap_or("file");
+    let media = document["mime_type"].as_str().unwrap_or_default();
+    let is_media = ["image/", "video/", "audio/"]
+        .iter()
+        .any(|prefix| media.starts_with(prefix));
+    let reference = document["file_id"].as_str().filter(|_| !is_media);
+    SentFile {
+        name: document["file_name"].as_str().unwrap_or(kind).to_owned(),
+        bytes: document["file_size"].as_u64(),
+        reference: reference.map(str::to_owned),
+    }
 }

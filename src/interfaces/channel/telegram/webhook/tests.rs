@@ -2,7 +2,7 @@
 
 use super::decode;
 use crate::base::model::{
-    Account, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
+    Account, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender, SentFile,
 };
 use crate::base::webhook::{Received, Rejected};
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn a_direct_message_names_its_sender_by_id_alone() {
                 id: "101".to_owned(),
             }),
             kind: text("scale web", None),
-            unread_files: 0,
+            files: Vec::new(),
             about: None,
             response_url: None,
         })))
@@ -344,14 +344,18 @@ fn files_beside_words_are_counted_and_an_album_is_answered_once() {
         Ok(Received::Inbound(inbound)) => inbound,
         other => panic!("{other:?}"),
     };
-    let document = json!({"file_id": "f", "file_unique_id": "u", "file_name": "values.yaml"});
-    assert_eq!(
-        inbound(json!({"document": document, "caption": "use this"})).unread_files,
-        1
-    );
-    assert_eq!(inbound(json!({"text": "use this"})).unread_files, 0);
+    let document = json!({"file_id": "f", "file_unique_id": "u", "file_name": "values.yaml", "file_size": 7});
+    let files = inbound(json!({"document": document, "caption": "use this"})).files;
+    let names = |files: &[SentFile]| -> Vec<(String, Option<u64>, Option<String>)> {
+        let parts = |file: &SentFile| (file.name.clone(), file.bytes, file.reference.clone());
+        files.iter().map(parts).collect()
+    };
+    let expected = ("values.yaml".to_owned(), Some(7), Some("f".to_owned()));
+    assert_eq!(names(&files), [expected]);
+    assert_eq!(inbound(json!({"text": "use this"})).files, []);
     let named = inbound(json!({"photo": [], "caption": "look", "media_group_id": "g1"}));
-    assert_eq!((named.unread_files, named.delivery.len()), (1, 1));
+    assert_eq!(names(&named.files), [("photo".to_owned(), None, None)]);
+    assert_eq!(named.delivery.len(), 1);
     let silent = inbound(json!({"photo": [], "media_group_id": "g1"}));
     assert_eq!(silent.delivery, ["telegram:42:7:101", "telegram:42:7:album:g1"]);
 }

@@ -1,6 +1,7 @@
 //! Tests of the decoding of signed requests: the sender, the words, the place and the addressee.
 
 use super::*;
+use crate::base::model::SentFile;
 
 #[test]
 fn a_mention_in_a_channel_is_a_message_to_us() {
@@ -36,7 +37,7 @@ fn a_mention_in_a_channel_is_a_message_to_us() {
                 quoted: None,
                 addressed: true,
             },
-            unread_files: 0,
+            files: Vec::new(),
             about: None,
             response_url: None,
         }
@@ -263,17 +264,35 @@ fn messages_without_words_say_what_they_are() {
             what: "file".to_owned()
         }
     );
-    let shared = |event: Value, files: Value| inbound_of(with(event, "files", files)).unread_files;
-    assert_eq!(shared(mention(), json!([{"id": "F1"}, {"id": "F2"}])), 2);
+    let shared = |event: Value, files: Value| inbound_of(with(event, "files", files)).files;
+    let two = json!([
+        {"id": "F1", "name": "values.yaml", "mimetype": "text/plain", "mode": "hosted", "size": 7},
+        {"id": "F2", "name": "photo.png", "mimetype": "image/png", "mode": "hosted", "size": 8},
+        {"id": "F3", "name": "notes", "mode": "external"},
+    ]);
+    let file = |name: &str, bytes, reference: Option<&str>| SentFile {
+        name: name.to_owned(),
+        bytes,
+        reference: reference.map(str::to_owned),
+    };
+    let expected = [
+        file("values.yaml", Some(7), Some("F1")),
+        file("photo.png", Some(8), None),
+        file("notes", None, None),
+    ];
+    assert_eq!(shared(mention(), two), expected);
     let message = with(
         with(mention(), "type", json!("message")),
         "subtype",
         json!("file_share"),
     );
-    assert_eq!(shared(message, json!([{"id": "F1"}])), 1);
     assert_eq!(
-        (shared(mention(), json!([])), inbound_of(mention()).unread_files),
-        (0, 0)
+        shared(message, json!([{"id": "F1"}])),
+        [file("file", None, Some("F1"))]
+    );
+    assert_eq!(
+        (shared(mention(), json!([])), inbound_of(mention()).files),
+        (Vec::new(), Vec::new())
     );
     assert_eq!(
         kind_of(with(mention(), "text", json!("<@UBOT> "))),
