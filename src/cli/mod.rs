@@ -22,10 +22,13 @@ mod init;
 mod input;
 mod jb;
 mod jsonnet_files;
+mod login;
 mod models;
 mod sandbox_layers;
 mod outbox;
 mod output;
+mod pull;
+mod secret_input;
 mod serve;
 mod slack;
 mod tanka;
@@ -186,6 +189,15 @@ enum CliCommand {
     /// Shows the recording of a conversation
     #[command(subcommand, after_help = SESSION_EXAMPLES)]
     Session(admin::SessionCommand),
+    /// Logs this machine in to a server, with the code that `login` in a chat gives
+    #[command(after_help = login::EXAMPLES)]
+    Login(login::LoginArguments),
+    /// Ends the login of this machine
+    #[command(after_help = login::EXAMPLES)]
+    Logout(login::LogoutArguments),
+    /// Writes a prepared change into the files of the working directory
+    #[command(after_help = pull::EXAMPLES)]
+    Pull(pull::PullArguments),
     /// Manages packages of Jsonnet, as jsonnet-bundler does
     #[command(subcommand, after_help = jb::EXAMPLES)]
     Jb(jb::JbCommand),
@@ -360,9 +372,15 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
     if !matches!(arguments.command, CliCommand::Serve | CliCommand::Demo(_)) {
         ignored().iter().for_each(|line| output.message(line));
     }
+    if matches!(
+        arguments.command,
+        CliCommand::Login(_) | CliCommand::Logout(_) | CliCommand::Pull(_)
+    ) {
+        global.refuse_configuration("this command reads no configuration of a server")?;
+    }
     match arguments.command {
         CliCommand::Demo(arguments) => {
-            global.refuse_configuration()?;
+            global.refuse_configuration("the demo has its own configuration and reads no other")?;
             demo::run(arguments, output).await
         }
         CliCommand::Serve => serve::run(global).await,
@@ -379,6 +397,9 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Invite(arguments) => admin::invite(arguments, global, output).await,
         CliCommand::User(command) => admin::user(command, global, output).await,
         CliCommand::Session(command) => admin::session(command, global, output).await,
+        CliCommand::Login(arguments) => Box::pin(login::log_in(arguments, output)).await,
+        CliCommand::Logout(arguments) => login::log_out(arguments, output).await,
+        CliCommand::Pull(arguments) => Box::pin(pull::run(arguments, output)).await,
         CliCommand::Jb(command) => jb::run(command, global, output).await,
         CliCommand::Audit(command) => audit::run(command, global, output).await,
         CliCommand::Outbox(command) => outbox::run(command, global, output).await,
@@ -401,16 +422,14 @@ impl Global {
             .map_err(|error| CliError::usage(format!("{origin}: {error}")))
     }
 
-    /// Refuses settings of a command that reads no configuration.
-    fn refuse_configuration(&self) -> Result<(), CliError> {
+    /// Refuses settings of a command that does not read the configuration, with the reason.
+    fn refuse_configuration(&self, why: &str) -> Result<(), CliError> {
         let option = match (self.typed.contains("config"), self.settings.is_empty()) {
             (true, _) => "--config",
             (false, false) => "--set",
             (false, true) => return Ok(()),
         };
-        Err(CliError::usage(format!(
-            "{option}: the demo has its own configuration and reads no other; leave {option} out"
-        )))
+        Err(CliError::usage(format!("{option}: {why}; leave {option} out")))
     }
 
     /// Returns the sources of a server's configuration. Without `--config`, `drydock.toml` is used if it exists in
@@ -424,18 +443,8 @@ impl Global {
     /// Returns the sources of a user's own configuration. Without `--config`, it is in the home directory. A file in
     /// the repository is not trusted, because it could send the user's key to any host.
     fn personal_sources(&self) -> Result<ConfigSources, CliError> {
-        let variable = |name: &str| {
-            #[allow(
-                clippy::disallowed_methods,
-                reason = "the shell is where the environment is read"
-            )]
-            let value = std::env::var_os(name);
-            value.map(PathBuf::from).filter(|path| path.is_absolute())
-        };
-        let home = || variable("HOME").map(|home| home.join(".config"));
-        let own = variable("XDG_CONFIG_HOME")
-            .or_else(home)
-            .map(|directory| directory.join("drydock/drydock.toml"))
+        let own = personal_directory()
+            .map(|directory| directory.join("drydock.toml"))
             .filter(|file| file.is_file());
         self.read(self.config.clone().or(own))
     }
@@ -450,6 +459,21 @@ impl Global {
         let flags = flags.collect::<Result<Vec<_>, CliError>>()?;
         ConfigSources::read(file.as_deref(), environment(), flags).map_err(CliError::config)
     }
+}
+
+/// Returns the directory of this user's configuration: `drydock` below `$XDG_CONFIG_HOME` or `~/.config`.
+fn personal_directory() -> Option<PathBuf> {
+    let variable = |name: &str| {
+        #[allow(
+            clippy::disallowed_methods,
+            reason = "the shell is where the environment is read"
+        )]
+        let value = std::env::var_os(name);
+        value.map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    let home = || variable("HOME").map(|home| home.join(".config"));
+    let directory = variable("XDG_CONFIG_HOME").or_else(home)?;
+    Some(directory.join("drydock"))
 }
 
 fn environment() -> impl Iterator<Item = (String, String)> {

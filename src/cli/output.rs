@@ -244,8 +244,22 @@ impl Output {
         }
     }
 
+    /// Prints bytes to standard output: unchanged to a file or another program, and as lines at a terminal.
+    pub(super) fn bytes(&self, bytes: &[u8]) {
+        if self.data.terminal {
+            return self.write_data(String::from_utf8_lossy(bytes).trim_end_matches('\n'));
+        }
+        let mut stream = std::io::stdout().lock();
+        Self::note_loss(stream.write_all(bytes).and_then(|()| stream.flush()));
+    }
+
     fn write_data(&self, text: &str) {
-        match write(std::io::stdout().lock(), self.data, text) {
+        Self::note_loss(write(std::io::stdout().lock(), self.data, text));
+    }
+
+    /// Remembers that data was lost.
+    fn note_loss(written: std::io::Result<()>) {
+        match written {
             // A closed pipe is the reader's choice (`drydock user list | head -1`), not an error.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                 let _first = DATA_LOST.set(error.to_string());

@@ -43,6 +43,8 @@ pub enum Verb {
     Accept,
     /// Blocks the messages of another person.
     Block,
+    /// Gives a code for `drydock login`.
+    Login,
     /// Admits a person. For administrators only.
     User,
 }
@@ -70,7 +72,7 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
 }
 
 /// All commands, in the order of `/help`.
-pub const ALL: [CommandSpec; 19] = [
+pub const ALL: [CommandSpec; 20] = [
     spec(Verb::Help, "help", "", "list what I can do here"),
     spec(
         Verb::Status,
@@ -150,6 +152,12 @@ pub const ALL: [CommandSpec; 19] = [
     ),
     spec(Verb::Block, "block", "NAME", "block the messages of a person"),
     spec(
+        Verb::Login,
+        "login",
+        "",
+        "let your machine fetch changes; only you see the answer",
+    ),
+    spec(
         Verb::User,
         "user",
         "add ID NAME --role ROLE",
@@ -228,6 +236,7 @@ impl Verb {
                 | Self::Retry
                 | Self::Accept
                 | Self::Block
+                | Self::Login
                 | Self::User,
                 _,
             ) => None,

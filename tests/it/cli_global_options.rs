@@ -56,6 +56,19 @@ fn the_demo_refuses_a_configuration_instead_of_ignoring_it() {
 }
 
 #[test]
+fn the_commands_of_a_persons_machine_refuse_a_configuration_instead_of_ignoring_it() {
+    for arguments in [&["pull", "1"][..], &["login", "https://x.example"], &["logout"]] {
+        let ended = shell().run(&[arguments, &["--config", "/nope"]].concat());
+        refused(
+            &ended,
+            "--config: this command reads no configuration of a server",
+        );
+        let ended = shell().run(&[arguments, &["--set", "limits.steps_max=3"]].concat());
+        refused(&ended, "--set: this command reads no configuration of a server");
+    }
+}
+
+#[test]
 fn models_cannot_be_set_by_variables() {
     for name in ["DRYDOCK_MODELS__X", "DRYDOCK_MODELS__X__CONTEXT_TOKENS"] {
         let ended = shell().set(name, "1").run(&["models"]);

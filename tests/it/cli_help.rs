@@ -5,7 +5,7 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 21] = [
+const VERBS: [&str; 24] = [
     "demo",
     "serve",
     "ask",
@@ -27,6 +27,9 @@ const VERBS: [&str; 21] = [
     "channel",
     "doctor",
     "init",
+    "login",
+    "logout",
+    "pull",
 ];
 
 #[test]

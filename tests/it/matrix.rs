@@ -133,7 +133,11 @@ async fn everybody_gets_what_they_were_granted_and_nothing_else() {
             let words = format!("@drydock !{word}");
             let got = match admitted {
                 true => {
-                    let answer = app.run_command_in(actor, &owned.thread, &words).await;
+                    let answer = match known.verb {
+                        // Nobody else sees this answer.
+                        command::Verb::Login => answered_in_private(&app, actor, &owned.thread, &words).await,
+                        _ => app.run_command_in(actor, &owned.thread, &words).await,
+                    };
                     let own_calls = app.model_requests().len() - seen;
                     let own_calls = format!("in {own_calls} model calls");
                     let is_usage = known.verb == command::Verb::Usage;
@@ -182,6 +186,12 @@ async fn tried(app: &TestApp, actor: &str, words: &str) -> String {
     assert!(!asked[seen + 1].raw.contains(CANARY), "{actor} {words}");
     let outcome = if result.is_error { "refused" } else { "done" };
     format!("{outcome}: {}", short(&result.content))
+}
+
+async fn answered_in_private(app: &TestApp, actor: &str, thread: &str, words: &str) -> String {
+    let seen = app.ephemeral_messages(actor).len();
+    app.say_in(actor, thread, words).await;
+    app.wait_for_ephemeral(actor, seen).await
 }
 
 async fn unanswered(app: &TestApp, actor: &str, thread: &str, words: &str) -> String {

@@ -37,6 +37,7 @@ pub use settings::{
     SandboxSettings, ServerSettings,
 };
 pub use sources::{ConfigSources, SourceFile};
+pub use url::checked_url;
 pub use variables::ignored_variables;
 
 #[cfg(test)]

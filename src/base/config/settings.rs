@@ -66,7 +66,7 @@ pub struct ServerSettings {
     /// true, all connections come from the proxy's address.
     pub behind_proxy: bool,
     /// `public_url`, such as `https://drydock.example.com`; empty by default. Needed for Telegram
-    /// webhooks and for the links `drydock invite` prints.
+    /// webhooks, for `login` in a chat and for `drydock pull`.
     pub public_url: String,
     /// `body_bytes_max`, default 1 MiB.
     pub body_bytes_max: usize,

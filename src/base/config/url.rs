@@ -44,6 +44,11 @@ impl Url {
     }
 }
 
+/// Returns a URL without a trailing slash: `https`, or `http` to loopback; `None` for any other text.
+pub fn checked_url(text: &str) -> Option<String> {
+    Url::parse(text).map(|url| url.text)
+}
+
 fn is_loopback(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost"

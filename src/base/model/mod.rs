@@ -26,6 +26,7 @@ mod person_message;
 mod plain_output;
 mod platform;
 mod price;
+mod pulled_change;
 mod question;
 mod reply;
 mod response_url;
@@ -71,6 +72,7 @@ pub use person_message::{
 pub use plain_output::plain_output;
 pub use platform::{ChatProperties, Platform, ResponseUrlUse};
 pub use price::{LongPromptPrices, ModelPrice, TokenPrice, TokenPrices};
+pub use pulled_change::{LineEdit, PULLED_BYTES_MAX, PulledBytes, PulledChange, PulledFile, PulledSide};
 pub use question::{ASK_USER, AskedQuestion, QuestionAnswer};
 pub use reply::{Button, ButtonStyle, FoldState, Reply, ReplyPart};
 pub use response_url::ResponseUrl;

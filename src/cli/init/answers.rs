@@ -1,12 +1,12 @@
 //! The answers of a person, or of options and defaults. A secret is never shown, and is kept until the configuration is
 //! written.
 
-use super::secret_input::HiddenEcho;
 use crate::base::config::{ConfigSources, NewValue, SecretReference};
 use crate::base::model::Secret;
 use crate::cli::CliError;
 use crate::cli::input::{InputLine, InputReader};
 use crate::cli::output::Output;
+use crate::cli::secret_input::HiddenEcho;
 use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};

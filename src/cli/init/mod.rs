@@ -2,7 +2,6 @@
 //! `drydock doctor`. Every answer can be an option. Nothing is overwritten.
 
 mod answers;
-mod secret_input;
 
 use super::doctor;
 use super::output::Output;

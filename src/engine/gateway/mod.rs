@@ -14,6 +14,7 @@ mod choice;
 mod commands;
 mod compose;
 mod delivery;
+mod handover;
 mod housekeeping;
 mod inspections;
 mod intake;
@@ -34,6 +35,7 @@ mod written_text;
 
 pub use audit::IngressAudit;
 pub use delivery::{ChannelDelivery, ChannelHealth, ChannelState, Pacing};
+pub use handover::{Handover, HandoverAnswer};
 pub use housekeeping::{Housekeeping, LoadObserver};
 pub use outgoing::OutgoingMessages;
 pub use parts::Parts;
@@ -64,6 +66,8 @@ pub struct Gateway {
     pub audit: Arc<IngressAudit>,
     /// The upkeep of repositories and of stored credentials.
     pub housekeeping: Housekeeping,
+    /// The requests of people's machines.
+    pub handover: Handover,
     /// The watch of the deadlines of questions.
     pub question_deadlines: QuestionDeadlines,
     parts: Arc<Parts>,
@@ -113,6 +117,7 @@ impl Gateway {
             Arc::clone(&scheduler),
             (&shutdown, &background),
         ));
+        let handover = Handover::new(&parts, &commands, &audit);
         let reception = Arc::new(Reception {
             parts: Arc::clone(&parts),
             outgoing: Arc::clone(&outgoing),
@@ -132,6 +137,7 @@ impl Gateway {
             outgoing,
             audit,
             housekeeping: Housekeeping::new(Arc::clone(&parts)),
+            handover,
             question_deadlines,
             parts,
             scheduler,

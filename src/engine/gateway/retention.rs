@@ -406,7 +406,9 @@ impl Retention {
     fn retention_period(&self, ends: ExpiringKind) -> (RetentionPeriod, Option<&'static str>) {
         let settings = &self.settings;
         let (days, key) = match ends {
-            ExpiringKind::Rows(DataKind::Deliveries | DataKind::Operations | DataKind::Buttons) => {
+            ExpiringKind::Rows(
+                DataKind::Deliveries | DataKind::Operations | DataKind::Buttons | DataKind::Logins,
+            ) => {
                 return (
                     RetentionPeriod::Hours(self.delivery_hours),
                     Some("data.delivery_hours_kept"),

@@ -4,12 +4,12 @@ use super::clocks::ClockMonitor;
 use super::refusals::Refusals;
 use crate::base::config::{ChannelSettings, Config};
 use crate::base::health::{Health, HealthSeverity};
-use crate::base::model::{Inbound, Installation};
+use crate::base::model::{ChangeNumber, Inbound, Installation};
 use crate::base::webhook::{Webhook, hook_webhook};
 use crate::engine::admin::Installations;
-use crate::engine::gateway::{self, Gateway, LoadObserver};
+use crate::engine::gateway::{self, Gateway, HandoverAnswer, LoadObserver};
 use crate::interfaces::channel;
-use crate::server::http::{Ingress, IngressResult, Readiness, Route, Unavailable};
+use crate::server::http::{Ingress, IngressResult, PersonalApi, Readiness, Route, Unavailable};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,6 +123,21 @@ pub(super) struct GatewayIngress {
     pub(super) clock_monitor: ClockMonitor,
     pub(super) refusals: Refusals,
     pub(super) now: fn() -> Timestamp,
+}
+
+#[async_trait]
+impl PersonalApi for GatewayIngress {
+    async fn log_in(&self, code: &str, at: Timestamp) -> HandoverAnswer {
+        self.gateway.handover.log_in(code, at).await
+    }
+
+    async fn log_out(&self, token: &str, at: Timestamp) -> HandoverAnswer {
+        self.gateway.handover.log_out(token, at).await
+    }
+
+    async fn change(&self, token: &str, number: ChangeNumber, at: Timestamp) -> HandoverAnswer {
+        self.gateway.handover.change(token, number, at).await
+    }
 }
 
 #[async_trait]

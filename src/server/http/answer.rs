@@ -55,7 +55,7 @@ pub(super) fn accepted() -> Answer {
     build(StatusCode::OK, None, Bytes::new())
 }
 
-/// Returns the answer for a stored event of a platform that expects a document.
+/// Returns the answer for a stored event of a platform that expects a document, and for a person's machine.
 pub(super) fn acknowledged(document: String) -> Answer {
     build(StatusCode::OK, Some(JSON), Bytes::from(document))
 }
@@ -132,7 +132,18 @@ pub(super) fn unavailable() -> Answer {
     with(answer, RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS))
 }
 
-/// Returns the answer for an unknown route.
+/// Returns the answer after too many attempts to log in; the next one is possible after a number of seconds.
+pub(super) fn too_many_attempts(seconds: u64) -> Answer {
+    let answer = json(StatusCode::TOO_MANY_REQUESTS, br#"{"error":"too many attempts"}"#);
+    with(answer, RETRY_AFTER, HeaderValue::from(seconds))
+}
+
+/// Returns the answer for a change that a person may not have as it is now, with the reason for them.
+pub(super) fn refused(why: &str) -> Answer {
+    detailed(StatusCode::CONFLICT, "refused", why)
+}
+
+/// Returns the answer for an unknown route, and for a change that is not there for a person.
 pub(super) fn not_found() -> Answer {
     json(StatusCode::NOT_FOUND, br#"{"error":"not found"}"#)
 }
@@ -166,7 +177,7 @@ pub(super) fn connection_refused(full: super::connection_limits::LimitReached) -
     }
 }
 
-fn detailed(status: StatusCode, error: &'static str, detail: &'static str) -> Answer {
+fn detailed(status: StatusCode, error: &'static str, detail: &str) -> Answer {
     let body = serde_json::json!({ "error": error, "detail": detail });
     build(status, Some(JSON), Bytes::from(body.to_string()))
 }

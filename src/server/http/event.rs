@@ -26,18 +26,25 @@ enum BodyError {
 /// cannot distinguish configured names from others. A signed request for a channel that is still connecting is
 /// answered with 503, so that its sender retries.
 pub(super) async fn event(State(state): State<Arc<RouteState>>, request: Request) -> Answer {
+    match read_body(&state, request).await {
+        Ok(request) => state.receive(&request).await,
+        Err(answer) => answer,
+    }
+}
+
+/// Reads the body of a request within its bounds. Fails with the answer to the request.
+pub(super) async fn read_body(state: &RouteState, request: Request) -> Result<http::Request<Bytes>, Answer> {
     if has_content_encoding(request.headers()) {
-        return answer::unsupported("no content encoding is accepted");
+        return Err(answer::unsupported("no content encoding is accepted"));
     }
     let (head, body) = request.into_parts();
     let read = state.read(body, &head.headers);
-    let body = match tokio::time::timeout(state.bounds.body_time_max, read).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(BodyError::TooLarge)) => return answer::too_large(),
-        Ok(Err(BodyError::BrokenOff)) => return answer::broken_off(),
-        Err(_) => return answer::too_slow(),
-    };
-    state.receive(&http::Request::from_parts(head, body)).await
+    match tokio::time::timeout(state.bounds.body_time_max, read).await {
+        Ok(Ok(body)) => Ok(http::Request::from_parts(head, body)),
+        Ok(Err(BodyError::TooLarge)) => Err(answer::too_large()),
+        Ok(Err(BodyError::BrokenOff)) => Err(answer::broken_off()),
+        Err(_) => Err(answer::too_slow()),
+    }
 }
 
 impl RouteState {

@@ -11,9 +11,12 @@ mod connection;
 mod connection_limits;
 mod deadline_stream;
 mod event;
+mod personal;
 mod routes;
 #[cfg(test)]
 mod tests;
+
+pub use personal::PersonalApi;
 
 use crate::base::config::ServerSettings;
 use crate::base::model::Inbound;
@@ -32,7 +35,7 @@ pub const NAME_UNKNOWN: &str = "?";
 
 /// The receiver of verified events, which also provides the routes' data. One per process.
 #[async_trait]
-pub trait Ingress: Send + Sync {
+pub trait Ingress: PersonalApi {
     /// Stores a verified event. Returns only once the event is durable, or refused for good. The future is dropped
     /// when the client disconnects, so it must be cancel-safe.
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<IngressResult, Unavailable>;

@@ -7,6 +7,7 @@ use super::Ingress;
 use super::answer::{self, Answer, HttpResponse};
 use super::bounds::ListenerBounds;
 use super::event::event;
+use super::personal;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::{get, post};
@@ -35,6 +36,9 @@ fn routes() -> Router<Arc<RouteState>> {
         // A name is everything below `/in/`. A wildcard matches no empty name.
         .route("/in/", post(event).fallback(post_only))
         .route("/in/{*name}", post(event).fallback(post_only))
+        .route("/api/login", post(personal::log_in).fallback(post_only))
+        .route("/api/logout", post(personal::log_out).fallback(post_only))
+        .route("/api/changes/{number}", get(personal::change).fallback(get_only))
         .fallback(not_found)
 }
 

@@ -217,7 +217,8 @@ impl Access {
         Ok(self.store.write(move |tx| invite::revoke(tx, hash, at)).await?)
     }
 
-    fn hash(&self, token: &str) -> [u8; 32] {
+    /// Returns the keyed hash under which a token is stored.
+    pub(super) fn hash(&self, token: &str) -> [u8; 32] {
         Sha256::new()
             .chain_update(self.store.pepper())
             .chain_update(token.trim().as_bytes())

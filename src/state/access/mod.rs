@@ -6,6 +6,7 @@ mod admission;
 mod fixture;
 mod identity;
 mod invite;
+mod login;
 mod people;
 mod unknown_sender;
 #[cfg(test)]
@@ -15,6 +16,7 @@ pub use crate::base::model::Role;
 pub use admission::{Admitter, NewPerson, account_of};
 pub use identity::{Grant, Identity};
 pub use invite::{InviteToken, JoinOutcome, NewInvite, check_name};
+pub use login::{BegunLogin, LoginOutcome};
 pub use people::{User, check_glob, matches_glob};
 pub use unknown_sender::DenialNotice;
 
@@ -25,6 +27,7 @@ use crate::state::store::{Store, StoreError, audit_in};
 use identity::CurrentGrants;
 use invite::JoinAttempts;
 use jiff::Timestamp;
+use login::CodeAttempts;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use unknown_sender::UnknownSenders;
@@ -114,6 +117,7 @@ pub struct Access {
     admitted: IdentityCache,
     unknown_senders: Arc<Mutex<UnknownSenders>>,
     attempts: Arc<Mutex<JoinAttempts>>,
+    code_attempts: Arc<CodeAttempts>,
 }
 
 impl Access {
@@ -127,6 +131,7 @@ impl Access {
                 limits.invite_attempts_per_minute_max,
                 limits.strangers_remembered_max,
             ))),
+            code_attempts: Arc::default(),
         };
         access.refresh().await?;
         Ok(access)

@@ -16,10 +16,12 @@ pub type FileEdits = BTreeMap<RepoPath, Option<FileVersion>>;
 /// The snapshot without edits.
 const NONE: &str = "{}";
 
+/// A file of a snapshot.
 #[derive(Serialize, Deserialize)]
-struct StoredFile {
-    mode: FileMode,
-    hash: [u8; 32],
+pub(super) struct StoredFile {
+    pub(super) mode: FileMode,
+    /// The hash of its content.
+    pub(super) hash: [u8; 32],
 }
 
 /// True for the snapshot without edits.

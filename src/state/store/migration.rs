@@ -53,6 +53,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         include_str!("../../../migrations/sqlite/V12__change_overview.sql"),
     ),
     (
+        "V13__logins",
+        include_str!("../../../migrations/sqlite/V13__logins.sql"),
+    ),
+    (
         "V14__people",
         include_str!("../../../migrations/sqlite/V14__people.sql"),
     ),

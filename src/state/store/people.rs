@@ -2,7 +2,7 @@
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse, time};
-use super::{Store, StoreError, person_message};
+use super::{Store, StoreError, login, person_message};
 use crate::base::model::{Account, Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -233,5 +233,6 @@ pub(crate) fn revoke(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Resul
         .prepare_cached("UPDATE users SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
         .execute(params![user.0, millis(at)])?;
     person_message::forget_person(tx, user)?;
+    login::end_all(tx, user)?;
     Ok(revoked == 1)
 }

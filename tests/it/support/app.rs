@@ -444,6 +444,19 @@ impl TestApp {
         (status, String::from_utf8(text).unwrap())
     }
 
+    /// Sends a request of a person's machine. Returns the status, the headers without the date, and the body.
+    pub(crate) async fn get_with_token(
+        &self,
+        path: &str,
+        token: &str,
+    ) -> (u16, reqwest::header::HeaderMap, String) {
+        let request = reqwest_client().get(format!("{}{path}", self.demo.url()));
+        let answer = request.bearer_auth(token).send().await.unwrap();
+        let mut headers = answer.headers().clone();
+        headers.remove("date");
+        (answer.status().as_u16(), headers, answer.text().await.unwrap())
+    }
+
     /// Returns the first column of the first row of a query, as a number.
     pub(crate) fn count(&self, query: &str) -> i64 {
         self.database().query_row(query, [], |row| row.get(0)).unwrap()

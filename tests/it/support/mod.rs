@@ -8,6 +8,7 @@ pub(crate) mod file_host;
 pub(crate) mod git_server;
 pub(crate) mod hostile;
 pub(crate) mod log;
+pub(crate) mod machine;
 pub(crate) mod packed_chart;
 pub(crate) mod phone;
 pub(crate) mod require;

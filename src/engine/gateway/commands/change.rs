@@ -26,7 +26,7 @@ const NOTHING_PREPARED: &str = "Nothing is prepared here.";
 
 impl CommandRunner {
     /// Returns the prepared change of a conversation, if this person may see it now.
-    pub(super) async fn prepared_state(
+    pub(in crate::engine::gateway) async fn prepared_state(
         &self,
         identity: &Identity,
         conversation: ConversationId,
@@ -368,7 +368,7 @@ impl CommandRunner {
 
     /// Returns the refusal if the person's grant no longer covers the prepared change. Its files must not be shown
     /// then.
-    pub(super) async fn missing_grant_reply(
+    pub(in crate::engine::gateway) async fn missing_grant_reply(
         &self,
         verb: Verb,
         identity: &Identity,
@@ -388,6 +388,7 @@ impl CommandRunner {
             | Verb::Retry
             | Verb::Accept
             | Verb::Block
+            | Verb::Login
             | Verb::User => return Ok(None),
         }
         let change = self.parts.store.current_change(conversation).await?;
@@ -402,7 +403,8 @@ impl CommandRunner {
     }
 }
 
-pub(super) enum PreparedState {
+/// The prepared change of a conversation, for one person.
+pub(in crate::engine::gateway) enum PreparedState {
     Prepared(Box<Change>),
     /// A change that this person may not see, with the reason.
     Withheld(String),

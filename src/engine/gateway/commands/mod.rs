@@ -7,6 +7,7 @@ mod click;
 mod joining;
 mod conversation;
 mod environments;
+mod login;
 mod messages;
 mod order;
 mod people;
@@ -17,6 +18,7 @@ mod retry;
 mod take_over;
 mod usage;
 
+pub(super) use change::PreparedState;
 use order::{CommandNeeds, CommandOrder, LaterCommands};
 pub(super) use result_button::{ResultButton, discard_question};
 use resumed::PresetReply;
@@ -38,7 +40,7 @@ use crate::engine::command::{self, Command, Verb};
 use crate::rendering::jsonnet::Budget;
 use crate::state::access::Identity;
 use crate::state::store::{
-    ComposedWrite, NewAction, NewChange, ProspectiveChange, StoreError, UndoRemainder,
+    ComposedWrite, NewAction, NewChange, NewLoginCode, ProspectiveChange, StoreError, UndoRemainder,
 };
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -71,6 +73,8 @@ struct CommandAnswer {
     revision: Option<Revision>,
     /// The effect of a press on buttons.
     buttons: ButtonEffect,
+    /// The code that the answer shows.
+    login: Option<NewLoginCode>,
 }
 
 /// The effect of the press of a button on this and other buttons.
@@ -108,6 +112,7 @@ impl CommandAnswer {
             ops,
             revision: None,
             buttons: ButtonEffect::Used,
+            login: None,
         }
     }
 
@@ -323,6 +328,7 @@ impl CommandRunner {
             ops,
             revision,
             buttons,
+            login,
         } = answer;
         if let (Some(preset), InboundKind::Click { token, .. }) = (&asked.preset_reply, &asked.inbound.kind)
             && preset.returns_press(&asked.inbound.kind)
@@ -344,6 +350,9 @@ impl CommandRunner {
                 return store.finish_deciding_press(inbox, question, ops, now).await;
             }
             (ButtonEffect::Asks(_) | ButtonEffect::Used, _) => {}
+        }
+        if let Some(code) = login {
+            return store.finish_login_command(inbox, code, ops, now).await;
         }
         let Some(revision) = revision else {
             return store.finish_command(inbox, ops, now).await;
@@ -501,6 +510,7 @@ impl CommandRunner {
                 None => self.stop(asked, conversation).await?,
             },
             Verb::Retry => self.retry(asked, conversation).await?,
+            Verb::Login => return Ok(self.log_in(asked, identity)),
             Verb::User => self.user_command(command.arguments, asked, identity).await?,
             Verb::Accept => {
                 self.decide_messages(MessageConsent::Accepted, command.arguments, asked, identity)

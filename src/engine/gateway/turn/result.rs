@@ -262,9 +262,11 @@ impl TurnResult<'_> {
             });
         }
         parts.extend(self.buttons());
-        parts.push(ReplyPart::Footer {
-            text: format!("base {} · {}", compose::short(&change.base), self.facts.line()),
-        });
+        let mut footer = format!("base {} · {}", compose::short(&change.base), self.facts.line());
+        if !self.config.server.public_url.is_empty() {
+            footer.push_str(&format!(" · `drydock pull CHG-{}`", change.number));
+        }
+        parts.push(ReplyPart::Footer { text: footer });
         Reply { parts }
     }
 

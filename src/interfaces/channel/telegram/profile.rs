@@ -27,7 +27,7 @@ const SHORT_DESCRIPTION: &str =
     "Prepares changes to configuration repositories and checks them. Never applies them.";
 
 /// The commands that Telegram suggests while a user types.
-const COMMANDS: [(&str, &str); 18] = [
+const COMMANDS: [(&str, &str); 19] = [
     ("help", "list what I can do here"),
     ("status", "show what is running, waiting and prepared"),
     (
@@ -58,9 +58,10 @@ const COMMANDS: [(&str, &str); 18] = [
     ),
     ("accept", "accept messages that a person sends you through me"),
     ("block", "block the messages of a person"),
+    ("login", "let your machine fetch changes; only you see the answer"),
 ];
-/// The commands about messages between people, which Telegram suggests only in private chats.
-const PRIVATE_COMMANDS: [&str; 2] = ["accept", "block"];
+/// The commands whose answers are for one person, which Telegram suggests only in private chats.
+const PRIVATE_COMMANDS: [&str; 3] = ["accept", "block", "login"];
 
 /// The effect of a set-up on one part of the registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,16 +4,18 @@
 mod bodies;
 mod deadlines;
 mod events;
+mod personal;
 mod probes;
 mod routing;
 mod signatures;
 
 use super::bounds::ListenerBounds;
 use super::connection::accept_until;
-use super::{Ingress, IngressResult, Readiness, Route, ServeSummary, Unavailable};
+use super::{Ingress, IngressResult, PersonalApi, Readiness, Route, ServeSummary, Unavailable};
 use crate::base::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
-use crate::base::model::{Inbound, Secret};
+use crate::base::model::{ChangeNumber, Inbound, Secret};
 use crate::base::webhook::{Received, Rejected, Webhook, hook_webhook};
+use crate::engine::gateway::HandoverAnswer;
 use crate::state::access::Role;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -90,6 +92,38 @@ impl RecordingIngress {
             accepted: Mutex::default(),
             rejected: Mutex::default(),
             ignored: Mutex::default(),
+        }
+    }
+}
+
+/// Knows the code `right`, the token `right`, and the changes 1 and 2, of which 2 may not be given.
+#[async_trait]
+impl PersonalApi for RecordingIngress {
+    async fn log_in(&self, code: &str, at: Timestamp) -> HandoverAnswer {
+        assert_eq!(at, now());
+        match code {
+            "right" => HandoverAnswer::Document(r#"{"token":"right"}"#.to_owned()),
+            "flood" => HandoverAnswer::TooManyAttempts(7),
+            _ => HandoverAnswer::Unauthenticated,
+        }
+    }
+
+    async fn log_out(&self, token: &str, at: Timestamp) -> HandoverAnswer {
+        assert_eq!(at, now());
+        match token {
+            "right" => HandoverAnswer::Ended,
+            _ => HandoverAnswer::Unauthenticated,
+        }
+    }
+
+    async fn change(&self, token: &str, number: ChangeNumber, at: Timestamp) -> HandoverAnswer {
+        assert_eq!(at, now());
+        match (token, number.0) {
+            ("right", 1) => HandoverAnswer::Document(r#"{"change":1}"#.to_owned()),
+            ("right", 2) => HandoverAnswer::Refused("withheld".to_owned()),
+            ("right", 3) => HandoverAnswer::Unavailable,
+            ("right", _) => HandoverAnswer::NotFound,
+            _ => HandoverAnswer::Unauthenticated,
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 const LINES_READ_MAX: usize = 500_000;
 
 /// All kinds of lines.
-pub const AUDIT_KINDS: [&str; 31] = [
+pub const AUDIT_KINDS: [&str; 35] = [
     "access.requested",
     "audit.cut",
     "auth.denied",
@@ -20,6 +20,7 @@ pub const AUDIT_KINDS: [&str; 31] = [
     "change.closed",
     "change.discarded",
     "change.expired",
+    "change.pulled",
     "change.taken",
     "change.undone",
     "ingress.full",
@@ -28,6 +29,9 @@ pub const AUDIT_KINDS: [&str; 31] = [
     "invite.burned",
     "invite.issued",
     "invite.redeemed",
+    "login.asked",
+    "login.begun",
+    "login.ended",
     "message.accepted",
     "message.asked",
     "message.blocked",

@@ -185,6 +185,11 @@ fn counted(kind: DataKind) -> CountQueries {
             SizeQuery::Tables(&["invite"]),
             Some("SELECT MIN(created_at) FROM invite"),
         ),
+        DataKind::Logins => (
+            "SELECT COUNT(*) FROM login",
+            SizeQuery::Tables(&["login"]),
+            Some("SELECT created_at FROM login ORDER BY id LIMIT 1"),
+        ),
         DataKind::Messages => (
             "SELECT COUNT(*) FROM inbox",
             SizeQuery::Tables(&["inbox", "turn", "step", "output"]),

@@ -170,6 +170,7 @@ pub(super) fn removal_method(kind: DataKind) -> RemovalMethod {
             key: "rowid",
             ..numbered("invite", "created_at BETWEEN ?2 AND ?3", "expires_at < ?2")
         },
+        DataKind::Logins => numbered("login", "FALSE", "expires_at < ?2"),
         DataKind::Messages => Rows {
             bytes: MESSAGE_BYTES,
             ..numbered("inbox", "accepted_at BETWEEN ?2 AND ?3", MESSAGE)

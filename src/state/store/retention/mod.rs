@@ -45,6 +45,8 @@ pub enum DataKind {
     Buttons,
     /// Expired invites.
     Invites,
+    /// Expired logins of people's machines and their codes.
+    Logins,
     /// Answered messages with their turns, steps, questions and outputs.
     Messages,
     /// Messages from one person to another.
@@ -71,12 +73,13 @@ pub enum DataKind {
 
 impl DataKind {
     /// All kinds, in an order in which each releases data of later ones.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Deliveries,
         Self::Operations,
         Self::DeadLetters,
         Self::Buttons,
         Self::Invites,
+        Self::Logins,
         Self::Messages,
         Self::PersonMessages,
         Self::Usage,
@@ -98,6 +101,7 @@ impl DataKind {
             Self::DeadLetters => "dead letters",
             Self::Buttons => "buttons",
             Self::Invites => "invites",
+            Self::Logins => "logins",
             Self::Messages => "messages",
             Self::PersonMessages => "messages between people",
             Self::Usage => "usage",

@@ -23,7 +23,7 @@ fn on(day: i64, second: i64) -> Timestamp {
 /// Returns the retention time of a kind in these tests, in days.
 fn days(kind: DataKind) -> i64 {
     match kind {
-        DataKind::Deliveries | DataKind::Operations | DataKind::Buttons => 3,
+        DataKind::Deliveries | DataKind::Operations | DataKind::Buttons | DataKind::Logins => 3,
         DataKind::Messages | DataKind::PersonMessages | DataKind::Conversations => 20,
         DataKind::Usage
         | DataKind::Reservations
@@ -628,6 +628,7 @@ async fn what_is_stored_is_counted_with_its_bytes_and_its_age() {
         let expected = match kind {
             DataKind::DeadLetters
             | DataKind::Invites
+            | DataKind::Logins
             | DataKind::PersonMessages
             | DataKind::Reservations
             | DataKind::BudgetRequests

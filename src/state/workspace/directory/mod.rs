@@ -1,6 +1,7 @@
 //! The terminal's tree: the person's work tree, changed in place. Operations reach nothing outside it, nothing in
 //! `.git`, and only regular files.
 
+mod checked_put;
 mod handle;
 mod disk_names;
 
@@ -519,38 +520,11 @@ impl Tree for Directory {
 
     fn put(&self, path: &RepoPath, after: Option<FileVersion>) -> Result<(), TreeError> {
         let mut before = self.begin_change();
-        links::check_put(path, after.as_ref().map(|after| after.mode))?;
-        self.check_place(path)?;
-        let was = self.version(path, self.kept_bytes_max())?;
-        let delete = || self.handle.delete(path.as_str()).map_err(|err| failed(path, err));
-        match &after {
-            None if was.is_none() => return Ok(()),
-            None => {
-                delete()?;
-                self.handle.prune(path.as_str());
-            }
-            Some(version) => {
-                self.check_kept(path, version.content.len() as u64)?;
-                links::check_git_directory(path, &self.handle)?;
-                if was.is_none() {
-                    spelling::check_put(path, &self.handle)?;
-                }
-                if was
-                    .as_ref()
-                    .is_some_and(|was| was.mode == FileMode::Symlink || version.mode == FileMode::Symlink)
-                {
-                    delete()?;
-                }
-                if version.mode == FileMode::Symlink {
-                    let linked = self.handle.link(path.as_str(), &version.content);
-                    linked.map_err(|err| failed(path, err))?;
-                } else {
-                    let permissions = self.permissions(path, version.mode)?;
-                    let written = self.handle.write(path.as_str(), &version.content, permissions);
-                    written.map_err(|err| io(path, &err))?;
-                }
-            }
+        let was = self.check_put(path, after.as_ref())?;
+        if was.is_none() && after.is_none() {
+            return Ok(());
         }
+        self.replace(path, was.as_ref(), after.as_ref())?;
         before.entry(path.clone()).or_insert(was);
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(super) fn write(out: &mut Vec<u8>, old: &[u8], new: &[u8], deadline: Instant
     (added, removed)
 }
 
-fn lines(content: &[u8]) -> Vec<&[u8]> {
+pub(super) fn lines(content: &[u8]) -> Vec<&[u8]> {
     content.split_inclusive(|&byte| byte == b'\n').collect()
 }
 

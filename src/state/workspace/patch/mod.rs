@@ -3,6 +3,7 @@
 
 mod binary;
 mod hunks;
+mod line_edits;
 mod name;
 
 #[cfg(test)]
@@ -12,6 +13,8 @@ mod name;
     reason = "tests build their own files and ask the real git"
 )]
 mod tests;
+
+pub use line_edits::{apply_line_edits, line_edits};
 
 use crate::base::model::{FileChange, FileMode, FileVersion, Stats};
 use bytes::Bytes;
@@ -40,8 +43,21 @@ pub fn write(changes: &[FileChange]) -> Patch {
 /// Binary files are written as git's binary literals, so that they apply too. A change with equal sides is left
 /// out.
 pub fn write_onto(base: &str, changes: &[FileChange]) -> Patch {
-    let is_longer = base.len() == Kind::Sha256.len_in_hex();
-    write_named(changes, if is_longer { Kind::Sha256 } else { Kind::Sha1 })
+    write_named(changes, format_of(base))
+}
+
+/// Returns the object name of a content in the format of a base commit; `None` for content that is crafted to break SHA-1.
+pub fn blob_name(content: &[u8], base: &str) -> Option<String> {
+    let name = gix::objs::compute_hash(format_of(base), gix::objs::Kind::Blob, content);
+    name.ok().map(|name| name.to_string())
+}
+
+/// Returns the format of the object names in the repository of a base commit.
+fn format_of(base: &str) -> Kind {
+    match base.len() == Kind::Sha256.len_in_hex() {
+        true => Kind::Sha256,
+        false => Kind::Sha1,
+    }
 }
 
 fn write_named(changes: &[FileChange], format: Kind) -> Patch {
