@@ -1,5 +1,6 @@
 //! `drydock telegram setup` and `drydock channel`: the real program between emulators of the platforms.
 
+use crate::support::schemas::{self, Platform};
 use crate::support::shell::{ProgramOutput, Shell};
 use drydock::base::http_client;
 use drydock::simulation::emulator::slack::{RateLimits, SlackEmulator, SlackFault, SlackOptions};
@@ -41,6 +42,8 @@ impl ChannelSetup {
             slack: slack.await.unwrap(),
             telegram: TelegramEmulator::start(TELEGRAM_TOKEN, http).await.unwrap(),
         };
+        setup.slack.record_traffic();
+        setup.telegram.record_traffic();
         setup.configure("");
         setup
     }
@@ -95,6 +98,16 @@ impl ChannelSetup {
     fn called(&self, method: &str) -> usize {
         let calls = self.telegram.calls();
         calls.iter().filter(|(called, _)| called == method).count()
+    }
+}
+
+impl Drop for ChannelSetup {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let mut problems = schemas::problems(Platform::Slack, &self.slack.traffic());
+            problems.extend(schemas::problems(Platform::Telegram, &self.telegram.traffic()));
+            assert!(problems.is_empty(), "left behind:\n{}", problems.join("\n"));
+        }
     }
 }
 

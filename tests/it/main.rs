@@ -111,6 +111,7 @@ mod outputs;
 mod packages;
 mod packages_in_chat;
 mod panics;
+mod platform_schemas;
 mod platforms;
 mod postconditions;
 mod questions;

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 const ALICE: &str = "U0ALICE";
 /// The requests, in an order in which each leads to another state.
-const REQUESTS: [&str; 8] = [
+pub(crate) const REQUESTS: [&str; 8] = [
     "four in dev",
     "why?",
     "five in dev",
@@ -23,7 +23,7 @@ const REQUESTS: [&str; 8] = [
 ];
 
 /// Edits what the person names, or answers a question.
-fn script(asked: &ModelRequest) -> ScriptedAnswer {
+pub(crate) fn script(asked: &ModelRequest) -> ScriptedAnswer {
     let words = asked.last_user_text();
     let replicas = |environment: &str, old: &str, new: &str| {
         let of = |count: &str| format!("web:1.8.3',\n    replicas: {count}");

@@ -54,6 +54,17 @@ impl DemoEnvironment {
         host: Host,
         settings: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
+        let mut environment = Self::prepare(script, host, settings).await?;
+        environment.start().await?;
+        Ok(environment)
+    }
+
+    /// Builds everything, and leaves the gateway stopped until [`DemoEnvironment::start`].
+    pub async fn prepare(
+        script: impl AnswerScript + 'static,
+        host: Host,
+        settings: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         let directory = TempDir::with_prefix("drydock-").with_context(|| {
             let place = std::env::temp_dir();
             format!(
@@ -80,7 +91,7 @@ impl DemoEnvironment {
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
             .collect();
-        let mut environment = Self {
+        Ok(Self {
             app: None,
             slack,
             telegram,
@@ -89,9 +100,7 @@ impl DemoEnvironment {
             directory,
             host,
             settings,
-        };
-        environment.start().await?;
-        Ok(environment)
+        })
     }
 
     /// Starts the gateway, also after [`DemoEnvironment::stop`].

@@ -8,4 +8,7 @@ mod server;
 mod lasting_fault;
 pub mod slack;
 pub mod telegram;
+mod traffic;
 mod web_socket;
+
+pub use traffic::SentRequest;

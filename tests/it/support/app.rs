@@ -2,6 +2,7 @@
 //! [`TestApp`] fails the test if an emulator saw an error, if the script was not used up, or if the database or its
 //! audit log is damaged.
 
+use super::schemas::{self, Platform};
 use super::world::Host;
 use drydock::base::config::Config;
 use drydock::engine::admin::{AdminReply, AdminRequest};
@@ -57,7 +58,10 @@ impl TestApp {
         settings: &[(&str, &str)],
     ) -> Self {
         let settings = [&[("sandbox.renders_ahead", "false")], settings].concat();
-        let demo = DemoEnvironment::build(script, world, &settings).await.unwrap();
+        let mut demo = DemoEnvironment::prepare(script, world, &settings).await.unwrap();
+        demo.slack.record_traffic();
+        demo.telegram.record_traffic();
+        demo.start().await.unwrap();
         demo.slack.add_channel(SLACK_CHANNEL, &[]);
         Self {
             demo,
@@ -393,7 +397,12 @@ impl TestApp {
 
     /// Starts the stopped gateway with another configuration, and waits until it is ready.
     pub(crate) async fn start_with(&mut self, config: Config) {
-        let app = App::start(config, super::world::world::<0>()).await.unwrap();
+        self.start_with_host(config, super::world::world::<0>()).await;
+    }
+
+    /// Starts the stopped gateway with another configuration and a host, and waits until it is ready.
+    pub(crate) async fn start_with_host(&mut self, config: Config, host: Host) {
+        let app = App::start(config, host).await.unwrap();
         let url = format!("http://{}/readyz", app.address);
         self.demo.app = Some(app);
         let started = std::time::Instant::now();
@@ -549,6 +558,8 @@ impl TestApp {
                 .iter()
                 .map(|line| format!("never asked for: {line}")),
         );
+        problems.extend(schemas::problems(Platform::Slack, &demo.slack.traffic()));
+        problems.extend(schemas::problems(Platform::Telegram, &demo.telegram.traffic()));
         problems.extend(self.damage());
         problems
     }

@@ -1,7 +1,8 @@
 //! The gateway with a Discord channel, beside the platforms of the demo.
 
 use super::app::{BOUND, TestApp};
-use super::world::now;
+use super::schemas::{self, Platform};
+use super::world::{Host, world};
 use drydock::base::config::{ChannelSettings, Config, DiscordSettings};
 use drydock::base::http_client::api_client;
 use drydock::base::model::Secret;
@@ -29,19 +30,24 @@ pub(crate) struct DiscordApp {
     pub(crate) app: TestApp,
     pub(crate) discord: DiscordEmulator,
     signed: bool,
+    host: Host,
 }
 
 impl DiscordApp {
     pub(crate) async fn new(script: impl AnswerScript + 'static) -> Self {
-        Self::start(script, false).await
+        Self::start(script, false, world::<0>()).await
+    }
+
+    pub(crate) async fn with_host(script: impl AnswerScript + 'static, host: Host) -> Self {
+        Self::start(script, false, host).await
     }
 
     /// Starts with a public key, so that interactions can arrive over HTTP.
     pub(crate) async fn signed(script: impl AnswerScript + 'static) -> Self {
-        Self::start(script, true).await
+        Self::start(script, true, world::<0>()).await
     }
 
-    async fn start(script: impl AnswerScript + 'static, signed: bool) -> Self {
+    async fn start(script: impl AnswerScript + 'static, signed: bool, host: Host) -> Self {
         let options = DiscordOptions {
             application: 1001,
             bot: 1002,
@@ -49,14 +55,20 @@ impl DiscordApp {
             guild: 900,
             signing_seed: [9; 32],
             closed_to: BTreeSet::from([CLOSED]),
-            at: now::<0>,
+            at: host.now,
             http: api_client().unwrap(),
         };
         let discord = DiscordEmulator::start(options).await.unwrap();
         discord.add_channel(PLATFORM, 0);
-        let mut app = TestApp::new(script).await;
+        discord.record_traffic();
+        let mut app = TestApp::with_host(script, host, &[]).await;
         app.demo.stop().await;
-        let mut started = Self { app, discord, signed };
+        let mut started = Self {
+            app,
+            discord,
+            signed,
+            host,
+        };
         started.run().await;
         started
     }
@@ -79,7 +91,7 @@ impl DiscordApp {
     /// Starts the gateway, and waits until its session is open.
     pub(crate) async fn run(&mut self) {
         let config = self.config();
-        self.app.start_with(config).await;
+        self.app.start_with_host(config, self.host).await;
         self.app
             .demo
             .slack
@@ -206,7 +218,8 @@ impl DiscordApp {
 impl Drop for DiscordApp {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            let problems = self.discord.problems();
+            let mut problems = self.discord.problems();
+            problems.extend(schemas::problems(Platform::Discord, &self.discord.traffic()));
             assert!(problems.is_empty(), "Discord found:\n{}", problems.join("\n"));
         }
     }

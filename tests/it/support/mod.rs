@@ -12,6 +12,7 @@ pub(crate) mod machine;
 pub(crate) mod packed_chart;
 pub(crate) mod phone;
 pub(crate) mod require;
+pub(crate) mod schemas;
 pub(crate) mod screen;
 pub(crate) mod shell;
 pub(crate) mod sign;

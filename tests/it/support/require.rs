@@ -7,6 +7,12 @@ use std::process::{Command, Stdio};
 
 /// The program that starts emulators of other authors.
 pub(crate) const START: &str = "tests/strangers/start.js";
+/// The program that checks requests with types of other authors.
+const TYPES: &str = "tests/strangers/schemas/types.js";
+/// The interpreter with the Python packages of other authors. `.ci/run` puts it in front of the path.
+const PYTHON: &str = "drydock-strangers-python";
+const PYTHON_HOW: &str = "apt-get install python3-venv, then the commands of tests/strangers/README.md";
+const NODE_HOW: &str = "apt-get install nodejs npm, then npm ci --prefix tests/strangers";
 
 /// The program of a component that is installed and works.
 #[derive(Clone, Debug)]
@@ -45,9 +51,8 @@ pub(crate) fn component(name: &str) -> Option<Component> {
             program: PathBuf::from(probe[0]),
         });
     }
-    let required = std::env::var("DRYDOCK_TEST_REQUIRE").unwrap_or_default();
     assert!(
-        !required.split(',').any(|one| one.trim() == name),
+        !is_required(name),
         "DRYDOCK_TEST_REQUIRE names `{name}`, and {what} is not usable here: {how}"
     );
     // The line bypasses the capture of the test harness, because a skipped test must be visible in a green run.
@@ -56,6 +61,23 @@ pub(crate) fn component(name: &str) -> Option<Component> {
         .write_all(line.as_bytes())
         .expect("stderr takes a line");
     None
+}
+
+/// Returns true if `DRYDOCK_TEST_REQUIRE` names a component.
+pub(crate) fn is_required(name: &str) -> bool {
+    let required = std::env::var("DRYDOCK_TEST_REQUIRE").unwrap_or_default();
+    required.split(',').any(|one| one.trim() == name)
+}
+
+/// Returns the arguments with which the program of a component checks requests.
+pub(crate) fn checker_arguments(name: &str) -> &'static [&'static str] {
+    match name {
+        "slack_sdk" => &["tests/strangers/schemas/slack.py"],
+        "aiogram" => &["tests/strangers/schemas/telegram.py"],
+        "slack-types" => &[TYPES, "slack"],
+        "discord-api-types" => &[TYPES, "discord"],
+        unknown => panic!("no checker is called `{unknown}`; add it to support/require.rs"),
+    }
 }
 
 /// Returns the command that checks a component, its description, and the way to install it.
@@ -123,12 +145,29 @@ fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static s
         "telegram-test-api" => (
             &["node", START, "telegram-test-api", "--probe"],
             "telegram-test-api",
-            "apt-get install nodejs npm, then npm ci --prefix tests/strangers",
+            NODE_HOW,
         ),
-        "aimock" => (
-            &["node", START, "aimock", "--probe"],
-            "aimock",
-            "apt-get install nodejs npm, then npm ci --prefix tests/strangers",
+        "aimock" => (&["node", START, "aimock", "--probe"], "aimock", NODE_HOW),
+        "slack_sdk" => (&[PYTHON, "-c", "import slack_sdk"], "slack_sdk", PYTHON_HOW),
+        // Its import takes seconds.
+        "aiogram" => (
+            &[
+                PYTHON,
+                "-c",
+                "import importlib.metadata as of; of.version('aiogram')",
+            ],
+            "aiogram",
+            PYTHON_HOW,
+        ),
+        "slack-types" => (
+            &["node", TYPES, "slack", "--probe"],
+            "the types of Slack's own client",
+            NODE_HOW,
+        ),
+        "discord-api-types" => (
+            &["node", TYPES, "discord", "--probe"],
+            "discord-api-types",
+            NODE_HOW,
         ),
         unknown => panic!("no component is called `{unknown}`; add it to support/require.rs"),
     }

@@ -4,6 +4,7 @@
 use super::SharedDiscord;
 use super::state::DiscordState;
 use crate::simulation::emulator::answer::answer;
+use crate::simulation::emulator::traffic::SentRequest;
 use crate::simulation::emulator::web_socket::{
     EmulatorSocket, handshake_key, switching_answer, upgraded_socket,
 };
@@ -202,6 +203,7 @@ async fn run(shared: Arc<SharedDiscord>, upgrade: OnUpgrade) {
             },
             message = socket.next() => match message {
                 Some(Ok(Message::Text(text))) => {
+                    shared.traffic.add(|| SentRequest::document("FRAME", "/gateway", &text));
                     let taken = shared.change(|state| take(state, &shared, &text, stage, &orders));
                     match taken {
                         Ok(ClientFrame::Session) => stage = ConnectionStage::InSession,

@@ -19,6 +19,7 @@ pub use people::UnsentInteraction;
 pub use shown::ShownContent;
 pub use state::{DiscordFault, DiscordMessage, DiscordState};
 
+use crate::simulation::emulator::traffic::{SentRequest, Traffic};
 use jiff::Timestamp;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::Value;
@@ -62,6 +63,7 @@ struct SharedDiscord {
     options: DiscordOptions,
     address: String,
     state: Mutex<DiscordState>,
+    traffic: Traffic,
     /// The number of changes of the state.
     changes: watch::Sender<u64>,
     stopped: CancellationToken,
@@ -88,6 +90,7 @@ impl DiscordEmulator {
             options,
             address: listener.local_addr()?.to_string(),
             state: Mutex::default(),
+            traffic: Traffic::default(),
             changes: watch::Sender::new(0),
             stopped: CancellationToken::new(),
         });
@@ -116,6 +119,16 @@ impl DiscordEmulator {
             bytes.copy_from_slice(key.public_key().as_ref());
         }
         bytes
+    }
+
+    /// Records requests, frames and answers from now on.
+    pub fn record_traffic(&self) {
+        self.shared.traffic.start();
+    }
+
+    /// Returns the recorded requests, frames and answers, oldest first.
+    pub fn traffic(&self) -> Vec<SentRequest> {
+        self.shared.traffic.received()
     }
 
     /// Adds a channel of the server: 0 for text, 5 for announcements, 2 for voice.

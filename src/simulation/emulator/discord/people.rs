@@ -2,6 +2,7 @@
 
 use super::state::{DiscordMessage, EmulatedInteraction, bot_json, channel_json, user_json};
 use super::{DiscordEmulator, SharedDiscord, rest};
+use crate::simulation::emulator::traffic::SentRequest;
 use jiff::Timestamp;
 use ring::signature::Ed25519KeyPair;
 use serde_json::{Value, json};
@@ -100,10 +101,21 @@ impl DiscordEmulator {
     pub fn press(&self, person: u64, message: u64, label: &str) -> Option<UnsentInteraction> {
         let found =
             self.with_state(|state| state.messages.iter().find(|other| other.id == message).cloned())?;
+        self.press_as_seen(person, &found, label)
+    }
+
+    /// Returns a press of a button of a message as it was seen, even if the message was edited since. `None` if it had
+    /// no such button.
+    pub fn press_as_seen(
+        &self,
+        person: u64,
+        found: &DiscordMessage,
+        label: &str,
+    ) -> Option<UnsentInteraction> {
         let (_, id) = found.buttons().into_iter().find(|(other, _)| other == label)?;
         let data = json!({"component_type": 2, "custom_id": id});
-        let mut press = self.interaction(3, person, found.channel, &data, Some(message));
-        press.payload["message"] = rest::message_json(&found, &self.shared, rest::NonceUse::Shown);
+        let mut press = self.interaction(3, person, found.channel, &data, Some(found.id));
+        press.payload["message"] = rest::message_json(found, &self.shared, rest::NonceUse::Shown);
         Some(press)
     }
 
@@ -180,6 +192,8 @@ impl DiscordEmulator {
         let at = (self.shared.options.at)();
         let (status, body) = self.send_raw(url, &interaction.payload, at).await?;
         if status == 200 {
+            let traffic = &self.shared.traffic;
+            traffic.add(|| SentRequest::document("ANSWER", "/interactions", &body.to_string()));
             let taken = self
                 .shared
                 .change(|state| rest::respond(state, &self.shared, &interaction.token, &body));

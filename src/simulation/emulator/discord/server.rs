@@ -7,8 +7,10 @@ use super::state::DiscordFault;
 use super::{form, gateway, sent_files};
 use crate::simulation::emulator::answer::{Severed, answer, typed_answer, whole_body, with_date};
 use crate::simulation::emulator::server::{Closing, serve};
+use crate::simulation::emulator::traffic::record;
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::any;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
@@ -27,7 +29,8 @@ pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedDiscord>) {
         .route("/gateway/", any(open_gateway))
         .route("/gateway", any(open_gateway))
         .route("/attachments/{*path}", any(give_content))
-        .route("/api/v10/{*path}", any(call_api));
+        .route("/api/v10/{*path}", any(call_api))
+        .layer(from_fn_with_state(shared.traffic.clone(), record));
     let stop = shared.stopped.clone();
     serve(listener, Closing::Reset, stop, routes.with_state(shared)).await;
 }

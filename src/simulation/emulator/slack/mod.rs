@@ -24,6 +24,7 @@ pub use state::{SharedFile, ShownButton, SlackCall, SlackFault, SlackMessage, Sl
 pub use views::OpenView;
 
 use crate::simulation::emulator::lasting_fault::LastingFault;
+use crate::simulation::emulator::traffic::{SentRequest, Traffic};
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -89,6 +90,7 @@ struct SharedSlack {
     options: SlackOptions,
     base_url: String,
     state: Mutex<SlackState>,
+    traffic: Traffic,
     /// The number of changes of the state.
     changes: watch::Sender<u64>,
     /// The gateway's address and the order of the two events of a mention.
@@ -146,6 +148,7 @@ impl SlackEmulator {
             options,
             base_url,
             state: Mutex::new(state),
+            traffic: Traffic::default(),
             changes: watch::Sender::new(0),
             gateway: Mutex::new((None, EventOrder::MentionFirst)),
             stopped: CancellationToken::new(),
@@ -267,6 +270,16 @@ impl SlackEmulator {
     /// Returns a value from the workspace's state.
     pub fn with_state<T>(&self, look: impl FnOnce(&SlackState) -> T) -> T {
         look(&self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Records requests from now on.
+    pub fn record_traffic(&self) {
+        self.shared.traffic.start();
+    }
+
+    /// Returns the recorded requests, oldest first.
+    pub fn traffic(&self) -> Vec<SentRequest> {
+        self.shared.traffic.received()
     }
 
     /// Returns all problems of the requests so far.

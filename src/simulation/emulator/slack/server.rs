@@ -6,8 +6,10 @@ use super::state::{SlackFault, SlackState};
 use super::{api, response, sent_files, socket_server, sockets};
 use crate::simulation::emulator::answer::{Severed, answer, typed_answer, whole_body, with_date};
 use crate::simulation::emulator::server::{Closing, serve};
+use crate::simulation::emulator::traffic::record;
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
@@ -30,7 +32,9 @@ const CONTENT: &str = "url_private_download";
 /// Serves until dropped; then its connections end as well.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedSlack>) {
     let forever = CancellationToken::new();
-    serve(listener, Closing::Ordinary, forever, routes().with_state(shared)).await;
+    let recorded = from_fn_with_state(shared.traffic.clone(), record);
+    let routes = routes().layer(recorded).with_state(shared);
+    serve(listener, Closing::Ordinary, forever, routes).await;
 }
 
 /// Returns every route: its path and its handler, for all methods.

@@ -17,6 +17,7 @@ mod tests;
 pub use state::{PostedMessage, ShownDraft, TelegramFault};
 
 use crate::simulation::emulator::lasting_fault::LastingFault;
+use crate::simulation::emulator::traffic::SentRequest;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use server::SharedTelegram;
@@ -70,6 +71,16 @@ impl TelegramEmulator {
     /// Returns the value for `api_base_url`.
     pub fn api_base_url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Records requests from now on.
+    pub fn record_traffic(&self) {
+        self.shared.traffic.start();
+    }
+
+    /// Returns the recorded requests, oldest first.
+    pub fn traffic(&self) -> Vec<SentRequest> {
+        self.shared.traffic.received()
     }
 
     /// Adds a group; a group with topics is a forum.
@@ -153,6 +164,26 @@ impl TelegramEmulator {
         Some(PushedUpdate {
             update,
             message,
+            status,
+        })
+    }
+
+    /// Presses a button of a message as the user saw it, even if the message was edited since. `None` if it had no such
+    /// button.
+    pub async fn click_as_seen(
+        &self,
+        user: i64,
+        chat: i64,
+        seen: &PostedMessage,
+        label: &str,
+    ) -> Option<PushedUpdate> {
+        let update = self
+            .shared
+            .change(|state| state.record_press_as_seen(user, chat, seen, label))?;
+        let status = self.deliver("callback_query", update.clone()).await;
+        Some(PushedUpdate {
+            update,
+            message: seen.id,
             status,
         })
     }

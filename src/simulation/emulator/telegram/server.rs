@@ -6,8 +6,10 @@ use super::state::{TelegramFault, TelegramState};
 use super::{form, profile, sent_files, state};
 use crate::simulation::emulator::answer::{Severed, answer, whole_body, with_date};
 use crate::simulation::emulator::server::{Closing, serve};
+use crate::simulation::emulator::traffic::{Traffic, record};
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::any;
 use bytes::Bytes;
@@ -29,6 +31,7 @@ const POLL_SECONDS_MAX: u64 = 50;
 pub(super) struct SharedTelegram {
     state: Mutex<TelegramState>,
     version: watch::Sender<u64>,
+    pub(super) traffic: Traffic,
 }
 
 impl SharedTelegram {
@@ -36,6 +39,7 @@ impl SharedTelegram {
         Self {
             state: Mutex::new(state),
             version: watch::Sender::new(0),
+            traffic: Traffic::default(),
         }
     }
 
@@ -62,7 +66,9 @@ impl SharedTelegram {
 /// Serves until `cancel`.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<SharedTelegram>, cancel: CancellationToken) {
     // This server closes connections only for a fault, so it uses a reset.
-    serve(listener, Closing::Reset, cancel, routes().with_state(shared)).await;
+    let recorded = from_fn_with_state(shared.traffic.clone(), record);
+    let routes = routes().layer(recorded).with_state(shared);
+    serve(listener, Closing::Reset, cancel, routes).await;
 }
 
 /// Returns every route: its path and its handler, for all methods.

@@ -244,8 +244,20 @@ impl TelegramState {
 
     pub(super) fn record_press(&mut self, user: i64, chat: i64, message: i64, label: &str) -> Option<Value> {
         let posted = self.chats.get(&chat)?.posted.get(&message)?;
+        let posted = posted.clone();
+        self.record_press_as_seen(user, chat, &posted, label)
+    }
+
+    /// Returns the update for a press of a button of a message as it was seen; `None` if it had no such button.
+    pub(super) fn record_press_as_seen(
+        &mut self,
+        user: i64,
+        chat: i64,
+        posted: &PostedMessage,
+        label: &str,
+    ) -> Option<Value> {
         let mut buttons = posted.keyboard.iter().flatten();
-        let data = buttons.find(|(of, _)| of == label)?.1.clone();
+        let (data, message) = (buttons.find(|(of, _)| of == label)?.1.clone(), posted.id);
         let described = self.describe_message(chat, message);
         let id = self.update_id();
         let callback = format!("cb{id}");
