@@ -24,6 +24,7 @@ mod bots;
 mod budgets;
 mod cards;
 mod drafts;
+mod channel_conformance;
 mod chart_dependencies;
 mod charts;
 mod charts_in_chat;

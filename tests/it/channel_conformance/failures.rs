@@ -1,0 +1,33 @@
+//! Posts that the platform limits, refuses or loses.
+
+use super::chat::{Chat, Person, PostFault};
+use super::on_each_platform;
+use drydock::simulation::emulator::model::{ModelRequest, says};
+
+async fn the_post_of_a_result_fails<C: Chat>() {
+    for fault in [
+        PostFault::Limited,
+        PostFault::Failed,
+        PostFault::Lost,
+        PostFault::AnswerLost,
+    ] {
+        let chat = C::begin(|_: &ModelRequest| says("Nothing to change.")).await;
+        chat.admit_editor(Person::Alice).await;
+        chat.app().wait_until_idle().await;
+        chat.fail_next_post(fault);
+        let (thread, result) = chat.ask(Person::Alice, "hello").await;
+        chat.app().wait_until_idle().await;
+        let name = format!("{}, {fault:?}", C::NAME);
+        assert!(C::text(&result).contains("Nothing to change."), "{name}");
+        assert_eq!(chat.results(&thread).len(), 1, "{name}");
+        assert_eq!(chat.app().model_requests().len(), 1, "{name}");
+        let waiting = "SELECT count(*) FROM outbox WHERE done_at IS NULL";
+        assert_eq!(chat.app().count(waiting), 0, "{name}");
+    }
+}
+
+/// R17
+#[tokio::test]
+async fn a_result_shows_once_whatever_became_of_its_post() {
+    on_each_platform!(the_post_of_a_result_fails);
+}

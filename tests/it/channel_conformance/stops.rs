@@ -1,0 +1,75 @@
+//! Stops: of a turn that runs, by word and by button, and of one that waits.
+
+use super::chat::{Chat, Person, Place};
+use super::on_each_platform;
+use crate::support::app::step_number;
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Far below the model's idle limit of 30 s. The goal is a second on an idle machine.
+const STOP_TIME_MAX: Duration = Duration::from_secs(15);
+
+/// Stalls at the first step or, after a call, at the second.
+fn stall(asked: &ModelRequest) -> ScriptedAnswer {
+    let never = || says("Never said.").with_fault(AnswerFault::Stall);
+    let words = asked.last_user_text();
+    match (
+        step_number(asked),
+        words.contains("stall"),
+        words.contains("later"),
+    ) {
+        (0, true, true) => calls("file_read", json!({"path": "environments/dev/main.jsonnet"})),
+        (_, true, _) => never(),
+        _ => says("Here I am."),
+    }
+}
+
+async fn stops_at_each_step<C: Chat>() {
+    let chat = C::begin(stall).await;
+    chat.admit_editor(Person::Alice).await;
+    let mut asked = 0;
+    for (words, step, button) in [
+        ("stall", 1, None),
+        ("stall", 1, Some("Stop")),
+        ("stall later", 2, None),
+        ("stall later", 2, Some("Stop")),
+    ] {
+        chat.app().wait_until_idle().await;
+        let place = chat.say(Person::Alice, &Place::Shared, words).await;
+        let before = chat.results(&place).len();
+        asked += step;
+        chat.app().wait_for_model_requests(asked).await;
+        let card = chat
+            .wait_for_message(&place, &format!("Working, step {step}"))
+            .await;
+        let stopped = Instant::now();
+        match button {
+            Some(label) => chat.press(Person::Alice, &card, label).await,
+            None => chat.follow_up(Person::Alice, &place, "stop").await,
+        }
+        let result = chat.wait_for_result(&place, before + 1).await;
+        let time = stopped.elapsed();
+        let text = C::text(&result);
+        let name = format!("{}: {words}, {button:?}", C::NAME);
+        assert!(
+            text.contains(&format!("Stopped at step {step}.")),
+            "{name}: {text}"
+        );
+        assert!(time < STOP_TIME_MAX, "{name}: {time:?}");
+        assert_eq!(chat.app().model_requests().len(), asked, "{name}");
+    }
+    let place = chat.say(Person::Alice, &Place::Shared, "are you there?").await;
+    chat.wait_for_message(&place, "Here I am.").await;
+    chat.app().wait_until_idle().await;
+    let said = chat.messages(&place);
+    assert!(
+        said.iter()
+            .all(|message| !C::text(message).contains("Never said."))
+    );
+}
+
+#[tokio::test]
+async fn a_turn_is_stopped_at_each_step_by_word_and_by_button() {
+    on_each_platform!(stops_at_each_step);
+}
