@@ -332,6 +332,24 @@ impl AttackFixture {
         }
     }
 
+    /// Answers the question to a person who wrote in the thread of another: a conversation of their own.
+    pub(crate) async fn start_own(&self, account: &str) {
+        let asked = self.slack.wait_until(|state| {
+            let mut shown = state.ephemerals.iter().rev();
+            shown.find(|message| message.user == account).cloned()
+        });
+        match asked.await {
+            Some(asked) => {
+                let pressed = self.slack.click_as_seen(account, &asked, "Start my own");
+                pressed.await.unwrap();
+            }
+            None => {
+                let what = format!("{account} is not asked whose thread it is");
+                self.timeouts.lock().unwrap().push(what);
+            }
+        }
+    }
+
     /// Waits until the model has a request of a case.
     pub(crate) async fn wait_for_request(&self, number: usize) {
         let started = Instant::now();

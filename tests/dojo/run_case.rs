@@ -60,6 +60,7 @@ async fn run_in_thread(
             fixture
                 .send_message(&account, SLACK_CHANNEL, Some(&thread), &words)
                 .await;
+            fixture.start_own(&account).await;
             (thread.clone(), format!("{account}%{thread}"), account)
         }
         None => {
@@ -68,6 +69,10 @@ async fn run_in_thread(
         }
     };
     let mut messages = 1 + case.row.replies.len();
+    if case.row.reply_to.is_some() {
+        // The message that was kept until the press, and the press.
+        messages += 2;
+    }
     if !case.row.meanwhile.is_empty() {
         fixture.wait_for_request(case.number).await;
     }

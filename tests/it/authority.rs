@@ -2,21 +2,13 @@
 //! Quoted text in a message never changes them.
 
 use crate::support::app::TestApp;
-use crate::support::world;
-use drydock::simulation::demo::environment::SLACK_CHANNEL;
-use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
 use drydock::state::access::Role;
 use serde_json::json;
 use std::time::Duration;
 
 const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
-
-fn edit() -> ScriptedAnswer {
-    let arguments = json!({"path": "environments/dev/main.jsonnet", "old": "web:1.8.3',\n    replicas: 2,",
-        "new": "web:1.8.3',\n    replicas: 4,"});
-    calls("file_edit", arguments)
-}
 
 /// T06
 #[tokio::test]
@@ -87,79 +79,6 @@ async fn each_message_is_authorised_and_then_gets_its_own_tools_prompt_and_histo
     assert!(asked[1].system.contains("has role viewer"), "{}", asked[1].system);
 }
 
-/// T07
-#[tokio::test]
-async fn somebody_elses_button_does_nothing_on_either_platform() {
-    let app = TestApp::new(|asked: &ModelRequest| match asked.last_results().is_empty() {
-        true => edit(),
-        false => says("Four replicas."),
-    })
-    .await;
-    app.admit_slack_editor(ALICE).await;
-    app.admit_slack_user(BOB, Role::Admin, &["**"]).await;
-    let result = app.ask(ALICE, "four replicas in dev").await;
-    let seen = app.ephemeral_messages(BOB).len();
-    app.demo
-        .slack
-        .click(BOB, &result.message.ts, "Discard")
-        .await
-        .unwrap();
-    let notice = app.wait_for_ephemeral(BOB, seen).await;
-    assert_eq!(notice, "This button belongs to U0ALICE.");
-    let status = app.run_slash_command(ALICE, "status").await;
-    assert!(status.contains("CHG-1: 1 file, +1 −1"), "{status}");
-
-    app.admit_telegram_editor(4_201).await;
-    app.admit_telegram_editor(4_202).await;
-    let chat = -100_777;
-    app.demo.telegram.add_group(chat, &[]);
-    app.demo
-        .telegram
-        .say(4_201, chat, "@drydock_bot four replicas in dev")
-        .await;
-    let result = app
-        .wait_for_telegram("a result", || app.telegram_results(chat).pop())
-        .await;
-    app.demo
-        .telegram
-        .click(4_202, chat, result.id, "Discard")
-        .await
-        .unwrap();
-    let answer = app
-        .wait_for_telegram("an answer to the press", || app.demo.telegram.answers().pop())
-        .await;
-    assert_eq!(answer.1, "This button belongs to t4201.");
-    assert_eq!(
-        app.count("SELECT count(*) FROM conversation WHERE change_number IS NOT NULL"),
-        2
-    );
-    assert_eq!(
-        app.count("SELECT count(*) FROM action WHERE verb = 'discard' AND used_at IS NOT NULL"),
-        0
-    );
-
-    // The owners' presses still work, once.
-    app.demo
-        .slack
-        .click(
-            ALICE,
-            &app.wait_for_result(&result_thread(&app), 1).await.message.ts,
-            "Discard",
-        )
-        .await
-        .unwrap();
-    app.wait_for_slack_reply(&result_thread(&app), "is discarded")
-        .await;
-}
-
-fn result_thread(app: &TestApp) -> String {
-    app.demo.slack.with_state(|state| {
-        let mut messages = state.messages.iter();
-        let root = messages.find(|message| message.channel == SLACK_CHANNEL && message.user == ALICE);
-        root.unwrap().ts.clone()
-    })
-}
-
 /// T08
 #[tokio::test]
 async fn what_a_message_quotes_is_data_and_never_a_command() {
@@ -219,40 +138,6 @@ async fn a_viewer_and_an_editor_of_dev_are_refused_what_they_were_not_granted() 
         editor.text
     );
     assert_eq!(app.count("SELECT count(*) FROM change"), 0);
-}
-
-#[tokio::test]
-async fn an_invite_and_a_button_are_worthless_when_their_time_is_over() {
-    const CLOCK: usize = 1;
-    let script = |asked: &ModelRequest| match asked.last_results().is_empty() {
-        true => edit(),
-        false => says("Four replicas."),
-    };
-    let app = TestApp::with_host(script, world::world::<CLOCK>(), &[]).await;
-    app.admit_slack_editor(ALICE).await;
-    let late = app.invite("bob", Role::Editor, &["**"]).await;
-    let result = app.ask(ALICE, "four replicas in dev").await;
-    world::advance::<CLOCK>(8 * 24 * 3_600);
-    app.add_slack_account(BOB);
-    app.demo.slack.dm(BOB, &format!("join {late}")).await.unwrap();
-    app.wait_for_slack("a refusal", |state| {
-        let mut all = state.ephemerals.iter().chain(&state.messages);
-        all.find(|message| crate::support::app::visible_text(message).contains("This invite is not valid"))
-            .map(|_| ())
-    })
-    .await;
-    let seen = app.ephemeral_messages(ALICE).len();
-    app.demo
-        .slack
-        .click(ALICE, &result.message.ts, "Discard")
-        .await
-        .unwrap();
-    let notice = app.wait_for_ephemeral(ALICE, seen).await;
-    assert!(notice.contains("too old"), "{notice}");
-    assert_eq!(
-        app.count("SELECT count(*) FROM conversation WHERE change_number IS NOT NULL"),
-        1
-    );
 }
 
 /// T30

@@ -1,6 +1,6 @@
 //! `drydock telegram setup` and `drydock channel`: the real program between emulators of the platforms.
 
-use crate::support::schemas::{self, Platform};
+use crate::support::schemas::{self, SentTo};
 use crate::support::shell::{ProgramOutput, Shell};
 use drydock::base::http_client;
 use drydock::simulation::emulator::slack::{RateLimits, SlackEmulator, SlackFault, SlackOptions};
@@ -104,8 +104,8 @@ impl ChannelSetup {
 impl Drop for ChannelSetup {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            let mut problems = schemas::problems(Platform::Slack, &self.slack.traffic());
-            problems.extend(schemas::problems(Platform::Telegram, &self.telegram.traffic()));
+            let mut problems = schemas::problems(SentTo::Slack, &self.slack.traffic());
+            problems.extend(schemas::problems(SentTo::Telegram, &self.telegram.traffic()));
             assert!(problems.is_empty(), "left behind:\n{}", problems.join("\n"));
         }
     }

@@ -192,7 +192,7 @@ async fn a_typed_secret_is_not_shown_and_goes_to_a_private_file() {
         screen.enter("");
         screen.wait_for("The model [anthropic/claude-opus-4-6]:");
         screen.enter("");
-        screen.wait_for("slack, telegram or none [none]:");
+        screen.wait_for("slack, telegram, discord or none [none]:");
         screen.enter("telegram");
         screen.wait_for("or press Enter to set the variable later:");
         screen.wait_until("a hidden input", |_| !screen.has_echo());

@@ -2,10 +2,9 @@
 
 use crate::secrets::commit;
 use crate::support::app::{TestApp, step_number};
-use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use gix::objs::tree::EntryKind;
 use serde_json::json;
-use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
@@ -401,105 +400,4 @@ async fn a_mistyped_change_is_neither_discarded_nor_sent() {
     );
     let discarded = app.run_command_in(ALICE, &thread, "!discard chg-1 rev 1").await;
     assert!(discarded.starts_with("CHG-1 is discarded"), "{discarded}");
-}
-
-#[tokio::test]
-async fn a_long_diff_is_a_file_on_both_platforms_and_a_patch_that_applies() {
-    let long: String = (0..400)
-        .map(|line| format!("line {line} of a long file\n"))
-        .collect();
-    let write = json!({"path": "environments/dev/long.txt", "content": long});
-    let app = TestApp::new(move |asked: &ModelRequest| match step_number(asked) {
-        0 => calls("file_write", write.clone()),
-        _ => says("Written."),
-    })
-    .await;
-    app.admit_slack_editor(ALICE).await;
-    app.admit_telegram_editor(4_201).await;
-    let result = app.ask(ALICE, "write the long file").await;
-    assert!(
-        result.text.contains("it follows as CHG-1.diff"),
-        "{}",
-        result.text
-    );
-    let file = app
-        .wait_for_slack("a diff", |state| {
-            state.files.iter().find(|file| file.name == "CHG-1.diff").cloned()
-        })
-        .await;
-    assert_eq!(file.thread_ts.as_deref(), Some(result.thread.as_str()));
-    let text = String::from_utf8(file.content.to_vec()).unwrap();
-    assert_eq!(text.matches("\n+line ").count(), 400);
-    let posted = app.ask_telegram(4_201, "write the long file").await;
-    assert!(posted.text.contains("CHG-2.diff"), "{}", posted.text);
-    app.wait_for_telegram("a diff", || {
-        let messages = app.demo.telegram.messages(4_201);
-        messages
-            .into_iter()
-            .find_map(|posted| posted.document.filter(|(name, _)| name == "CHG-2.diff"))
-    })
-    .await;
-    app.demo
-        .slack
-        .click(ALICE, &result.message.ts, "Get patch")
-        .await
-        .unwrap();
-    let patch = app
-        .wait_for_slack("a patch", |state| {
-            state
-                .files
-                .iter()
-                .find(|file| file.name == "CHG-1.patch")
-                .cloned()
-        })
-        .await;
-    assert_eq!(patch.content, file.content);
-}
-
-#[tokio::test]
-async fn a_stalled_turn_is_stopped_by_command_and_by_button() {
-    let app = TestApp::new(
-        |asked: &ModelRequest| match asked.last_user_text().contains("stall") {
-            true => says("Never said.").with_fault(AnswerFault::Stall),
-            false => says("Here I am."),
-        },
-    )
-    .await;
-    app.admit_slack_editor(ALICE).await;
-    app.admit_telegram_editor(4_201).await;
-
-    let said = app.say(ALICE, "stall").await;
-    app.wait_for_model_requests(1).await;
-    let pressed = Instant::now();
-    app.say_in(ALICE, &said.ts, "!stop").await;
-    let stopped = app.wait_for_result(&said.ts, 1).await;
-    let by_command = pressed.elapsed();
-    assert!(stopped.text.contains("Stopped at step 1."), "{}", stopped.text);
-
-    let said = app.say(ALICE, "stall").await;
-    app.wait_for_model_requests(2).await;
-    let card = app.wait_for_slack_reply(&said.ts, "Working").await;
-    let pressed = Instant::now();
-    app.demo.slack.click(ALICE, &card.ts, "Stop").await.unwrap();
-    app.wait_for_result(&said.ts, 1).await;
-    let by_button = pressed.elapsed();
-
-    let chat = -100_777;
-    app.demo.telegram.add_group(chat, &[]);
-    app.demo.telegram.say(4_201, chat, "@drydock_bot stall").await;
-    app.wait_for_model_requests(3).await;
-    let card = app.wait_for_telegram_message(chat, "Working").await;
-    app.demo
-        .telegram
-        .click(4_201, chat, card.id, "Stop")
-        .await
-        .unwrap();
-    app.wait_for_telegram_message(chat, "Stopped at step 1.").await;
-
-    // Far below the model's idle limit of 30 s. The goal is a second on an idle machine.
-    assert!(by_command < Duration::from_secs(5), "{by_command:?}");
-    assert!(by_button < Duration::from_secs(5), "{by_button:?}");
-    let again = app.ask_in(ALICE, &said.ts, "are you there?").await;
-    assert!(again.text.contains("Here I am."), "{}", again.text);
-    assert_eq!(app.run_slash_command(ALICE, "stop").await, "Nothing is running.");
 }

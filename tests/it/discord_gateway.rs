@@ -150,3 +150,48 @@ async fn close_codes_that_only_the_operator_can_correct_are_reported_with_what_t
         "the token is in the log"
     );
 }
+
+/// A message in a channel of which Discord is slow to say what it is does not delay a press, and is answered later.
+#[tokio::test]
+async fn a_slow_lookup_of_a_channel_delays_no_press() {
+    const OTHER: u64 = 502;
+    let app = DiscordApp::new(answers).await;
+    app.admit(ALICE, Role::Editor).await;
+    app.discord.add_channel(OTHER, 0);
+    app.app.wait_until_idle().await;
+    let late = DiscordFault::Late(4_000);
+    app.discord.fail_next("GET channels", 1, &late);
+    let slow = app.discord.say(ALICE, OTHER, "@drydock hello");
+    app.wait_for("a lookup", |state| {
+        let mut calls = state.calls.iter();
+        calls.find(|(route, _)| route == "GET channels").map(|_| ())
+    })
+    .await;
+    let begun = Instant::now();
+    app.interact(&app.discord.slash(ALICE, PLATFORM, "status")).await;
+    // Discord takes a response within three seconds.
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(app.results(slow).len(), 0);
+    app.wait_for_result(slow, 1).await;
+    app.app.wait_until_idle().await;
+    assert_eq!(app.discord.with_state(|state| state.gateway.opened), 1);
+}
+
+/// R17: the emulator reports each call of a route whose bucket is empty.
+#[tokio::test]
+async fn a_call_waits_while_the_bucket_of_its_route_is_empty() {
+    let app = DiscordApp::new(answers).await;
+    app.admit(ALICE, Role::Editor).await;
+    let (thread, _) = app.ask(ALICE, "hello").await;
+    app.app.wait_until_idle().await;
+    app.discord
+        .fail_next("POST channels/messages", 1, &DiscordFault::LastOfBucket(3_000));
+    app.discord.say(ALICE, thread, "hello again");
+    app.wait_for_result(thread, 2).await;
+    let seen = Instant::now();
+    app.discord.say(ALICE, thread, "and again");
+    app.wait_for_result(thread, 3).await;
+    assert!(seen.elapsed() > Duration::from_secs(2), "{:?}", seen.elapsed());
+    app.app.wait_until_idle().await;
+    assert_eq!(app.results(thread).len(), 3);
+}

@@ -326,6 +326,7 @@ fn every_configuration_in_the_documents_loads() {
         ("SLACK_APP_TOKEN", "xapp-1-A0DRYDOCK-1-abcdef"),
         ("TELEGRAM_BOT_TOKEN", "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5"),
         ("TELEGRAM_SECRET_TOKEN", "telegram_9d2f71c05be1"),
+        ("DISCORD_BOT_TOKEN", "MTEwMDAw.4f1d-discord_6b.8e2a5be1f09a"),
         ("RELEASE_HOOK_SECRET", "5be1f09a779d2f71c0"),
         ("ANTHROPIC_API_KEY", "sk-ant-0f9e8d7c6b5a4938"),
     ];

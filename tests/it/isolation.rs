@@ -138,46 +138,6 @@ async fn two_people_who_talk_at_the_same_time_never_see_a_byte_of_each_other() {
     }
 }
 
-/// T26, T29
-#[tokio::test]
-async fn in_a_thread_everybody_has_their_own_conversation_and_their_own_role() {
-    let app = TestApp::new(|asked: &ModelRequest| match step_number(asked) {
-        0 if asked.last_user_text().contains("CANARY-A") => calls(
-            "file_write",
-            json!({"path": "environments/dev/alice.txt", "content": "CANARY-A\n"}),
-        ),
-        0 => calls(
-            "file_write",
-            json!({"path": "environments/dev/bob.txt", "content": "x\n"}),
-        )
-        .with_call("file_read", json!({"path": "environments/dev/alice.txt"}))
-        .with_call("file_read", json!({"path": "../1/environments/dev/alice.txt"}))
-        .with_call("git_diff", json!({})),
-        _ => says("So be it."),
-    })
-    .await;
-    app.admit_slack_editor(ALICE).await;
-    app.admit_slack_user(BOB, Role::Viewer, &["**"]).await;
-    let alice = app.ask(ALICE, "CANARY-A please").await;
-    let bob = app.ask_in(BOB, &alice.thread, "@drydock yes do it").await;
-    assert!(!bob.text.contains("is ready"), "{}", bob.text);
-    let last = app.model_requests().pop().unwrap();
-    assert!(!last.raw.contains("CANARY-A"), "{}", last.raw);
-    let results = last.last_results();
-    assert!(results[..3].iter().all(|result| result.is_error), "{results:?}");
-    assert!(
-        results[0].content.contains("not available to this person"),
-        "{results:?}"
-    );
-    // Bob's commands in Alice's thread refer to Bob's conversation.
-    let diff = app.run_command_in(BOB, &alice.thread, "!diff").await;
-    assert!(diff.contains("Nothing is prepared here."), "{diff}");
-    let discarded = app.run_command_in(BOB, &alice.thread, "!discard").await;
-    assert!(discarded.contains("Nothing is prepared here."), "{discarded}");
-    let diff = app.run_command_in(ALICE, &alice.thread, "!diff").await;
-    assert!(diff.contains("+CANARY-A"), "{diff}");
-}
-
 /// T32
 #[tokio::test]
 async fn whatever_people_are_called_their_recordings_have_plain_names_and_are_private() {

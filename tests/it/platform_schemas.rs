@@ -1,5 +1,5 @@
-//! What the gateway sends, checked by libraries of other authors. Where `DRYDOCK_TEST_REQUIRE` names the libraries,
-//! the traffic of every test with an emulated platform is checked. The tests here check whenever they are installed.
+//! The check of sent requests by libraries of other authors. Where `DRYDOCK_TEST_REQUIRE` names the libraries, the
+//! traffic of every test with an emulated platform is checked. The tests here check whenever they are installed.
 
 use crate::shown_results::{REQUESTS, script};
 use crate::support::app::TestApp;
@@ -218,6 +218,12 @@ async fn libraries_of_slack_accept_each_state_and_each_button_of_a_result() {
         app.run_command_in(ALICE, &first.thread, words).await;
     }
     app.run_slash_command(ALICE, "help").await;
+    // Where the bot is no member, a command is answered at its own address.
+    let slack = &app.demo.slack;
+    slack.add_channel_without_bot("C0ELSEWHERE", &[ALICE]);
+    let seen = app.ephemeral_messages(ALICE).len();
+    slack.slash(ALICE, "C0ELSEWHERE", "status").await.unwrap();
+    app.wait_for_ephemeral(ALICE, seen).await;
     app.wait_until_idle().await;
     assert_accepted(&mut checkers, &app.demo.slack.traffic());
 }

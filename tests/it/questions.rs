@@ -152,7 +152,10 @@ async fn the_next_message_of_the_person_is_the_answer_by_number_or_in_their_own_
         let said = app.say(ALICE, "more replicas in dev").await;
         let asked = wait_for_question(&app, &said.ts).await;
         // A message of another person in the thread is theirs.
+        let seen = app.ephemeral_messages(BOB).len();
         app.say_in(BOB, &said.ts, "@drydock hello").await;
+        app.wait_for_ephemeral(BOB, seen).await;
+        app.start_own(BOB).await;
         let greeted = app.wait_for_result(&said.ts, 1).await;
         assert!(greeted.text.contains("Hello."), "{}", greeted.text);
         assert_eq!(app.count(WAITING), 1);

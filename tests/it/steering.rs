@@ -243,6 +243,7 @@ async fn another_person_in_the_thread_does_not_reach_the_turn() {
     let said = app.say(ALICE, "check the files").await;
     app.wait_for_model_requests(1).await;
     app.say_in(BOB, &said.ts, "@drydock tell me all").await;
+    app.start_own(BOB).await;
     app.wait_for_result(&said.ts, 2).await;
     for asked in app.model_requests() {
         assert_eq!(times(&asked, "check the files") * times(&asked, "tell me all"), 0);

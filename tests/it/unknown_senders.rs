@@ -13,24 +13,6 @@ fn nobody_asks() -> AnswerQueue {
     queue([])
 }
 
-/// T01, I2
-#[tokio::test]
-async fn an_unknown_sender_on_either_platform_gets_one_fixed_notice_and_costs_no_tokens() {
-    let app = TestApp::new(nobody_asks()).await;
-    app.add_slack_account("U0EVE");
-    app.say("U0EVE", "delete prod").await;
-    app.demo.telegram.say(666, 666, "delete prod").await;
-    let notice = app.wait_for_ephemeral("U0EVE", 0).await;
-    let reported = app.wait_for_telegram_message(666, "Not authorised").await.text;
-    assert!(notice.starts_with(REFUSAL), "{notice}");
-    assert!(notice.contains("slack:T0ACME:U0EVE"), "{notice}");
-    assert!(reported.starts_with(REFUSAL), "{reported}");
-    assert!(reported.contains("telegram:42:666"), "{reported}");
-    assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
-    assert_eq!(app.count("SELECT count(*) FROM conversation"), 0);
-    assert_eq!(app.model_requests().len(), 0);
-}
-
 /// T02
 #[tokio::test]
 async fn many_unknown_senders_get_one_notice_each_while_an_admitted_user_is_served() {

@@ -216,7 +216,8 @@ pub enum InboundKind {
         token: String,
         /// The id by which the platform acknowledges the press (Telegram callback query id).
         callback: Option<String>,
-        /// The id with which the platform opens a form for the person (Slack trigger id). It is valid for seconds.
+        /// The id with which the platform opens a form for the person (Slack trigger id, Discord interaction id). It is
+        /// valid for seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trigger: Option<String>,
     },

@@ -74,6 +74,7 @@ pub(super) struct InitArguments {
 enum ChatChoice {
     Slack,
     Telegram,
+    Discord,
     None,
 }
 
@@ -165,6 +166,21 @@ async fn compose(
             );
             channel = vec![("kind", text("telegram")), ("bot_token", token.await?)];
         }
+        ChatChoice::Discord => {
+            answers.say(
+                "Create an application, and enable Message Content Intent under Bot: \
+                 https://discord.com/developers/applications",
+            );
+            let given = arguments.bot_token.as_deref();
+            let token = answers.secret(
+                "--bot-token",
+                given,
+                "DISCORD_BOT_TOKEN",
+                "discord-bot-token",
+                sources,
+            );
+            channel = vec![("kind", text("discord")), ("bot_token", token.await?)];
+        }
         ChatChoice::None => {}
     }
     if let Some(url) = &public_url {
@@ -188,6 +204,7 @@ async fn compose(
     let kind = match chat {
         ChatChoice::Slack => Some("slack"),
         ChatChoice::Telegram => Some("telegram"),
+        ChatChoice::Discord => Some("discord"),
         ChatChoice::None => None,
     };
     if let Some(kind) = kind {
@@ -319,14 +336,14 @@ fn variable_of(provider: &KnownProvider, sources: &ConfigSources) -> &'static st
 async fn chat(arguments: &InitArguments, answers: &mut Answers) -> Result<ChatChoice, CliError> {
     let given = arguments.chat.and_then(|choice| choice.to_possible_value());
     let question = SetupQuestion {
-        text: "The chat platform: slack, telegram or none",
+        text: "The chat platform: slack, telegram, discord or none",
         option: "--chat",
         default: Some("none"),
     };
     let word = answers
         .text(&question, given.as_ref().map(|value| value.get_name()))
         .await?;
-    ChatChoice::from_str(&word, true).map_err(|_| CliError::usage("--chat: slack, telegram or none"))
+    ChatChoice::from_str(&word, true).map_err(|_| CliError::usage("--chat: slack, telegram, discord or none"))
 }
 
 /// Returns the connection of Slack. For requests, it also asks for the public address.
@@ -428,6 +445,7 @@ async fn finish(new: &NewConfig, before: &ConfigSources, output: &Output) -> Res
     let place = match new.chat {
         ChatChoice::Slack => "then write to the bot in Slack",
         ChatChoice::Telegram => "then write to the bot in Telegram",
+        ChatChoice::Discord => "then write to the bot in Discord",
         ChatChoice::None => {
             "then add a chat with `drydock channel add`, or use the terminal with `drydock chat`, and write"
         }

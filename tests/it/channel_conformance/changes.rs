@@ -36,7 +36,7 @@ async fn a_change_and_a_follow_up<C: Chat>() {
 
     let third = chat.ask_in(Person::Alice, &thread, "is that right?").await;
     let text = C::text(&third);
-    assert!(text.contains("CHG-1 stays as it was"), "{name}: {text}");
+    assert!(text.contains("CHG-1 rev 2 stays as it was"), "{name}: {text}");
     assert_eq!(C::labels(&third), ["Show CHG-1"], "{name}");
     chat.press(Person::Alice, &third, "Show CHG-1").await;
     let shown = chat.wait_for_message(&thread, "CHG-1 rev 2: 1 file, +1 −1").await;

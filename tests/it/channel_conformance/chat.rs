@@ -1,4 +1,4 @@
-//! What the scenarios need of a platform: people who write, press and see.
+//! The needs of the scenarios: people who write, press and see on a platform.
 
 use crate::support::app::{BOUND, TestApp, step_number};
 use crate::support::world::{Host, world};
@@ -46,6 +46,10 @@ pub(super) enum PostFault {
 /// A chat platform with the gateway.
 pub(super) trait Chat: Sized {
     const NAME: &'static str;
+    /// True if a message in the shared place begins a thread of its own.
+    const BEGINS_THREADS: bool;
+    /// True if the bot can answer a person alone where others read, also before it knows them.
+    const ANSWERS_ALONE: bool;
     /// A message of the bot, as it was seen.
     type Message: Clone + Debug;
 
@@ -55,6 +59,8 @@ pub(super) trait Chat: Sized {
     async fn restart(&mut self);
     /// Returns the name under which a person is admitted.
     fn name(person: Person) -> String;
+    /// Returns the id of the account of a person, as notices show it.
+    fn account(person: Person) -> String;
     /// Lets a person into the shared place without an invite.
     fn arrive(&self, person: Person);
     /// Sends a message for the bot. Returns the place of its answer.
@@ -67,6 +73,10 @@ pub(super) trait Chat: Sized {
     async fn press(&self, person: Person, message: &Self::Message, label: &str);
     /// Returns the messages of the bot in a place, oldest first.
     fn messages(&self, place: &Place) -> Vec<Self::Message>;
+    /// Returns the messages in a place that are for one person, such as questions about the place.
+    fn notices(&self, _person: Person, place: &Place) -> Vec<Self::Message> {
+        self.messages(place)
+    }
     /// Returns what only a person sees: private answers, and messages in their own chat.
     fn private_texts(&self, person: Person) -> Vec<String>;
     /// Returns the names and the contents of the files in a place.
@@ -139,8 +149,11 @@ pub(super) trait Chat: Sized {
     /// Sends a request in the shared place. Returns the place of the answer and the result.
     async fn ask(&self, person: Person, words: &str) -> (Place, Self::Message) {
         self.app().wait_until_idle().await;
+        let before = match Self::BEGINS_THREADS {
+            true => 0,
+            false => self.results(&Place::Shared).len(),
+        };
         let place = self.say(person, &Place::Shared, words).await;
-        let before = self.results(&place).len();
         let result = self.wait_for_result(&place, before + 1).await;
         (place, result)
     }
@@ -158,6 +171,22 @@ pub(super) trait Chat: Sized {
         let what = format!("a private text of {person:?}");
         self.wait_for(&what, || self.private_texts(person).into_iter().nth(seen))
             .await
+    }
+
+    /// Answers the question to a person who writes in the thread of another: a conversation of their own. Where there are no
+    /// threads, nobody is asked.
+    async fn start_own(&self, person: Person, place: &Place) {
+        if !Self::BEGINS_THREADS {
+            return;
+        }
+        let question = self.wait_for("whose thread it is", || {
+            let notices = self.notices(person, place).into_iter();
+            notices
+                .rev()
+                .find(|notice| Self::text(notice).contains("This thread belongs to"))
+        });
+        let question = question.await;
+        self.press(person, &question, "Start my own").await;
     }
 
     fn open_changes(&self) -> i64 {

@@ -35,6 +35,8 @@ impl DiscordChat {
 
 impl Chat for DiscordChat {
     const NAME: &'static str = "Discord";
+    const BEGINS_THREADS: bool = true;
+    const ANSWERS_ALONE: bool = true;
     type Message = DiscordMessage;
 
     async fn start(script: impl AnswerScript + 'static, host: Host) -> Self {
@@ -53,6 +55,10 @@ impl Chat for DiscordChat {
 
     fn name(person: Person) -> String {
         format!("d{}", id(person))
+    }
+
+    fn account(person: Person) -> String {
+        format!("discord:1001:{}", id(person))
     }
 
     /// Everybody is in the server.

@@ -3,22 +3,25 @@
 use super::chat::{Chat, Person, Place, scale};
 use super::on_each_platform;
 
+const REFUSAL: &str = "Not authorised. I did nothing with that message (0 tokens).";
+
 async fn an_outsider_writes_in_five_places<C: Chat>() {
     let chat = C::begin(scale).await;
     chat.admit_editor(Person::Alice).await;
     chat.arrive(Person::Eve);
     let (thread, result) = chat.ask(Person::Alice, "from 2 to 4").await;
     chat.app().wait_until_idle().await;
-    let (asked, stored) = (
-        chat.app().model_requests().len(),
-        chat.app().count("SELECT count(*) FROM inbox"),
-    );
+    let conversations = "SELECT count(*) FROM conversation";
+    let asked = chat.app().model_requests().len();
+    let stored = chat.app().count("SELECT count(*) FROM inbox");
+    let known = chat.app().count(conversations);
 
     chat.say(Person::Eve, &Place::Direct(Person::Eve), "delete prod")
         .await;
     let notice = chat.wait_for_private_text(Person::Eve, 0).await;
-    assert!(notice.starts_with("Not authorised."), "{}: {notice}", C::NAME);
-    let shown = |text: &str| text.contains("Your ID is ");
+    assert!(notice.starts_with(REFUSAL), "{}: {notice}", C::NAME);
+    let id = format!("Your ID is {}: ", C::account(Person::Eve));
+    let shown = |text: &str| text.contains(&id);
     assert!(shown(&notice), "{}: {notice}", C::NAME);
     chat.say(Person::Eve, &Place::Shared, "delete prod").await;
     chat.say(Person::Eve, &thread, "delete prod").await;
@@ -35,6 +38,7 @@ async fn an_outsider_writes_in_five_places<C: Chat>() {
     let app = chat.app();
     assert_eq!(app.count("SELECT count(*) FROM inbox"), stored + 1, "{name}");
     assert_eq!(app.model_requests().len(), asked + 1, "{name}");
+    assert_eq!(app.count(conversations), known, "{name}");
     assert_eq!(chat.open_changes(), 1, "{name}");
     assert_eq!(chat.files(&thread), [], "{name}");
     let public = chat.messages(&Place::Shared);
@@ -54,8 +58,14 @@ async fn an_outsider_begins_with_a_command<C: Chat>() {
     let chat = C::begin(scale).await;
     chat.arrive(Person::Eve);
     chat.run_native(Person::Eve, "status").await;
-    let answer = chat.wait_for_private_text(Person::Eve, 0).await;
-    assert!(answer.starts_with("Not authorised."), "{}: {answer}", C::NAME);
+    if C::ANSWERS_ALONE {
+        let answer = chat.wait_for_private_text(Person::Eve, 0).await;
+        assert!(answer.starts_with("Not authorised."), "{}: {answer}", C::NAME);
+    } else {
+        // What follows is answered after everything before it.
+        chat.admit_editor(Person::Alice).await;
+        assert_eq!(chat.private_texts(Person::Eve), Vec::<String>::new());
+    }
     chat.app().wait_until_idle().await;
     assert_eq!(chat.app().model_requests().len(), 0);
     assert_eq!(chat.app().count("SELECT count(*) FROM conversation"), 0);

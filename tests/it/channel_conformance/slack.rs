@@ -29,6 +29,8 @@ fn is_in(message: &SlackMessage, place: &Place) -> bool {
 
 impl Chat for SlackChat {
     const NAME: &'static str = "Slack";
+    const BEGINS_THREADS: bool = true;
+    const ANSWERS_ALONE: bool = true;
     type Message = SlackMessage;
 
     async fn start(script: impl AnswerScript + 'static, host: Host) -> Self {
@@ -47,6 +49,10 @@ impl Chat for SlackChat {
 
     fn name(person: Person) -> String {
         id(person).to_owned()
+    }
+
+    fn account(person: Person) -> String {
+        format!("slack:T0ACME:{}", id(person))
     }
 
     fn arrive(&self, person: Person) {
@@ -92,6 +98,16 @@ impl Chat for SlackChat {
         self.app.demo.slack.with_state(|state| {
             let of_bot = state.messages.iter().filter(|message| !message.request.is_null());
             of_bot.filter(|message| is_in(message, place)).cloned().collect()
+        })
+    }
+
+    fn notices(&self, person: Person, _place: &Place) -> Vec<SlackMessage> {
+        self.app.demo.slack.with_state(|state| {
+            let shown = state
+                .ephemerals
+                .iter()
+                .filter(|message| message.user == id(person));
+            shown.cloned().collect()
         })
     }
 

@@ -62,6 +62,14 @@ async fn stops_at_each_step<C: Chat>() {
     let place = chat.say(Person::Alice, &Place::Shared, "are you there?").await;
     chat.wait_for_message(&place, "Here I am.").await;
     chat.app().wait_until_idle().await;
+    chat.run_native(Person::Alice, "stop").await;
+    chat.wait_for("that nothing runs", || {
+        let shared = chat.messages(&Place::Shared);
+        let shared = shared.iter().map(C::text);
+        let mut all = shared.chain(chat.private_texts(Person::Alice));
+        all.find(|text| text.contains("Nothing is running."))
+    })
+    .await;
     let said = chat.messages(&place);
     assert!(
         said.iter()

@@ -37,6 +37,8 @@ fn chat(place: &Place) -> i64 {
 
 impl Chat for TelegramChat {
     const NAME: &'static str = "Telegram";
+    const BEGINS_THREADS: bool = false;
+    const ANSWERS_ALONE: bool = false;
     type Message = GroupMessage;
 
     async fn start(script: impl AnswerScript + 'static, host: Host) -> Self {
@@ -55,6 +57,10 @@ impl Chat for TelegramChat {
 
     fn name(person: Person) -> String {
         format!("t{}", id(person))
+    }
+
+    fn account(person: Person) -> String {
+        format!("telegram:42:{}", id(person))
     }
 
     /// Everybody in Telegram can write to the group and to the bot.

@@ -35,6 +35,7 @@ async fn two_people_in_one_thread<C: Chat>() {
     chat.app().wait_until_idle().await;
     let before = chat.results(&thread).len();
     chat.say(Person::Bob, &thread, "yes do it").await;
+    chat.start_own(Person::Bob, &thread).await;
     let bob = chat.wait_for_result(&thread, before + 1).await;
     assert!(!C::text(&bob).contains("is ready"), "{name}: {}", C::text(&bob));
     let last = chat.app().model_requests().pop().unwrap();

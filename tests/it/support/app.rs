@@ -2,7 +2,7 @@
 //! [`TestApp`] fails the test if an emulator saw an error, if the script was not used up, or if the database or its
 //! audit log is damaged.
 
-use super::schemas::{self, Platform};
+use super::schemas::{self, SentTo};
 use super::world::Host;
 use drydock::base::config::Config;
 use drydock::engine::admin::{AdminReply, AdminRequest};
@@ -242,6 +242,22 @@ impl TestApp {
             bots.map(|message| visible_text(message).replace('\n', " "))
                 .collect()
         })
+    }
+
+    /// Answers the question to a person who wrote in the thread of another: a conversation of their own.
+    pub(crate) async fn start_own(&self, user: &str) {
+        let asked = self
+            .wait_for_slack("the question whose thread it is", |state| {
+                let mut shown = state.ephemerals.iter().rev();
+                shown
+                    .find(|message| {
+                        message.user == user && visible_text(message).contains("This thread belongs to")
+                    })
+                    .cloned()
+            })
+            .await;
+        let pressed = self.demo.slack.click_as_seen(user, &asked, "Start my own");
+        pressed.await.unwrap();
     }
 
     /// Types `/drydock <words>` in the platform channel as a person. Returns the answer, which only that person sees.
@@ -558,8 +574,8 @@ impl TestApp {
                 .iter()
                 .map(|line| format!("never asked for: {line}")),
         );
-        problems.extend(schemas::problems(Platform::Slack, &demo.slack.traffic()));
-        problems.extend(schemas::problems(Platform::Telegram, &demo.telegram.traffic()));
+        problems.extend(schemas::problems(SentTo::Slack, &demo.slack.traffic()));
+        problems.extend(schemas::problems(SentTo::Telegram, &demo.telegram.traffic()));
         problems.extend(self.damage());
         problems
     }

@@ -1,7 +1,7 @@
 //! The gateway with a Discord channel, beside the platforms of the demo.
 
 use super::app::{BOUND, TestApp};
-use super::schemas::{self, Platform};
+use super::schemas::{self, SentTo};
 use super::world::{Host, world};
 use drydock::base::config::{ChannelSettings, Config, DiscordSettings};
 use drydock::base::http_client::api_client;
@@ -219,7 +219,7 @@ impl Drop for DiscordApp {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             let mut problems = self.discord.problems();
-            problems.extend(schemas::problems(Platform::Discord, &self.discord.traffic()));
+            problems.extend(schemas::problems(SentTo::Discord, &self.discord.traffic()));
             assert!(problems.is_empty(), "Discord found:\n{}", problems.join("\n"));
         }
     }

@@ -10,7 +10,7 @@ pub(crate) const START: &str = "tests/strangers/start.js";
 /// The program that checks requests with types of other authors.
 const TYPES: &str = "tests/strangers/schemas/types.js";
 /// The interpreter with the Python packages of other authors. `.ci/run` puts it in front of the path.
-const PYTHON: &str = "drydock-strangers-python";
+const PYTHON: &str = "drydock-checkers-python";
 const PYTHON_HOW: &str = "apt-get install python3-venv, then the commands of tests/strangers/README.md";
 const NODE_HOW: &str = "apt-get install nodejs npm, then npm ci --prefix tests/strangers";
 

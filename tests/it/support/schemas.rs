@@ -12,15 +12,15 @@ use std::time::Duration;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(240);
 
 /// The checkers: the name of a component, and the platform whose traffic it checks.
-const CHECKERS: [(&str, Platform); 4] = [
-    ("slack_sdk", Platform::Slack),
-    ("slack-types", Platform::Slack),
-    ("aiogram", Platform::Telegram),
-    ("discord-api-types", Platform::Discord),
+const CHECKERS: [(&str, SentTo); 4] = [
+    ("slack_sdk", SentTo::Slack),
+    ("slack-types", SentTo::Slack),
+    ("aiogram", SentTo::Telegram),
+    ("discord-api-types", SentTo::Discord),
 ];
 
 /// The checkers that all tests of a run share, because each takes seconds to start.
-static SHARED: LazyLock<Vec<(Platform, Mutex<SchemaChecker>)>> = LazyLock::new(|| {
+static SHARED: LazyLock<Vec<(SentTo, Mutex<SchemaChecker>)>> = LazyLock::new(|| {
     let required = CHECKERS.iter().filter(|(name, _)| require::is_required(name));
     required
         .filter_map(|(name, platform)| Some((*platform, Mutex::new(SchemaChecker::start(name)?))))
@@ -29,7 +29,7 @@ static SHARED: LazyLock<Vec<(Platform, Mutex<SchemaChecker>)>> = LazyLock::new(|
 
 /// The platform of recorded traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Platform {
+pub(crate) enum SentTo {
     Slack,
     Telegram,
     Discord,
@@ -101,7 +101,7 @@ impl Drop for SchemaChecker {
 }
 
 /// Returns what the required checkers of a platform find in its traffic.
-pub(crate) fn problems(platform: Platform, traffic: &[SentRequest]) -> Vec<String> {
+pub(crate) fn problems(platform: SentTo, traffic: &[SentRequest]) -> Vec<String> {
     let checkers = SHARED.iter().filter(|(of, _)| *of == platform);
     checkers
         .flat_map(|(_, checker)| {

@@ -2,6 +2,7 @@
 //! time, and classifies each failure by its effect. No error contains an address, which may hold the token of an
 //! interaction, or the token of the bot.
 
+use super::buckets::{Buckets, route};
 use crate::base::http_client::{AnswerReadError, read_answer, server_date};
 use crate::base::model::Secret;
 use crate::interfaces::channel::SendError;
@@ -22,6 +23,8 @@ const UPLOAD_TIME_MAX: Duration = Duration::from_secs(120);
 const ANSWER_BYTES_MAX: usize = 8 << 20;
 /// The maximum number of characters of a reason that are repeated in an error.
 const REASON_CHARS_MAX: usize = 200;
+/// The longest wait for a bucket within a call; after a longer one, the operation is tried again.
+const BUCKET_WAIT_MAX: Duration = Duration::from_secs(5);
 /// The longest wait that is accepted from Discord.
 const RETRY_AFTER_SECONDS_MAX: f64 = 3_600.0;
 
@@ -33,6 +36,8 @@ const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 pub(super) mod code {
     pub(in super::super) const UNKNOWN_CHANNEL: u64 = 10_003;
     pub(in super::super) const UNKNOWN_WEBHOOK: u64 = 10_015;
+    pub(in super::super) const UNKNOWN_INTERACTION: u64 = 10_062;
+    pub(in super::super) const ALREADY_RESPONDED: u64 = 40_060;
     pub(in super::super) const THREAD_EXISTS: u64 = 160_004;
 }
 
@@ -43,6 +48,7 @@ pub(super) struct DiscordApi {
     token: Secret,
     /// Makes requests, and sends none.
     requests: Client,
+    buckets: Buckets,
 }
 
 /// An error of a call.
@@ -101,6 +107,7 @@ impl DiscordApi {
             base: api_base_url.trim_end_matches('/').to_owned(),
             token,
             requests: Client::builder().ratelimiter(None).build(),
+            buckets: Buckets::new(),
         }
     }
 
@@ -137,7 +144,7 @@ impl DiscordApi {
         self.send(request).await
     }
 
-    /// Sends a finished request.
+    /// Sends a finished request, once its bucket takes it.
     pub(super) async fn send(&self, request: Request) -> Result<(Value, Option<Timestamp>), DiscordError> {
         let method = match request.method() {
             Method::Delete => reqwest::Method::DELETE,
@@ -147,6 +154,13 @@ impl DiscordApi {
             Method::Put => reqwest::Method::PUT,
             _ => return Err(DiscordError::Unreachable("the method is not known".to_owned())),
         };
+        let route = route(method.as_str(), request.path());
+        if let Some(wait) = self.buckets.wait(&route) {
+            if wait > BUCKET_WAIT_MAX {
+                return Err(DiscordError::Limited(Some(wait)));
+            }
+            tokio::time::sleep(wait).await;
+        }
         let url = format!("{}/{}", self.base, request.path());
         let mut sent = self.http.request(method, url).timeout(CALL_TIME_MAX);
         if request.use_authorization_token() {
@@ -166,6 +180,7 @@ impl DiscordApi {
         }
         let mut response = sent.send().await.map_err(|error| failure(&error))?;
         let date = server_date(response.headers());
+        self.buckets.record(route, response.headers());
         match self.read(&mut response).await {
             // The address has a token of an interaction, which a proxy may quote.
             Err(DiscordError::Refused { code, .. }) if !request.use_authorization_token() => {

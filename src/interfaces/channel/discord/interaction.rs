@@ -3,6 +3,7 @@
 //! <https://docs.discord.com/developers/interactions/receiving-and-responding>.
 
 use super::decode::{place, sender};
+use super::form;
 use super::message::EPHEMERAL;
 use super::places::{ChannelKindSeen, kind_of};
 use super::registration::COMMAND;
@@ -26,6 +27,7 @@ const DIRECT: u64 = 1;
 const PING: u64 = 1;
 const APPLICATION_COMMAND: u64 = 2;
 const MESSAGE_COMPONENT: u64 = 3;
+const MODAL_SUBMIT: u64 = 5;
 
 /// Decodes an interaction.
 pub(super) fn decode(
@@ -38,6 +40,7 @@ pub(super) fn decode(
         let text = payload.pointer(pointer).and_then(Value::as_str);
         text.filter(|text| !text.is_empty())
     };
+    let mut about = None;
     let kind = match payload["type"].as_u64() {
         Some(PING) => return Ok(Received::Ignored("ping")),
         Some(APPLICATION_COMMAND) => match text("/data/name") {
@@ -48,9 +51,20 @@ pub(super) fn decode(
             Some(token) if token.chars().count() <= BUTTON_ID_CHARS_MAX => InboundKind::Click {
                 token: token.to_owned(),
                 callback: None,
-                trigger: None,
+                trigger: text("/id").map(str::to_owned),
             },
             Some(_) | None => return Ok(Received::Ignored("a press without a token")),
+        },
+        Some(MODAL_SUBMIT) => match form::sent(payload) {
+            Some(sent) => {
+                about = Some(sent.about.to_owned());
+                InboundKind::Text {
+                    text: sent.words.to_owned(),
+                    quoted: None,
+                    addressed: true,
+                }
+            }
+            None => return Ok(Received::Ignored("a form of another kind")),
         },
         Some(_) => return Ok(Received::Ignored("unknown type of interaction")),
         None => return Err(Rejected::Malformed("the interaction has no type")),
@@ -75,7 +89,7 @@ pub(super) fn decode(
         true => ChannelKindSeen::Direct,
         false => kind_of(&payload["channel"]),
     };
-    let message = text("/message/id").filter(|_| matches!(kind, InboundKind::Click { .. }));
+    let message = text("/message/id").filter(|_| !matches!(kind, InboundKind::Command { .. }));
     // A message that only its person sees cannot be reacted to, and begins no thread.
     let is_private = payload
         .pointer("/message/flags")
@@ -88,13 +102,14 @@ pub(super) fn decode(
         sender: sender(&installation.account, person),
         place: place(&installation.account, channel, &channel_kind, message),
         direct: is_direct,
-        message: message.map(|id| MessageRef {
+        // The words of a form are in no message.
+        message: message.filter(|_| about.is_none()).map(|id| MessageRef {
             chat: channel.to_owned(),
             id: id.to_owned(),
         }),
         kind,
         files: Vec::new(),
-        about: None,
+        about,
         response_url: response_url(&installation.account.id, token, at),
     })))
 }
@@ -126,11 +141,8 @@ fn typed(payload: &Value) -> InboundKind {
 
 /// Returns the address for answers below that of the API. It is a path, so no request can lead to another server.
 fn response_url(application: &str, token: &str, at: Timestamp) -> Option<ResponseUrl> {
-    let is_token =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'=' | b'~');
-    let fits = token.len() <= TOKEN_BYTES_MAX && token.bytes().all(is_token) && !token.contains("..");
     let expires_at = at.saturating_add(TOKEN_TIME_MAX).unwrap_or(at);
-    fits.then(|| ResponseUrl::new(format!("webhooks/{application}/{token}"), expires_at))
+    is_token(token).then(|| ResponseUrl::new(format!("webhooks/{application}/{token}"), expires_at))
 }
 
 /// Returns the application and the token of an address for answers.
@@ -140,12 +152,30 @@ pub(super) fn answer_address(address: &str) -> Option<(u64, &str)> {
     Some((application, token))
 }
 
+/// Returns the path at which a press is responded to, given its id and its address for answers, which has its token. A
+/// press over HTTP has been responded to before.
+pub(super) fn callback_path(id: &str, address: &str) -> Option<String> {
+    let id: u64 = id.parse().ok().filter(|id| *id > 0)?;
+    let (_, token) = answer_address(address)?;
+    Some(format!("interactions/{id}/{token}/callback"))
+}
+
+fn is_token(token: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'=' | b'~');
+    token.len() <= TOKEN_BYTES_MAX && token.bytes().all(is_part) && !token.contains("..")
+}
+
+/// Returns true for a press, whose response may be a form.
+pub(super) fn may_open_form(payload: &Value) -> bool {
+    payload["type"].as_u64() == Some(MESSAGE_COMPONENT)
+}
+
 /// Returns the response to an interaction that is stored or ignored: an answer follows, or nothing changes. Only a
 /// person's own chat shows the answer to others than the person.
 pub(super) fn response(payload: &Value) -> Value {
     match payload["type"].as_u64() {
         Some(PING) => json!({"type": 1}),
-        Some(MESSAGE_COMPONENT) => json!({"type": 6}),
+        Some(MESSAGE_COMPONENT | MODAL_SUBMIT) => json!({"type": 6}),
         _ if payload["guild_id"].is_string() || is_among_others(payload) => {
             json!({"type": 5, "data": {"flags": EPHEMERAL}})
         }

@@ -2,7 +2,9 @@
 //! arrive over its gateway; commands and presses also through its webhook.
 
 mod api;
+mod buckets;
 mod decode;
+mod form;
 mod gateway;
 mod inspection;
 mod interaction;
@@ -29,6 +31,7 @@ use crate::base::webhook::Webhook;
 use api::{DiscordApi, DiscordError, code};
 use async_trait::async_trait;
 use bytes::Bytes;
+use form::ModalForm;
 use jiff::Timestamp;
 use message::{EPHEMERAL, LOADING, edited_message, file_message, new_message, private_message, safe_name};
 use render::{DiscordPayload, MentionUse, render};
@@ -142,7 +145,23 @@ impl Channel for DiscordChannel {
             Action::Draft { .. } | Action::ShowWork { .. } => Err(SendError::Refused(
                 "discord has no drafts and shows no running work".to_owned(),
             )),
-            Action::AskForWords { to, question, .. } => {
+            Action::AskForWords {
+                to,
+                trigger,
+                title,
+                question,
+                about,
+            } => {
+                let form = ModalForm {
+                    title,
+                    question,
+                    about,
+                };
+                if let Some(trigger) = trigger
+                    && form::open(&self.api, trigger, op.response_url.as_ref(), &form).await?
+                {
+                    return Ok(Delivered::default());
+                }
                 let reply = words_request(to, question);
                 self.post(op, &reply, None).await
             }

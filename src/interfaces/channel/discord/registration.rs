@@ -1,59 +1,85 @@
 //! The command `/drydock`. It is registered when a channel connects, and only if it differs: Discord limits the number
-//! of new commands. See
+//! of new commands. It is offered in servers and in the own chats of people with the bot, and nowhere else, because an
+//! answer in a private channel of other people would be read by them. See
 //! <https://docs.discord.com/developers/interactions/application-commands#create-global-application-command>.
 
 use super::api::{DiscordApi, DiscordError};
 use crate::base::model::Installation;
-use serde_json::Value;
-use twilight_model::application::command::{CommandOption, CommandOptionType};
+use serde_json::{Value, json};
+use twilight_http::request::{Method, RequestBuilder};
 use twilight_model::id::Id;
+use twilight_model::id::marker::ApplicationMarker;
 
 /// The name of the command.
 pub(super) const COMMAND: &str = "drydock";
 const DESCRIPTION: &str = "Asks Drydock for help, the status or the prepared change";
 const OPTION: &str = "command";
 const OPTION_DESCRIPTION: &str = "A command and its arguments, such as: status";
+/// `CHAT_INPUT`, and a text as the option.
+const CHAT_INPUT: u64 = 1;
+const STRING: u64 = 3;
+/// `GUILD` and `BOT_DM`, without `PRIVATE_CHANNEL`.
+const CONTEXTS: [u64; 2] = [0, 1];
+/// `GUILD_INSTALL`, without `USER_INSTALL`.
+const INTEGRATION_TYPES: [u64; 1] = [0];
 
 /// Registers the command.
 pub(super) async fn register(api: &DiscordApi, installation: &Installation) -> Result<(), DiscordError> {
-    let Some(application) = installation.account.id.parse().ok().and_then(Id::new_checked) else {
+    let application = installation.account.id.parse().ok().and_then(Id::new_checked);
+    let Some(application): Option<Id<ApplicationMarker>> = application else {
         return Ok(());
     };
-    let requests = api.requests().interaction(application);
-    let registered = api.call(requests.global_commands()).await?;
+    let registered = api
+        .call(api.requests().interaction(application).global_commands())
+        .await?;
     let registered = registered.as_array().map(Vec::as_slice).unwrap_or_default();
     if registered.iter().any(is_ours) {
         return Ok(());
     }
-    let options = [option()];
-    let command = requests.create_global_command().chat_input(COMMAND, DESCRIPTION);
-    api.call(command.command_options(&options)).await.map(|_| ())
+    // The request builder of the library has no contexts.
+    let path = format!("applications/{application}/commands");
+    let request = RequestBuilder::raw(Method::Post, path).json(&command()).build();
+    let request = request.map_err(|_| DiscordError::Refused {
+        code: 0,
+        reason: "the command cannot be written".to_owned(),
+    })?;
+    api.send(request).await.map(|_| ())
 }
 
-fn is_ours(command: &Value) -> bool {
-    let option = &command["options"][0];
-    command["name"] == COMMAND
-        && command["description"] == DESCRIPTION
-        && option["name"] == OPTION
-        && option["description"] == OPTION_DESCRIPTION
+fn command() -> Value {
+    json!({
+        "type": CHAT_INPUT,
+        "name": COMMAND,
+        "description": DESCRIPTION,
+        "contexts": CONTEXTS,
+        "integration_types": INTEGRATION_TYPES,
+        "options": [{"type": STRING, "name": OPTION, "description": OPTION_DESCRIPTION, "required": false}],
+    })
 }
 
-fn option() -> CommandOption {
-    CommandOption {
-        autocomplete: None,
-        channel_types: None,
-        choices: None,
-        description: OPTION_DESCRIPTION.to_owned(),
-        description_localizations: None,
-        kind: CommandOptionType::String,
-        max_length: None,
-        max_value: None,
-        min_length: None,
-        min_value: None,
-        file_types: None,
-        name: OPTION.to_owned(),
-        name_localizations: None,
-        options: None,
-        required: Some(false),
+/// Returns true if a registered command is this one. Discord adds fields to what was sent.
+fn is_ours(registered: &Value) -> bool {
+    let ours = command();
+    let is_same = |pointer: &str| registered.pointer(pointer) == ours.pointer(pointer);
+    let fields = ["/name", "/description", "/contexts", "/integration_types"];
+    let option = ["/options/0/type", "/options/0/name", "/options/0/description"];
+    fields.iter().chain(&option).all(|pointer| is_same(pointer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{command, is_ours};
+    use serde_json::json;
+
+    #[test]
+    fn a_command_that_is_offered_elsewhere_is_registered_again() {
+        let mut registered = command();
+        registered["id"] = json!("7");
+        registered["options"][0]["max_length"] = json!(100);
+        assert!(is_ours(&registered));
+        for contexts in [json!([0, 1, 2]), json!(null), json!([0])] {
+            registered["contexts"] = contexts;
+            assert!(!is_ours(&registered), "{registered}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 mod check;
 mod form;
 mod gateway;
+mod modals;
 mod people;
 mod rest;
 mod sent_files;
@@ -15,6 +16,7 @@ mod state;
 mod tests;
 
 pub use gateway::{GatewayClosing, GatewayState};
+pub use modals::ShownModal;
 pub use people::UnsentInteraction;
 pub use shown::ShownContent;
 pub use state::{DiscordFault, DiscordMessage, DiscordState};
@@ -159,6 +161,11 @@ impl DiscordEmulator {
     /// Refuses the token from now on, or accepts it again.
     pub fn refuse_token(&self) {
         self.shared.change(|state| state.is_token_refused = true);
+    }
+
+    /// Sets the address to which interactions are sent in place of the gateway.
+    pub fn set_endpoint(&self, url: &str) {
+        self.shared.change(|state| state.endpoint = Some(url.to_owned()));
     }
 
     /// Changes the gateway, such as the time between heartbeats.

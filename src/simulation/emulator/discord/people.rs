@@ -114,16 +114,48 @@ impl DiscordEmulator {
     ) -> Option<UnsentInteraction> {
         let (_, id) = found.buttons().into_iter().find(|(other, _)| other == label)?;
         let data = json!({"component_type": 2, "custom_id": id});
-        let mut press = self.interaction(3, person, found.channel, &data, Some(found.id));
-        press.payload["message"] = rest::message_json(found, &self.shared, rest::NonceUse::Shown);
-        Some(press)
+        Some(self.with_message(3, person, found.channel, &data, Some(found.id)))
     }
 
-    /// Returns the command `/drydock` with these words.
+    /// Returns an interaction that belongs to a message.
+    pub(super) fn with_message(
+        &self,
+        kind: u64,
+        person: u64,
+        channel: u64,
+        data: &Value,
+        message: Option<u64>,
+    ) -> UnsentInteraction {
+        let mut interaction = self.interaction(kind, person, channel, data, message);
+        let message = self.with_state(|state| {
+            state
+                .messages
+                .iter()
+                .find(|other| Some(other.id) == message)
+                .cloned()
+        });
+        if let Some(message) = message {
+            interaction.payload["message"] =
+                rest::message_json(&message, &self.shared, rest::NonceUse::Shown);
+        }
+        interaction
+    }
+
+    /// Returns the command `/drydock` with these words. It is offered only where it is registered for.
     pub fn slash(&self, person: u64, channel: u64, words: &str) -> UnsentInteraction {
         let data = json!({"id": "77", "name": "drydock", "type": 1,
             "options": [{"name": "command", "type": 3, "value": words}]});
-        self.interaction(2, person, channel, &data, None)
+        let command = self.interaction(2, person, channel, &data, None);
+        let context = &command.payload["context"];
+        let is_offered = |registered: &Value| {
+            let contexts = registered["contexts"].as_array();
+            registered["name"] == "drydock" && contexts.is_some_and(|contexts| contexts.contains(context))
+        };
+        if !self.with_state(|state| state.commands.iter().any(is_offered)) {
+            let problem = format!("/drydock is not offered in context {context}");
+            self.shared.change(|state| state.problems.push(problem));
+        }
+        command
     }
 
     fn interaction(
@@ -144,6 +176,8 @@ impl DiscordEmulator {
                 "type": kind, "data": data, "channel_id": channel.to_string(), "channel": place, "token": token,
                 "version": 1, "app_permissions": "0", "locale": "en-US", "entitlements": [],
                 "attachment_size_limit": 10_485_760, "authorizing_integration_owners": {}});
+            // `BOT_DM` and `GUILD`
+            payload["context"] = json!(u64::from(is_direct));
             match is_direct {
                 true => payload["user"] = user_json(person),
                 false => {

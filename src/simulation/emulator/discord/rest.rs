@@ -2,6 +2,7 @@
 
 use super::SharedDiscord;
 use super::check::{BodyUse, DiscordRefusal, EPHEMERAL, check_body};
+use super::modals;
 use super::state::{DiscordMessage, DiscordState, EmulatedChannel, bot_json, channel_json, user_json};
 use bytes::Bytes;
 use jiff::SignedDuration;
@@ -157,6 +158,19 @@ fn register(state: &mut DiscordState, shared: &SharedDiscord, call: &DiscordCall
             "name",
             "APPLICATION_COMMAND_INVALID_NAME",
             "not a command",
+        ));
+    }
+    let is_list_of = |field: &str, values: &[u64]| {
+        let list = call.body[field].as_array();
+        list.is_some_and(|list| {
+            !list.is_empty() && list.iter().all(|one| values.iter().any(|value| one == value))
+        })
+    };
+    if !is_list_of("contexts", &[0, 1, 2]) || !is_list_of("integration_types", &[0, 1]) {
+        return Err(DiscordRefusal::invalid(
+            "contexts",
+            "BASE_TYPE_CHOICES",
+            "where the command is offered must be stated",
         ));
     }
     let is_new = !state.commands.iter().any(|command| command["name"] == name);
@@ -383,6 +397,10 @@ pub(super) fn respond(
 ) -> Result<(), DiscordRefusal> {
     let unknown = || DiscordRefusal::expected(404, 10_062, "Unknown interaction");
     let interaction = state.interactions.get(token).cloned().ok_or_else(unknown)?;
+    if interaction.response.is_some() {
+        let why = "Interaction has already been acknowledged.";
+        return Err(DiscordRefusal::expected(400, 40_060, why));
+    }
     let original = match (response["type"].as_u64(), interaction.kind) {
         (Some(5), _) => {
             let flags = response["data"]["flags"].as_u64().unwrap_or_default();
@@ -395,7 +413,12 @@ pub(super) fn respond(
             state.messages.push(waiting);
             Some(id)
         }
-        (Some(6), 3) => interaction.original,
+        (Some(6), 3 | 5) => interaction.original,
+        (Some(9), 3) => {
+            let modal = modals::read(response, &interaction)?;
+            state.modals.push(modal);
+            None
+        }
         _ => {
             return Err(DiscordRefusal::invalid(
                 "type",

@@ -17,7 +17,9 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 /// The maximum number of bytes of a request: 25 MiB.
 const REQUEST_BYTES_MAX: usize = 25 << 20;
@@ -98,7 +100,14 @@ async fn call_api(State(shared): State<Arc<SharedDiscord>>, request: Request) ->
         (call.body, call.files) = (body, files);
     }
     let route = call.route();
+    let bucket = format!("{} {}", call.method, head.uri.path());
     let fault = shared.change(|state| {
+        let empty = state.empty_buckets.get(&bucket);
+        if empty.is_some_and(|until| *until > Instant::now()) {
+            state
+                .problems
+                .push(format!("{route} was called although its bucket is empty"));
+        }
         state.calls.push((route.clone(), call.body.clone()));
         state.take_fault(&route)
     });
@@ -112,20 +121,42 @@ async fn call_api(State(shared): State<Arc<SharedDiscord>>, request: Request) ->
             is_global,
         }) => return Ok(too_many(milliseconds, if is_global { "global" } else { "user" })),
         Some(DiscordFault::Reset) => return Err(Severed),
+        Some(DiscordFault::Late(milliseconds)) => {
+            tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+        }
+        Some(DiscordFault::LastOfBucket(milliseconds)) => {
+            let until = Instant::now() + Duration::from_millis(milliseconds);
+            shared.change(|state| state.empty_buckets.insert(bucket.clone(), until));
+        }
         Some(DiscordFault::ResetAfterEffect) => {
             let _lost = shared.change(|state| rest::run(state, &shared, &call));
             return Err(Severed);
         }
     }
     let ran = shared.change(|state| rest::run(state, &shared, &call));
-    Ok(match ran {
+    let empty = shared.change(|state| state.empty_buckets.get(&bucket).copied());
+    let answer = match ran {
         Ok((204, _)) => answer(204, axum::body::Body::empty()),
         Ok((status, body)) => {
             let body = typed_answer(status, JSON, body.to_string().into());
             with_date(body, Some((shared.options.at)()))
         }
         Err(refusal) => refused(&shared, &call, &refusal),
-    })
+    };
+    Ok(with_bucket(answer, empty))
+}
+
+/// Adds the headers of an empty bucket.
+fn with_bucket(mut response: Response, empty_until: Option<Instant>) -> Response {
+    let wait = empty_until.and_then(|until| until.checked_duration_since(Instant::now()));
+    if let Some(wait) = wait
+        && let Ok(reset) = HeaderValue::from_str(&format!("{:.3}", wait.as_secs_f64()))
+    {
+        let headers = response.headers_mut();
+        headers.insert("x-ratelimit-remaining", HeaderValue::from_static("0"));
+        headers.insert("x-ratelimit-reset-after", reset);
+    }
+    response
 }
 
 /// Returns the refusal of a call without the token that its route needs. The routes of interactions need none.
@@ -159,7 +190,7 @@ fn refused(shared: &SharedDiscord, call: &DiscordCall, refusal: &DiscordRefusal)
 }
 
 fn too_many(milliseconds: u64, scope: &'static str) -> Response {
-    let seconds = std::time::Duration::from_millis(milliseconds).as_secs_f64();
+    let seconds = Duration::from_millis(milliseconds).as_secs_f64();
     let body = json!({"message": "You are being rate limited.", "retry_after": seconds, "global": scope == "global"});
     let mut response = typed_answer(429, JSON, body.to_string().into());
     let whole = HeaderValue::from(milliseconds.div_ceil(1_000));

@@ -1,6 +1,7 @@
 //! Everything the emulated Discord holds: channels, messages, interactions and calls.
 
 use super::gateway::GatewayState;
+use super::modals::ShownModal;
 use super::shown::{ShownContent, shown};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -27,6 +28,10 @@ pub enum DiscordFault {
     Reset,
     /// The connection is reset after the call took effect, so that the answer is lost.
     ResetAfterEffect,
+    /// The call takes effect after these milliseconds.
+    Late(u64),
+    /// The call takes effect, and its bucket is empty for these milliseconds.
+    LastOfBucket(u64),
 }
 
 /// A channel, a thread or a direct message.
@@ -130,6 +135,10 @@ pub struct DiscordState {
     pub(super) sent_files: BTreeMap<String, Bytes>,
     pub(super) is_history_hidden: bool,
     pub(super) is_token_refused: bool,
+    /// The modals that people see, oldest first.
+    pub modals: Vec<ShownModal>,
+    /// The times until which buckets are empty, by method and path.
+    pub(super) empty_buckets: BTreeMap<String, Instant>,
     pub(super) endpoint: Option<String>,
     sequence: u64,
 }

@@ -3,13 +3,15 @@
 use super::Responses;
 use super::events::{EventContent, EventDecoder, InteractionAddress};
 use super::session::GatewaySession;
-use crate::interfaces::channel::PolledInbound;
 use crate::interfaces::channel::web_socket::ChannelSocket;
+use crate::interfaces::channel::{PolledInbound, SendError};
+use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use futures_util::{SinkExt, StreamExt};
+use futures_util::{FutureExt, SinkExt, StreamExt};
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -27,8 +29,12 @@ const HELLO_TIME_MAX: Duration = Duration::from_secs(20);
 /// The bounds of the interval of heartbeats; Discord's is 41 s.
 const HEARTBEAT_MIN: Duration = Duration::from_millis(50);
 const HEARTBEAT_MAX: Duration = Duration::from_secs(120);
-/// The number of events that may wait for the store.
+/// The number of events that may wait for the store, and of messages whose places may wait for Discord.
 const UNACCEPTED_MAX: usize = 64;
+/// The number of events that may wait behind one that is not accepted.
+const OPEN_EVENTS_MAX: usize = 4_096;
+/// The number of responses to interactions that may be under way.
+const RESPONSES_MAX: usize = 64;
 /// The number of members above which Discord leaves some out of an event that Drydock does not request.
 const LARGE_THRESHOLD: u64 = 50;
 
@@ -78,6 +84,9 @@ impl ConnectionEnd {
 /// accepted.
 type Accepting = Pin<Box<dyn Future<Output = (u64, Option<InteractionAddress>, bool)> + Send>>;
 
+/// The content of an event, and its sequence number.
+type Decoding<'a> = BoxFuture<'a, (u64, Result<EventContent, SendError>)>;
+
 /// An open connection.
 pub(super) struct Connection<'a> {
     socket: ChannelSocket,
@@ -88,6 +97,9 @@ pub(super) struct Connection<'a> {
     /// A message that waits for room in the inbox. Until then nothing is read, so that messages keep their order.
     waiting: Option<PolledInbound>,
     accepting: FuturesUnordered<Accepting>,
+    /// The message whose place Discord is asked for. Others wait for it in their order; interactions do not.
+    decoding: Option<Decoding<'a>>,
+    undecoded: VecDeque<(u64, Value)>,
     /// `None` until Discord has greeted.
     heartbeat: Option<HeartbeatState>,
     began: Instant,
@@ -116,6 +128,8 @@ impl<'a> Connection<'a> {
             session,
             waiting: None,
             accepting: FuturesUnordered::new(),
+            decoding: None,
+            undecoded: VecDeque::new(),
             heartbeat: None,
             began: Instant::now(),
             has_session: false,
@@ -143,7 +157,8 @@ impl<'a> Connection<'a> {
     }
 
     async fn step(&mut self, responses: &mut Responses<'a>) -> Result<(), ConnectionEnd> {
-        let reads = self.waiting.is_none() && self.accepting.len() < UNACCEPTED_MAX;
+        let reads = self.has_room(responses);
+        let passes_on = self.waiting.is_none() && self.accepting.len() < UNACCEPTED_MAX;
         let due = match &self.heartbeat {
             Some(heartbeat) => heartbeat.due,
             None => self.began + HELLO_TIME_MAX,
@@ -163,10 +178,33 @@ impl<'a> Connection<'a> {
                 responses.extend(interaction.map(|address| self.decoder.respond(address)));
             }
             Some(()) = responses.next(), if !responses.is_empty() => {}
+            (sequence, content) = decoded(&mut self.decoding), if passes_on && self.decoding.is_some() => {
+                self.decode_next();
+                return self.pass_on(sequence, content, responses);
+            }
             message = self.socket.next(), if reads => return self.take(message, responses).await,
             () = sleep_until(due) => return self.beat().await,
         }
         Ok(())
+    }
+
+    /// Returns true if another frame can be read without exceeding a bound.
+    fn has_room(&self, responses: &Responses<'a>) -> bool {
+        let open = self.session.as_ref().map_or(0, |session| session.progress.open());
+        self.waiting.is_none()
+            && self.accepting.len() < UNACCEPTED_MAX
+            && self.undecoded.len() < UNACCEPTED_MAX
+            && open < OPEN_EVENTS_MAX
+            && responses.len() < RESPONSES_MAX
+    }
+
+    /// Begins to decode the message that waits longest.
+    fn decode_next(&mut self) {
+        let decoder = self.decoder;
+        self.decoding = self
+            .undecoded
+            .pop_front()
+            .map(|(sequence, data)| async move { (sequence, decoder.message(&data).await) }.boxed());
     }
 
     async fn take(
@@ -194,7 +232,7 @@ impl<'a> Connection<'a> {
         };
         let frame: Value = serde_json::from_str(&text).map_err(|_| ConnectionEnd::Unreadable)?;
         match frame["op"].as_u64() {
-            Some(0) => self.dispatch(&frame, responses).await,
+            Some(0) => self.dispatch(frame, responses),
             Some(1) => self.send_heartbeat().await,
             Some(7) => Err(ConnectionEnd::Reconnect),
             Some(9) if frame["d"] == Value::Bool(true) => Err(ConnectionEnd::Reconnect),
@@ -234,17 +272,18 @@ impl<'a> Connection<'a> {
             }
             None => {
                 self.session = None;
-                self.write(&identify(self.decoder.token())).await
+                self.write(&identification(self.decoder.token())).await
             }
         }
     }
 
-    async fn dispatch(&mut self, frame: &Value, responses: &mut Responses<'a>) -> Result<(), ConnectionEnd> {
-        let (kind, data) = (frame["t"].as_str().unwrap_or_default(), &frame["d"]);
+    fn dispatch(&mut self, mut frame: Value, responses: &mut Responses<'a>) -> Result<(), ConnectionEnd> {
+        let data = frame["d"].take();
+        let kind = frame["t"].as_str().unwrap_or_default();
         let sequence = frame["s"].as_u64().ok_or(ConnectionEnd::Unreadable)?;
         match kind {
             "READY" => {
-                self.session = GatewaySession::of_ready(data);
+                self.session = GatewaySession::of_ready(&data);
                 tracing::info!(
                     channel = self.decoder.name(),
                     "a session of the gateway of discord has begun"
@@ -257,8 +296,25 @@ impl<'a> Connection<'a> {
         if let Some(session) = &mut self.session {
             session.progress.receive(sequence);
         }
-        let decoded = self.decoder.decode(kind, data).await;
-        let (inbound, interaction) = match decoded {
+        if kind == "MESSAGE_CREATE" {
+            self.undecoded.push_back((sequence, data));
+            if self.decoding.is_none() {
+                self.decode_next();
+            }
+            return Ok(());
+        }
+        let content = self.decoder.decode(kind, &data);
+        self.pass_on(sequence, Ok(content), responses)
+    }
+
+    /// Passes the content of an event on to the inbox.
+    fn pass_on(
+        &mut self,
+        sequence: u64,
+        content: Result<EventContent, SendError>,
+        responses: &mut Responses<'a>,
+    ) -> Result<(), ConnectionEnd> {
+        let (inbound, interaction) = match content {
             Ok(EventContent::Inbound(inbound, interaction)) => (*inbound, interaction),
             Ok(EventContent::Ignored(interaction)) => {
                 responses.push(self.decoder.respond(interaction));
@@ -318,6 +374,23 @@ impl<'a> Connection<'a> {
             Ok(Err(_)) | Err(_) => Err(ConnectionEnd::Lost),
         }
     }
+}
+
+/// Returns the content of the message that is decoded.
+async fn decoded<'a>(decoding: &mut Option<Decoding<'a>>) -> (u64, Result<EventContent, SendError>) {
+    match decoding {
+        Some(decoding) => decoding.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns the frame that opens a session. Discord documents its optional fields as absent and not as null.
+fn identification(token: String) -> Value {
+    let mut frame = json!(identify(token));
+    if let Some(fields) = frame["d"].as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    frame
 }
 
 fn identify(token: String) -> Identify {

@@ -4,7 +4,7 @@ use crate::base::model::Inbound;
 use crate::base::webhook::Received;
 use crate::interfaces::channel::SendError;
 use crate::interfaces::channel::discord::DiscordChannel;
-use crate::interfaces::channel::discord::api::DiscordError;
+use crate::interfaces::channel::discord::api::{DiscordError, code};
 use crate::interfaces::channel::discord::decode::person_message;
 use crate::interfaces::channel::discord::interaction;
 use crate::interfaces::channel::discord::places::{ChannelKindSeen, Places};
@@ -12,8 +12,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
+use std::time::Duration;
 use twilight_model::http::interaction::InteractionResponse;
 use twilight_model::id::Id;
+
+/// The time for which a press waits for a form. Discord takes a response within three seconds.
+const FORM_TIME_MAX: Duration = Duration::from_millis(900);
 
 /// The content of an event.
 pub(super) enum EventContent {
@@ -30,6 +34,8 @@ pub(super) struct InteractionAddress {
     id: u64,
     token: String,
     response: Value,
+    /// The wait before the response, in which another one may be sent: a form.
+    held: Duration,
 }
 
 /// Decodes the events of one channel.
@@ -53,20 +59,20 @@ impl<'a> EventDecoder<'a> {
         self.channel.api.token().expose().to_owned()
     }
 
-    /// Decodes an event. An error means that Discord did not say where the message is.
-    pub(super) async fn decode(&self, kind: &str, data: &Value) -> Result<EventContent, SendError> {
+    /// Decodes an event that is no new message.
+    pub(super) fn decode(&self, kind: &str, data: &Value) -> EventContent {
         match kind {
-            "MESSAGE_CREATE" => self.message(data).await,
-            "INTERACTION_CREATE" => Ok(self.interaction(data)),
+            "INTERACTION_CREATE" => self.interaction(data),
             "MESSAGE_UPDATE" | "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => {
                 self.ignore("a message was edited or deleted");
-                Ok(EventContent::Nothing)
+                EventContent::Nothing
             }
-            _ => Ok(EventContent::Nothing),
+            _ => EventContent::Nothing,
         }
     }
 
-    async fn message(&self, data: &Value) -> Result<EventContent, SendError> {
+    /// Decodes a new message. An error means that Discord did not say where it is.
+    pub(super) async fn message(&self, data: &Value) -> Result<EventContent, SendError> {
         let installation = &self.channel.installation;
         let message = match person_message(data, installation) {
             Ok(message) => message,
@@ -117,6 +123,7 @@ impl<'a> EventDecoder<'a> {
     pub(super) fn respond(&self, address: InteractionAddress) -> BoxFuture<'a, ()> {
         let channel = self.channel;
         async move {
+            tokio::time::sleep(address.held).await;
             let Ok(response) = serde_json::from_value::<InteractionResponse>(address.response) else {
                 return;
             };
@@ -124,6 +131,8 @@ impl<'a> EventDecoder<'a> {
             let sent = requests.create_response(Id::new(address.id), &address.token, &response);
             let refused = match channel.api.call(sent).await {
                 Ok(_) => return,
+                // By a form, or by an earlier attempt.
+                Err(error) if error.is(code::ALREADY_RESPONDED) => return,
                 Err(DiscordError::Refused { reason, .. }) => reason,
                 Err(error) => error.into_repeatable_error().to_string(),
             };
@@ -145,5 +154,9 @@ fn address_of(data: &Value) -> Option<InteractionAddress> {
         id: data["id"].as_str()?.parse().ok().filter(|id| *id > 0)?,
         token: data["token"].as_str()?.to_owned(),
         response: interaction::response(data),
+        held: match interaction::may_open_form(data) {
+            true => FORM_TIME_MAX,
+            false => Duration::ZERO,
+        },
     })
 }

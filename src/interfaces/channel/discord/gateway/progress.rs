@@ -27,6 +27,11 @@ impl EventProgress {
         }
     }
 
+    /// Returns the number of received events from the first that is not accepted.
+    pub(super) fn open(&self) -> usize {
+        self.open.len()
+    }
+
     /// Forgets the events that are not accepted: Discord sends them again.
     pub(super) fn rewind(&mut self) {
         self.open.clear();
