@@ -1,5 +1,5 @@
--- One-time codes of `drydock login` (`kind` is code), and the tokens that they were exchanged for (`kind` is token). Only
--- keyed hashes are kept. A code is removed when it is used or replaced, and a token when its login ends.
+-- One-time codes of `drydock login` (`kind` is code), and the tokens that they were exchanged for (`kind` is token). This
+-- table has only keyed hashes. A code is removed when it is used or replaced, and a token when its login ends.
 CREATE TABLE login (
     id INTEGER PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,

@@ -141,7 +141,7 @@ mod tests {
         let (_, listed) = EXAMPLES.split_once("Kinds begin with ").unwrap_or_default();
         let (listed, _) = listed.split_once(';').unwrap_or_default();
         let listed: Vec<&str> = listed
-            .split([',', ' '])
+            .split(|char: char| char == ',' || char.is_whitespace())
             .filter(|word| !matches!(*word, "" | "or"))
             .collect();
         let mut begins: Vec<&str> = AUDIT_KINDS

@@ -199,6 +199,32 @@ impl Verb {
         self == Self::User
     }
 
+    /// True if the command shows, changes or stops what is in a conversation.
+    pub fn is_about_a_conversation(self) -> bool {
+        match self {
+            Self::Help
+            | Self::Usage
+            | Self::Budget
+            | Self::Accept
+            | Self::Block
+            | Self::User
+            | Self::Login => false,
+            Self::Status
+            | Self::Diff
+            | Self::Risk
+            | Self::Patch
+            | Self::Envs
+            | Self::Render
+            | Self::WhoImports
+            | Self::Undo
+            | Self::Discard
+            | Self::Clear
+            | Self::Context
+            | Self::Stop
+            | Self::Retry => true,
+        }
+    }
+
     /// Finds a command by its word. Telegram does not allow `-` in commands, so `_` is accepted as well.
     pub fn parse(word: &str) -> Option<Self> {
         let word = word.to_lowercase().replace('_', "-");

@@ -260,7 +260,7 @@ async fn an_administrator_admits_with_one_press_exactly_the_person_who_asked() {
     let said = app.wait_for_ephemeral(EVE, 1).await;
     assert_eq!(
         said,
-        "I asked the administrators. You hear from me when one of them decides."
+        "I asked the administrators. You hear from me if one of them admits you."
     );
     app.demo
         .slack

@@ -49,7 +49,9 @@ async fn an_app_of_the_manifest_does_everything_and_has_no_scope_too_many() {
         .await;
     assert!(app.run_slash_command(ALICE, "status").await.contains("CHG-1"));
     slack.add_channel(PRIVATE, &[ALICE]);
-    let asked = slack.say(ALICE, PRIVATE, "@drydock hello").await.unwrap();
+    let file: [(&str, &[u8]); 1] = [("values.yaml", b"replicas: 7\n")];
+    let asked = slack.say_with_files(ALICE, PRIVATE, None, "@drydock hello", &file);
+    let asked = asked.await.unwrap();
     assert_eq!(answered(&asked), [200, 200]);
     app.wait_for_slack_message(PRIVATE, "Hello.").await;
     let asked = slack

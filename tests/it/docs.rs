@@ -353,7 +353,7 @@ fn every_configuration_in_the_documents_loads() {
 }
 
 /// The scope that each method of Slack's Web API and each event needs.
-const SCOPES: [(&str, &str); 16] = [
+const SCOPES: [(&str, &str); 17] = [
     ("auth.test", ""),
     ("chat.postMessage", "chat:write"),
     ("chat.update", "chat:write"),
@@ -364,6 +364,7 @@ const SCOPES: [(&str, &str); 16] = [
     ("views.open", ""),
     ("reactions.add", "reactions:write"),
     ("reactions.remove", "reactions:write"),
+    ("files.info", "files:read"),
     ("files.getUploadURLExternal", "files:write"),
     ("files.completeUploadExternal", "files:write"),
     ("agent_session_stopped", "assistant:write"),

@@ -280,21 +280,21 @@ async fn what_an_answer_quotes_reaches_the_model() {
     let mut event = written.events[0].clone();
     event["event"]["attachments"] = json!([{"text": "Bob wants eleven", "fallback": "Bob wants eleven"}]);
     event["event"]["files"] = json!([{"id": "F1", "name": "table.csv"}]);
+    let seen = app.ephemeral_messages(ALICE).len();
     app.demo.slack.deliver(&event, None).await.unwrap();
     app.wait_for_result(&said.ts, 1).await;
     let content = told(&app);
-    let note = "This message has 1 attached file that you cannot read.";
+    let note = "`table.csv` was not read: beside an answer, only the words are read.";
     assert!(
         content.starts_with("The person answered: like Bob says\n\n<untrusted_data>")
             && content.contains(note)
             && content.contains("Bob wants eleven"),
         "{content}"
     );
-    app.wait_for_slack_reply(
-        &said.ts,
-        "I read only the text of your message, not the attached file.",
-    )
-    .await;
+    assert_eq!(
+        app.wait_for_ephemeral(ALICE, seen).await,
+        "I read the words of your answer, and not the files beside it. Send them with a message."
+    );
 }
 
 #[tokio::test]

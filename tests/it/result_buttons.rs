@@ -216,8 +216,7 @@ async fn nobody_speaks_for_somebody_else_in_a_form() {
         .wait_for_slack("a form", |state| state.views.last().cloned())
         .await;
     slack.submit_view(BOB, form, "what is this?").await.unwrap();
-    app.wait_for_slack_reply(&first.thread, "U0BOB about CHG-1:")
-        .await;
+    app.start_own(BOB).await;
     app.wait_for_result(&first.thread, 2).await;
     app.wait_until_idle().await;
     let conversations = "SELECT count(DISTINCT conversation) FROM turn";

@@ -48,6 +48,13 @@ async fn press_privately(app: &TestApp, user: &str, message: &SlackMessage, labe
     app.wait_for_ephemeral(user, seen).await
 }
 
+/// Returns how often somebody read that they were removed, in the thread or alone.
+fn count_refusals(app: &TestApp, thread: &str) -> usize {
+    let shown = [app.thread_messages(thread), app.ephemeral_messages(BOB)].concat();
+    let refusal = "You are not part of this conversation any more.";
+    shown.iter().filter(|text| text.contains(refusal)).count()
+}
+
 /// Returns the thread of a change of Alice, in which Bob has asked for something.
 async fn asked_in_the_thread_of_alice(app: &TestApp, role: Role, words: &str) -> (String, SlackMessage) {
     app.admit_slack_editor(ALICE).await;
@@ -97,6 +104,11 @@ async fn a_person_joins_a_thread_only_when_its_owner_lets_them_and_keeps_their_o
     app.wait_until_idle().await;
     assert_eq!(app.model_requests().len(), before, "a viewer reached the model");
     assert_eq!(app.audit_lines_with("thread.joined").len(), 1);
+    // Neither do the commands of Bob touch what his grants do not cover.
+    for command in ["!discard", "!undo", "!clear", "!patch", "!context"] {
+        let answer = app.run_command_in(BOB, &thread, command).await;
+        assert!(answer.starts_with(refusal), "{command}: {answer}");
+    }
     let prepared = app.run_command_in(ALICE, &thread, "!diff").await;
     assert!(prepared.contains("CHG-1"), "{prepared}");
 
@@ -137,15 +149,31 @@ async fn a_person_joins_a_thread_only_when_its_owner_lets_them_and_keeps_their_o
         .unwrap();
     app.wait_for_slack_reply(&thread, "U0BOB is not part of this conversation any more.")
         .await;
+    // The buttons of his revision do nothing any more.
+    for button in ["Discard", "Undo", "Full diff"] {
+        app.wait_until_idle().await;
+        let refusals = count_refusals(&app, &thread);
+        app.demo
+            .slack
+            .click_as_seen(BOB, &result.message, button)
+            .await
+            .unwrap();
+        app.wait_until_idle().await;
+        assert_eq!(count_refusals(&app, &thread), refusals + 1, "{button}");
+    }
+    assert_eq!(
+        app.count("SELECT count(*) FROM conversation WHERE change_number = 1"),
+        1
+    );
     let asked = app.model_requests().len();
     app.say_in(BOB, &thread, "@drydock and now?").await;
     let again = app
         .wait_for_slack("another question", |state| {
-            let questions = state
+            let mut questions = state
                 .ephemerals
                 .iter()
                 .filter(|message| visible_text(message).starts_with(QUESTION));
-            questions.cloned().nth(1)
+            questions.nth(1).cloned()
         })
         .await;
     assert_eq!(again.user, BOB);
@@ -233,11 +261,11 @@ async fn nobody_joins_a_conversation_of_several_repositories_or_of_one_without_a
         .await;
     let question = app
         .wait_for_slack("the second question", |state| {
-            let questions = state
+            let mut questions = state
                 .ephemerals
                 .iter()
                 .filter(|message| visible_text(message).starts_with(QUESTION));
-            questions.cloned().nth(1)
+            questions.nth(1).cloned()
         })
         .await;
     press_privately(&app, BOB, &question, "Ask U0ALICE to join").await;

@@ -128,7 +128,7 @@ pub struct Inbound {
     pub kind: InboundKind,
     /// The files that are attached to the message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<SentFile>,
+    pub files: Vec<ChatFile>,
     /// An additional address for answers to a command, which may have been sent in a conversation without the bot.
     /// Stored separately from the message.
     #[serde(skip)]
@@ -137,7 +137,7 @@ pub struct Inbound {
 
 /// A file that is attached to a message. Its content stays on the platform until a turn reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SentFile {
+pub struct ChatFile {
     /// The name that the person sees, such as `values.yaml`, or the kind of a file without a name, such as `photo`.
     pub name: String,
     /// The size in bytes, if the platform says it.

@@ -55,7 +55,7 @@ pub use history::{
 };
 pub use ids::{ChangeNumber, ConversationId, InboxId, OutputNumber, TurnId, UserId};
 pub use inbound::{
-    Account, ChatPlace, ConversationKey, Inbound, InboundKind, Installation, MessageRef, Sender, SentFile,
+    Account, ChatFile, ChatPlace, ConversationKey, Inbound, InboundKind, Installation, MessageRef, Sender,
 };
 pub use invisible::{is_invisible, one_line, quoted, short_line};
 pub use limits::{ContextStrategyName, Limits};

@@ -136,7 +136,7 @@ impl Reception {
         };
         let said = match outcome {
             AccessRequestOutcome::Asked => {
-                "I asked the administrators. You hear from me when one of them decides."
+                "I asked the administrators. You hear from me if one of them admits you."
             }
             AccessRequestOutcome::Before => "You have asked already. An administrator decides.",
             AccessRequestOutcome::Full => "I cannot ask for you now. Give your ID to an administrator.",

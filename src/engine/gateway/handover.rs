@@ -49,7 +49,7 @@ pub struct Handover {
     parts: Arc<Parts>,
     commands: Arc<CommandRunner>,
     audit: Arc<IngressAudit>,
-    reads: Semaphore,
+    reads: Arc<Semaphore>,
 }
 
 impl Handover {
@@ -58,7 +58,7 @@ impl Handover {
             parts: Arc::clone(parts),
             commands: Arc::clone(commands),
             audit: Arc::clone(audit),
-            reads: Semaphore::new(READS_AT_ONCE_MAX),
+            reads: Arc::new(Semaphore::new(READS_AT_ONCE_MAX)),
         }
     }
 
@@ -172,6 +172,9 @@ impl Handover {
         conversation: ConversationId,
     ) -> anyhow::Result<Result<String, String>> {
         let store = &self.parts.store;
+        // The edits take memory as well.
+        let waiting = Arc::clone(&self.reads).acquire_owned();
+        let slot = tokio::time::timeout(READ_TIME_MAX, waiting).await??;
         let edits = match store.change_with_edits(conversation).await? {
             Some((current, edits)) if current.to_string() == change.to_string() => edits,
             Some(_) | None => {
@@ -190,12 +193,12 @@ impl Handover {
         }
         let name = change.to_string();
         let reading = async {
-            let _slot = self.reads.acquire().await?;
             let repositories = &self.parts.repositories;
             let base = repositories.base(&change.repository, &change.base).await?;
             let warning = change_view::failing_count(&change);
             let warning = warning.map(|failing| format!("{change} is not ready: {failing}."));
             let written = tokio::task::spawn_blocking(move || {
+                let _slot = slot;
                 document(&change, &Overlay::new(base, edits), &earlier, warning)
             });
             written.await?

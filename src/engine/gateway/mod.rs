@@ -18,6 +18,7 @@ mod handover;
 mod housekeeping;
 mod inspections;
 mod intake;
+mod joined;
 mod outgoing;
 mod parts;
 mod people;

@@ -22,7 +22,7 @@ pub use telegram::{SetupChange, SetupStep, set_up_telegram};
 
 use crate::base::config::{ChannelSettings, ServerSettings};
 use crate::base::model::{
-    Account, ChatPlace, Inbound, Installation, MessageRef, Op, Platform, Reply, SentFile,
+    Account, ChatFile, ChatPlace, Inbound, Installation, MessageRef, Op, Platform, Reply,
 };
 use crate::base::webhook::Webhook;
 use async_trait::async_trait;
@@ -139,7 +139,7 @@ pub trait Channel: Send + Sync {
     async fn probe(&self) -> Result<(), SendError>;
 
     /// Reads a file that a person sent, up to `bytes_max` bytes; `None` if it is larger. Changes nothing.
-    async fn read_file(&self, file: &SentFile, bytes_max: usize) -> Result<Option<Bytes>, SendError>;
+    async fn read_file(&self, file: &ChatFile, bytes_max: usize) -> Result<Option<Bytes>, SendError>;
 
     /// Returns true if an unfinished answer can be shown in a place as an [`crate::base::model::Action::Draft`].
     fn shows_drafts(&self, _place: &ChatPlace) -> bool {

@@ -243,10 +243,16 @@ pub(super) async fn begin(store: &Store, name: &str, second: i64) -> (Claim, Inb
     accept(store, &says(name, "please", &[&delivery]), second).await;
     let claim = claim(store, "w1").await.unwrap();
     let inbox = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap().inbox;
-    let begun = store
-        .begin_turn(&claim, inbox, TurnStart::quiet("please"), at(second))
-        .await
-        .unwrap();
+    let sender = super::column::json(&person(name)).unwrap();
+    let admitted = "SELECT user_id FROM identity WHERE sender = ?1";
+    let user = store.read(move |tx| {
+        Ok(tx
+            .query_row(admitted, [sender], |row| row.get(0).map(UserId))
+            .ok())
+    });
+    let mut start = TurnStart::quiet("please");
+    start.user = user.await.unwrap().unwrap_or(start.user);
+    let begun = store.begin_turn(&claim, inbox, start, at(second)).await.unwrap();
     (claim, inbox, begun.turn)
 }
 

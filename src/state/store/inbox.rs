@@ -198,8 +198,10 @@ fn accept(
         Some(joined) => Some(joined),
         None => conversation::find(tx, &inbound.key())?,
     };
-    if hold_for_thread(tx, arrival, &room, (found, pepper))? {
-        return Ok(AcceptOutcome::Held);
+    match hold_for_thread(tx, arrival, &room, (found, pepper))? {
+        HoldOutcome::Held => return Ok(AcceptOutcome::Held),
+        HoldOutcome::Full => return refuse(tx, inbound, room.refusal, at),
+        HoldOutcome::Unneeded => {}
     }
     let Some(conversation) = found else {
         if !inbound.is_addressed() {
@@ -245,11 +247,7 @@ fn accept(
     if usize::try_from(unfinished(tx, conversation, queue_kind)?).unwrap_or(usize::MAX)
         > room.of_conversation_max
     {
-        if let Some(refusal) = room.refusal {
-            remember_delivery(tx, &inbound.delivery, at)?;
-            outbox::enqueue(tx, &refusal, at)?;
-        }
-        return Ok(AcceptOutcome::Full);
+        return refuse(tx, inbound, room.refusal, at);
     }
     let queue_position = waiting(tx, conversation)?;
     if queue_kind == QueueKind::Turn {
@@ -272,36 +270,67 @@ fn accept(
     })
 }
 
-/// Holds the first message of a person in the thread of another, and asks whose conversation it is for. Returns false for
-/// any other message.
+/// Refuses a message because too many wait. With a refusal it counts as handled.
+fn refuse(
+    tx: &Transaction<'_>,
+    inbound: &Inbound,
+    refusal: Option<Vec<Op>>,
+    at: Timestamp,
+) -> Result<AcceptOutcome, StoreError> {
+    if let Some(refusal) = refusal {
+        remember_delivery(tx, &inbound.delivery, at)?;
+        outbox::enqueue(tx, &refusal, at)?;
+    }
+    Ok(AcceptOutcome::Full)
+}
+
+/// The outcome for a message in the thread of another.
+enum HoldOutcome {
+    /// It needs no question.
+    Unneeded,
+    /// It is held.
+    Held,
+    /// Too many messages of its sender are held there.
+    Full,
+}
+
+/// Holds the first message of a person in the thread of another, and asks whose conversation it is for.
 fn hold_for_thread(
     tx: &Transaction<'_>,
     arrival: &Arrival,
     room: &QueueLimits,
     (found, pepper): (Option<ConversationId>, [u8; 32]),
-) -> Result<bool, StoreError> {
+) -> Result<HoldOutcome, StoreError> {
     let (inbound, at) = (&arrival.inbound, arrival.at);
     let Some(question) = room.thread_question.as_ref().filter(|_| inbound.is_addressed()) else {
-        return Ok(false);
+        return Ok(HoldOutcome::Unneeded);
     };
     if let Some(found) = found
         && conversation::has_turn_message(tx, found)?
     {
-        return Ok(false);
+        return Ok(HoldOutcome::Unneeded);
     }
     let Some(owner) = thread::other_owner(tx, inbound)? else {
-        return Ok(false);
+        return Ok(HoldOutcome::Unneeded);
     };
     let own = match found {
         Some(found) => found,
         None => conversation::create(tx, inbound, QueueKind::Command, None, pepper, at)?.id,
     };
+    let held: u32 = tx
+        .prepare_cached(
+            "SELECT COUNT(*) FROM held_message JOIN inbox ON inbox.id = held_message.inbox WHERE inbox.conversation = ?1",
+        )?
+        .query_row([own.0], |row| row.get(0))?;
+    if held as usize >= room.of_conversation_max {
+        return Ok(HoldOutcome::Full);
+    }
     let inbox = insert_answered(tx, arrival, own)?;
     held_message::insert(tx, inbox, inbound)?;
     let (ops, buttons) = question(&owner, own, inbox);
     outbox::enqueue(tx, &ops, at)?;
     action::insert(tx, &buttons)?;
-    Ok(true)
+    Ok(HoldOutcome::Held)
 }
 
 fn insert(

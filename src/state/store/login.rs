@@ -1,4 +1,5 @@
-//! Logins of people's machines: one-time codes, and the tokens that they are exchanged for. Only keyed hashes are stored.
+//! Logins of people's machines: one-time codes, and the tokens that they are exchanged for. This table
+//! has only keyed hashes; the outbox has the message that shows a code.
 
 use super::audit::audit_in;
 use super::column::millis;

@@ -21,8 +21,6 @@ pub struct OtherChange {
     pub path: RepoPath,
     /// The place of the conversation.
     pub place: ChatPlace,
-    /// True in a one-to-one chat, which others cannot see.
-    pub direct: bool,
 }
 
 impl Store {
@@ -36,7 +34,7 @@ impl Store {
         let repository = repository.to_owned();
         self.read(move |tx| {
             let mut statement = tx.prepare_cached(
-                "SELECT change.number, change.revision, change.stats, conversation.key, conversation.direct,
+                "SELECT change.number, change.revision, change.stats, conversation.key,
                         COALESCE(users.name, '')
                  FROM conversation INDEXED BY conversation_change
                  JOIN change ON change.number = conversation.change_number
@@ -59,10 +57,9 @@ impl Store {
                 let Ok(name) = name.parse() else { continue };
                 found.push(OtherChange {
                     name,
-                    person: row.get(5)?,
+                    person: row.get(4)?,
                     path,
                     place: key::from_text(&row.get::<_, String>(3)?)?.place,
-                    direct: row.get(4)?,
                 });
             }
             Ok(found)

@@ -94,6 +94,9 @@ fn take_over(
     let line = format!("{} goes on with {name} in this thread.", request.person);
     shown_result::retire(tx, number, &line, at)?;
     edits::forget(tx, *from)?;
+    // All revisions are the person's from now on.
+    tx.prepare_cached("UPDATE change SET conversation = ?2 WHERE number = ?1")?
+        .execute(params![number.0, into.0])?;
     // The person's next words in the thread count without a mention.
     tx.prepare_cached(
         "UPDATE conversation SET change_number = ?2, withheld = NULL, spoken_at = COALESCE(spoken_at, ?3) WHERE id = ?1",

@@ -5,7 +5,7 @@ use super::action::{self, NewAction, PressOutcome};
 use super::column::{json, millis, parse};
 use super::command::apply_once;
 use super::held_message::{self, ReleaseOutcome, choice};
-use super::{Store, StoreError, audit_in};
+use super::{Store, StoreError, audit_in, conversation};
 use crate::base::model::{ChatPlace, ConversationId, Inbound, InboxId, Op, Sender};
 use crate::crash_point;
 use jiff::Timestamp;
@@ -228,7 +228,7 @@ fn is_mixed(tx: &Transaction<'_>, conversation: ConversationId) -> Result<bool, 
 
 /// Removes what is stored about the thread of a conversation that is removed.
 pub(super) fn forget(tx: &Transaction<'_>, conversation: ConversationId) -> Result<(), StoreError> {
-    let place = super::conversation::load(tx, conversation)?.key.place;
+    let place = conversation::load(tx, conversation)?.key.place;
     let place = json(&place)?;
     for sql in [
         "DELETE FROM thread WHERE place = ?1 AND conversation = ?2",
@@ -270,6 +270,12 @@ fn join(
     let (Some(place), true) = (place_of(&inbound)?, is_theirs) else {
         return Ok(ThreadJoin::Gone);
     };
+    // A conversation of their own, which another of their messages began, goes on.
+    if let Some(own) = conversation::find(tx, &inbound.key())?
+        && conversation::has_turn_message(tx, own)?
+    {
+        return Ok(ThreadJoin::Gone);
+    }
     if is_mixed(tx, conversation)? {
         return Ok(ThreadJoin::Mixed);
     }

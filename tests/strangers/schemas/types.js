@@ -96,6 +96,10 @@ function discordSource(request) {
     const source = [`expect<APIInteractionResponse>(${literal(JSON.parse(request.body))});`];
     return { place: "answer to an interaction", source };
   }
+  // The contents of files have no body.
+  if (request.path.startsWith("/attachments/")) {
+    return { place, source: [] };
+  }
   routes ??= discordRoutes();
   const route = routes.find((one) => one.method === request.method && one.route.test(request.path));
   if (route === undefined) {

@@ -145,6 +145,9 @@ impl CommandRunner {
             return self.decide_access(button, press).await;
         }
         if let Some(button) = button {
+            if let Some(refusal) = self.refusal_to_joined(asked, &identity, conversation).await? {
+                return said(refusal.plain());
+            }
             let mut done = self.press_result_button(button, press).await?;
             // The answer itself says what was done.
             done.ops.splice(0..0, awaited_receipt(asked, address));

@@ -459,6 +459,11 @@ impl CommandRunner {
         conversation: ConversationId,
     ) -> anyhow::Result<CommandAnswer> {
         let verb = command.verb;
+        if verb.is_about_a_conversation()
+            && let Some(refusal) = self.refusal_to_joined(asked, identity, conversation).await?
+        {
+            return Ok(CommandAnswer::post(address, refusal));
+        }
         // An effect that was stored before the answer is reported as done, even if the person's grants have changed
         // since.
         if let Some(refusal) = self.missing_grant_reply(verb, identity, conversation).await?
@@ -525,6 +530,22 @@ impl CommandRunner {
             true => CommandAnswer::post(address, reply),
             false => CommandAnswer::ops(self.posts(address, &reply)),
         })
+    }
+
+    /// Returns the refusal to a person in the conversation of another; `None` if they may act there. An effect that was
+    /// stored before the answer is reported as done.
+    async fn refusal_to_joined(
+        &self,
+        asked: &AcceptedCommand,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<Option<Reply>> {
+        let store = &self.parts.store;
+        let conversation = store.conversation(conversation).await?;
+        match self.parts.refusal_to_joined(identity, &conversation).await? {
+            Some(why) if !store.has_effect(asked.inbox).await? => Ok(Some(Reply::text(why))),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// Returns a reply as a few messages, plus a file with the full text if it needs more.

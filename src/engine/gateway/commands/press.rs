@@ -12,7 +12,7 @@ pub(super) struct CountedPress<'a> {
     pub(super) address: &'a Address,
     pub(super) identity: &'a Identity,
     pub(super) conversation: ConversationId,
-    /// What the button is for, such as the name of a change and its revision.
+    /// The subject of the button, such as the name of a change and its revision.
     pub(super) argument: &'a str,
 }
 

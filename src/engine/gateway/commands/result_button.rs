@@ -6,7 +6,7 @@ use super::conversation::busy_reply;
 use super::press::CountedPress;
 use super::{ButtonEffect, CommandAnswer, CommandRunner};
 use crate::base::model::{
-    Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Platform, Reply, ReplyPart,
+    Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Reply, ReplyPart,
 };
 use crate::engine::command::Verb;
 use crate::engine::gateway::turn::new_button;
@@ -93,7 +93,7 @@ impl CommandRunner {
                 let asked = CommandAnswer::ops(shown);
                 // The button of a hook's change is for everybody.
                 let owner = self.parts.store.conversation(conversation).await?.key.user;
-                Ok(match owner.platform == Platform::Hook {
+                Ok(match owner.platform.chat().is_none() {
                     true => CommandAnswer {
                         buttons: ButtonEffect::Asks(Vec::new()),
                         ..asked

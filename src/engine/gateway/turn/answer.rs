@@ -11,8 +11,8 @@ use super::result_buttons::ResultButtons;
 use super::{ClaimedMessage, OpenedTurn, REVOKED, TurnRunner};
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Assistant, BudgetRefusal, Button, ButtonStyle, Change, ConversationId, Op, Reply, Stats, Step,
-    TurnId, Verdict, VerdictSource,
+    Action, Assistant, BudgetRefusal, Button, ButtonStyle, Change, ChatPlace, ConversationId, Op, Reply,
+    Stats, Step, TurnId, Verdict, VerdictSource,
 };
 use crate::crash_point;
 use crate::engine::agent::TurnOutcome;
@@ -180,7 +180,8 @@ impl TurnRunner {
         let others = store
             .other_changes(opened.conversation.id, repository, paths)
             .await?;
-        Ok(others.iter().map(other_change_line).collect())
+        let own = &opened.conversation.key.place;
+        Ok(others.iter().map(|other| other_change_line(other, own)).collect())
     }
 
     /// Composes the end of a turn and stores it. If the facts that it was composed from differ by then, because a grant
@@ -216,14 +217,15 @@ impl TurnRunner {
     }
 }
 
-/// Returns the line about an open change of another conversation, with a link to its thread if others can see that.
-fn other_change_line(other: &OtherChange) -> String {
+/// Returns the line about an open change of another conversation, with a link to its thread if that is in the same chat.
+fn other_change_line(other: &OtherChange, own: &ChatPlace) -> String {
     let OtherChange {
         name, person, path, ..
     } = other;
     let chat = other.place.account.platform.chat();
+    let is_same_chat = (&other.place.account, &other.place.chat) == (&own.account, &own.chat);
     let link = chat
-        .filter(|_| !other.direct)
+        .filter(|_| is_same_chat)
         .and_then(|chat| (chat.thread_link)(&other.place));
     let line = format!("{name} ({person}) edits `{path}` as well");
     match link {

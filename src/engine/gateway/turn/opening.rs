@@ -108,10 +108,16 @@ impl TurnRunner {
     ) -> Result<OpenedTurn, TurnRefusal> {
         let repositories = &self.parts.repositories;
         let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
-        let joined = self.joined_speaker(assigned, identity).await?;
+        let joined = self.joined_speaker(identity, conversation).await?;
         let (name, words) = self.choose_repository(identity, inbound, conversation)?;
         let words = match joined {
-            Some(name) => format!("{name} writes:\n{words}"),
+            // The history of the conversation is read by both.
+            Some(_) if !self.parts.owner_may_read(conversation, &name) => {
+                return Err(refuse_with(format!(
+                    "The person of this conversation has no grant for `{name}`; ask in another thread."
+                )));
+            }
+            Some(speaker) => format!("{speaker} writes:\n{words}"),
             None => words,
         };
         let goes_on = assigned.work.answered.is_some() || assigned.work.continues.is_some();
@@ -186,7 +192,7 @@ impl TurnRunner {
             environments: &environments,
         };
         let system = prompt::system(kind, &facts);
-        let texts = self.read_files(inbound, &guard).await;
+        let texts = self.read_files(inbound, &guard, began + time_max).await;
         let words = texts.with_words(words);
         let user_text = self.user_text(inbound, &words, &name, &guard).await?;
         let user_text = self
@@ -258,34 +264,14 @@ impl TurnRunner {
     /// of their own.
     async fn joined_speaker(
         &self,
-        assigned: &ClaimedMessage,
         identity: &Identity,
+        conversation: &Conversation,
     ) -> Result<Option<String>, TurnRefusal> {
-        let (sender, conversation) = (&assigned.inbound().sender, &assigned.work.conversation);
-        if *sender == conversation.key.user {
-            return Ok(None);
+        match self.parts.refusal_to_joined(identity, conversation).await? {
+            Some(why) => Err(refuse_with(why)),
+            None if self.parts.is_of_another(identity, conversation) => Ok(Some(one_line(identity.name()))),
+            None => Ok(None),
         }
-        let store = &self.parts.store;
-        if !store.is_thread_member(conversation.id, sender).await? {
-            return Err(refuse_with("You are not part of this conversation any more."));
-        }
-        // Its history holds files of that repository.
-        if let Some(bound) = &conversation.repository
-            && identity.role(bound).is_none()
-        {
-            return Err(refuse_with(format!(
-                "This conversation is about `{bound}`, and you have no grant for it."
-            )));
-        }
-        // The end of a turn withholds what its person may not prepare, and this change is that of another person.
-        if let Some(change) = store.current_change(conversation.id).await?
-            && let Err(why) = identity.may_prepare(&change.repository, &change.needs)
-        {
-            return Err(refuse_with(format!(
-                "{change} is prepared in this conversation: {why}. Nothing was done; ask in another thread."
-            )));
-        }
-        Ok(Some(one_line(identity.name())))
     }
 
     /// Returns the repository of a message, and its text without the word that named it.

@@ -263,7 +263,8 @@ impl TurnResult<'_> {
         }
         parts.extend(self.buttons());
         let mut footer = format!("base {} · {}", compose::short(&change.base), self.facts.line());
-        if !self.config.server.public_url.is_empty() {
+        // The change of a hook belongs to nobody who could pull it.
+        if !self.config.server.public_url.is_empty() && self.address.mention.is_some() {
             footer.push_str(&format!(" · `drydock pull CHG-{}`", change.number));
         }
         parts.push(ReplyPart::Footer { text: footer });

@@ -2,10 +2,11 @@
 //! the result and to the model, with the reason why it was not read.
 
 use super::TurnRunner;
-use crate::base::model::{Inbound, RepoPath, SentFile, group_thousands, one_line};
+use crate::base::model::{ChatFile, Inbound, RepoPath, group_thousands, one_line};
 use crate::engine::agent::prompt;
 use crate::interfaces::channel::SendError;
 use crate::state::workspace::SecretGuard;
+use tokio::time::Instant;
 
 /// Maximum number of bytes of the files of one message that are read.
 const BYTES_MAX: usize = 256 << 10;
@@ -44,7 +45,7 @@ pub(super) fn unread_files(inbound: &Inbound) -> Vec<String> {
     inbound.files.iter().map(|file| unread_line(file, why)).collect()
 }
 
-fn unread_line(file: &SentFile, why: &str) -> String {
+fn unread_line(file: &ChatFile, why: &str) -> String {
     format!(
         "`{}` was not read: {why}.",
         one_line(&file.name).replace('`', "'")
@@ -53,12 +54,22 @@ fn unread_line(file: &SentFile, why: &str) -> String {
 
 impl TurnRunner {
     /// Reads the files of a message. The secrets of each are learnt before its text is shown to a model.
-    pub(super) async fn read_files(&self, inbound: &Inbound, guard: &SecretGuard) -> SentTexts {
+    /// `deadline` is the end of the time of the turn.
+    pub(super) async fn read_files(
+        &self,
+        inbound: &Inbound,
+        guard: &SecretGuard,
+        deadline: Instant,
+    ) -> SentTexts {
         let mut read = SentTexts::default();
         let mut left = BYTES_MAX;
         for (index, file) in inbound.files.iter().enumerate() {
             let text = match index < FILES_MAX {
-                true => self.read_file(inbound, file, (guard, left)).await,
+                true => {
+                    let reading = self.read_file(inbound, file, (guard, left));
+                    let read = tokio::time::timeout_at(deadline, reading).await;
+                    read.unwrap_or_else(|_| Err("it took too long to load".to_owned()))
+                }
                 false => Err(format!("a message has at most {FILES_MAX} files")),
             };
             match text {
@@ -79,7 +90,7 @@ impl TurnRunner {
     async fn read_file(
         &self,
         inbound: &Inbound,
-        file: &SentFile,
+        file: &ChatFile,
         (guard, left): (&SecretGuard, usize),
     ) -> Result<String, String> {
         let too_large = || {

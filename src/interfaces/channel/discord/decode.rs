@@ -4,7 +4,7 @@
 
 use super::places::ChannelKindSeen;
 use crate::base::model::{
-    Account, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender, SentFile,
+    Account, ChatFile, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
 };
 use crate::interfaces::channel::words::invite;
 use serde_json::Value;
@@ -86,7 +86,7 @@ pub(super) fn person_message<'a>(
 }
 
 /// Returns the files of a message. See <https://docs.discord.com/developers/resources/message#attachment-object>.
-fn sent_files(message: &Value) -> Vec<SentFile> {
+fn sent_files(message: &Value) -> Vec<ChatFile> {
     let attachments = message["attachments"]
         .as_array()
         .map(Vec::as_slice)
@@ -97,7 +97,7 @@ fn sent_files(message: &Value) -> Vec<SentFile> {
             .iter()
             .any(|media| kind.starts_with(media));
         let url = attachment["url"].as_str().filter(|_| !is_media);
-        SentFile {
+        ChatFile {
             name: attachment["filename"].as_str().unwrap_or("file").to_owned(),
             bytes: attachment["size"].as_u64(),
             reference: url.map(str::to_owned),

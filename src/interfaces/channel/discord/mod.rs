@@ -24,8 +24,8 @@ use super::{
 };
 use crate::base::config::{DiscordSettings, ServerSettings};
 use crate::base::model::{
-    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart, Sender,
-    SentFile,
+    Account, Action, ChatFile, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart,
+    Sender,
 };
 use crate::base::webhook::Webhook;
 use api::{DiscordApi, DiscordError, code};
@@ -175,7 +175,7 @@ impl Channel for DiscordChannel {
         }
     }
 
-    async fn read_file(&self, file: &SentFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
+    async fn read_file(&self, file: &ChatFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
         let url = file.reference.as_deref().unwrap_or_default();
         let read = self.api.download(url, bytes_max).await;
         read.map_err(DiscordError::into_repeatable_error)

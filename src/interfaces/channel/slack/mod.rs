@@ -30,7 +30,7 @@ use super::{
 };
 use crate::base::config::{ServerSettings, SlackSettings};
 use crate::base::model::{
-    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, Sender, SentFile,
+    Account, Action, ChatFile, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, Sender,
 };
 use crate::base::webhook::Webhook;
 use crate::crash_point;
@@ -186,7 +186,7 @@ impl Channel for SlackChannel {
         }
     }
 
-    async fn read_file(&self, file: &SentFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
+    async fn read_file(&self, file: &ChatFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
         self.client.read_file(file, bytes_max).await
     }
 

@@ -3,7 +3,7 @@
 
 use super::client::SlackClient;
 use super::connector::{other_host_error, read_up_to, sent};
-use crate::base::model::SentFile;
+use crate::base::model::ChatFile;
 use crate::interfaces::channel::SendError;
 use bytes::Bytes;
 use reqwest::Url;
@@ -14,7 +14,7 @@ impl SlackClient {
     /// <https://docs.slack.dev/reference/methods/files.info>.
     pub(super) async fn read_file(
         &self,
-        file: &SentFile,
+        file: &ChatFile,
         bytes_max: usize,
     ) -> Result<Option<Bytes>, SendError> {
         let id = file.reference.as_deref().unwrap_or_default();

@@ -23,8 +23,8 @@ use super::{
 };
 use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{
-    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart, Sender,
-    SentFile,
+    Account, Action, ChatFile, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart,
+    Sender,
 };
 use crate::base::webhook::Webhook;
 use api::{ApiError, BotApi};
@@ -191,7 +191,7 @@ impl Channel for TelegramChannel {
         }
     }
 
-    async fn read_file(&self, file: &SentFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
+    async fn read_file(&self, file: &ChatFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
         let reference = file.reference.clone().unwrap_or_default();
         let asked = self.api.call(&GetFile::new(FileId(reference))).await;
         let file = asked.map_err(ApiError::into_repeatable_error)?;

@@ -1,7 +1,7 @@
 //! The fixture of delivery tests: a store, a delivery and a scripted platform.
 
 use crate::base::model::{
-    Account, Action, ChatPlace, Installation, MessageRef, Op, Platform, Reply, SentFile,
+    Account, Action, ChatFile, ChatPlace, Installation, MessageRef, Op, Platform, Reply,
 };
 use crate::engine::gateway::delivery::ChannelDelivery;
 use crate::engine::gateway::delivery::Pacing;
@@ -154,7 +154,7 @@ impl Channel for FakeChannel {
         &self.installation
     }
 
-    async fn read_file(&self, _file: &SentFile, _bytes_max: usize) -> Result<Option<Bytes>, SendError> {
+    async fn read_file(&self, _file: &ChatFile, _bytes_max: usize) -> Result<Option<Bytes>, SendError> {
         Err(SendError::Refused("no files here".to_owned()))
     }
 

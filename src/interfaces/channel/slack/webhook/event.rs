@@ -2,7 +2,7 @@
 
 use super::text::{self, MessageText};
 use super::{Received, Rejected, SlackInstallation, is_direct_id, sender, text_at};
-use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef, SentFile};
+use crate::base::model::{ChatFile, ChatPlace, Inbound, InboundKind, MessageRef};
 use crate::interfaces::channel::slack::agent_session::STOPPED_EVENT;
 use crate::interfaces::channel::words::invite;
 use serde_json::Value;
@@ -210,7 +210,7 @@ fn kind(event: &Value, chat: &str, bot: &str) -> Option<InboundKind> {
 
 /// Returns the files that a message shares. An `app_mention` has them like the `message` beside it. See
 /// <https://docs.slack.dev/reference/events/message/file_share>.
-fn files_of(event: &Value) -> Vec<SentFile> {
+fn files_of(event: &Value) -> Vec<ChatFile> {
     let files = event.get("files").and_then(Value::as_array);
     let files = files.map(Vec::as_slice).unwrap_or_default();
     files.iter().take(FILES_MAX).map(file_of).collect()
@@ -218,14 +218,14 @@ fn files_of(event: &Value) -> Vec<SentFile> {
 
 /// Decodes a file object. See <https://docs.slack.dev/reference/objects/file-object>. Slack does not have the content of an
 /// external file.
-fn file_of(file: &Value) -> SentFile {
+fn file_of(file: &Value) -> ChatFile {
     let is_external = text_at(file, "/mode") == Some("external");
     let kind = text_at(file, "/mimetype").unwrap_or_default();
     let is_media = ["image/", "video/", "audio/"]
         .iter()
         .any(|media| kind.starts_with(media));
     let reference = text_at(file, "/id").filter(|_| !is_external && !is_media);
-    SentFile {
+    ChatFile {
         name: text_at(file, "/name").unwrap_or("file").to_owned(),
         bytes: file.get("size").and_then(Value::as_u64),
         reference: reference.map(str::to_owned),

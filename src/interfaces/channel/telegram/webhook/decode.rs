@@ -3,7 +3,7 @@
 
 use super::update::{CallbackQuery, Entity, PressedMessage, StoppedDraft, TelegramChat, TelegramMessage};
 use crate::base::model::{
-    ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender, SentFile,
+    ChatFile, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
 };
 use crate::base::webhook::{Received, Rejected};
 use serde::Deserialize;
@@ -419,7 +419,7 @@ fn is_invite_token(text: &str) -> bool {
 }
 /// Returns the file of a message with a caption. Telegram has one kind of file with a name, a document; the others are media.
 /// See <https://core.telegram.org/bots/api#document>.
-fn sent_file(value: &Value) -> SentFile {
+fn sent_file(value: &Value) -> ChatFile {
     let document = &value["document"];
     let kinds = ["photo", "video", "audio", "voice", "animation", "video_note"];
     let kind = kinds
@@ -431,7 +431,7 @@ fn sent_file(value: &Value) -> SentFile {
         .iter()
         .any(|prefix| media.starts_with(prefix));
     let reference = document["file_id"].as_str().filter(|_| !is_media);
-    SentFile {
+    ChatFile {
         name: document["file_name"].as_str().unwrap_or(kind).to_owned(),
         bytes: document["file_size"].as_u64(),
         reference: reference.map(str::to_owned),

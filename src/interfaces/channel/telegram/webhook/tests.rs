@@ -2,7 +2,7 @@
 
 use super::decode;
 use crate::base::model::{
-    Account, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender, SentFile,
+    Account, ChatFile, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
 };
 use crate::base::webhook::{Received, Rejected};
 use serde_json::{Value, json};
@@ -346,8 +346,8 @@ fn files_beside_words_are_counted_and_an_album_is_answered_once() {
     };
     let document = json!({"file_id": "f", "file_unique_id": "u", "file_name": "values.yaml", "file_size": 7});
     let files = inbound(json!({"document": document, "caption": "use this"})).files;
-    let names = |files: &[SentFile]| -> Vec<(String, Option<u64>, Option<String>)> {
-        let parts = |file: &SentFile| (file.name.clone(), file.bytes, file.reference.clone());
+    let names = |files: &[ChatFile]| -> Vec<(String, Option<u64>, Option<String>)> {
+        let parts = |file: &ChatFile| (file.name.clone(), file.bytes, file.reference.clone());
         files.iter().map(parts).collect()
     };
     let expected = ("values.yaml".to_owned(), Some(7), Some("f".to_owned()));

@@ -1,7 +1,7 @@
 //! Tests of the decoding of signed requests: the sender, the words, the place and the addressee.
 
 use super::*;
-use crate::base::model::SentFile;
+use crate::base::model::ChatFile;
 
 #[test]
 fn a_mention_in_a_channel_is_a_message_to_us() {
@@ -270,7 +270,7 @@ fn messages_without_words_say_what_they_are() {
         {"id": "F2", "name": "photo.png", "mimetype": "image/png", "mode": "hosted", "size": 8},
         {"id": "F3", "name": "notes", "mode": "external"},
     ]);
-    let file = |name: &str, bytes, reference: Option<&str>| SentFile {
+    let file = |name: &str, bytes, reference: Option<&str>| ChatFile {
         name: name.to_owned(),
         bytes,
         reference: reference.map(str::to_owned),
