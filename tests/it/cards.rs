@@ -26,6 +26,7 @@ async fn a_turn_that_lasts_has_a_card_with_a_stop_that_says_when_it_is_done() {
         TestApp::new(|_: &ModelRequest| says("Here.").with_fault(AnswerFault::Delay(Duration::from_secs(2))))
             .await;
     app.admit_slack_editor(ALICE).await;
+    app.demo.slack.forget_method("chat.startStream");
     let said = app.say(ALICE, "hello").await;
     let card = app.wait_for_slack_reply(&said.ts, "Working, step 1").await;
     let buttons: Vec<String> = card.buttons().into_iter().map(|button| button.label).collect();
@@ -47,6 +48,7 @@ async fn a_card_shows_the_words_that_the_model_is_writing() {
         TestApp::new(move |_: &ModelRequest| says(text.clone()).with_fault(AnswerFault::StallAfter(2_000)));
     let app = app.await;
     app.admit_slack_editor(ALICE).await;
+    app.demo.slack.forget_method("chat.startStream");
     let said = app.say(ALICE, "hello").await;
     let card = app.wait_for_slack_reply(&said.ts, "One more word.").await;
     let shown = visible_text(&card);
@@ -66,6 +68,7 @@ async fn the_calls_of_a_turn_are_a_plan_in_its_card_or_lines_where_there_are_no_
     })
     .await;
     app.admit_slack_editor(ALICE).await;
+    app.demo.slack.forget_method("chat.startStream");
     let line = "✓ file_read environments/dev/main.jsonnet";
     for kinds in [
         ["plan", "actions"].as_slice(),
@@ -93,7 +96,7 @@ async fn the_calls_of_a_turn_are_a_plan_in_its_card_or_lines_where_there_are_no_
             .map(|call| call.refused.clone().unwrap())
             .collect::<Vec<_>>()
     });
-    assert_eq!(refused, ["invalid_blocks"]);
+    assert_eq!(refused, ["unknown_method", "invalid_blocks"]);
     assert_eq!(app.demo.slack.problems(), Vec::<String>::new());
 }
 

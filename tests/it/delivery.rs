@@ -79,6 +79,7 @@ async fn a_card_slack_took_without_saying_so_is_found_and_kept_current() {
         TestApp::new(|_: &ModelRequest| says("Here.").with_fault(AnswerFault::Delay(Duration::from_secs(2))))
             .await;
     app.admit_slack_editor(ALICE).await;
+    app.demo.slack.forget_method("chat.startStream");
     app.demo
         .slack
         .fail_next("chat.postMessage", 1, SlackFault::ResetAfter);

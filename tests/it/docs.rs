@@ -353,11 +353,14 @@ fn every_configuration_in_the_documents_loads() {
 }
 
 /// The scope that each method of Slack's Web API and each event needs.
-const SCOPES: [(&str, &str); 17] = [
+const SCOPES: [(&str, &str); 20] = [
     ("auth.test", ""),
     ("chat.postMessage", "chat:write"),
     ("chat.update", "chat:write"),
     ("chat.postEphemeral", "chat:write"),
+    ("chat.startStream", "chat:write"),
+    ("chat.appendStream", "chat:write"),
+    ("chat.stopStream", "chat:write"),
     // One of the three scopes for the messages of channels, private channels and people.
     ("conversations.history", "channels:history"),
     ("conversations.replies", "channels:history"),

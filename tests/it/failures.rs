@@ -156,6 +156,7 @@ async fn a_result_that_waits_for_its_card_at_an_orderly_stop_comes_with_its_firs
     let app = TestApp::new(|_: &ModelRequest| says("Here.").with_fault(LONG_ENOUGH_FOR_A_CARD)).await;
     let mut app = app.without_history().await;
     app.admit_slack_editor(ALICE).await;
+    app.demo.slack.forget_method("chat.startStream");
     app.demo.slack.fail_next("chat.postMessage", 1, busy(30));
     let said = app.say(ALICE, "hello").await;
     app.wait_for_audit_line("turn.finished").await;

@@ -97,6 +97,53 @@ fn a_checker_of_slack_names_an_unknown_method_field_and_type_and_a_text_that_is_
 }
 
 #[test]
+fn a_checker_of_slack_names_an_unknown_method_field_and_type_of_a_stream() {
+    let start = |chunks: Value| {
+        slack_call(
+            "chat.startStream",
+            &json!({"channel": "C1", "thread_ts": "1.0", "recipient_user_id": "U1",
+                "recipient_team_id": "T1", "task_display_mode": "plan", "chunks": chunks}),
+        )
+    };
+    let task = json!({"type": "task_update", "id": "task-1", "title": "a", "status": "complete"});
+    let words = json!({"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [
+        {"type": "text", "text": "a"}]}]});
+    let good =
+        start(json!([{"type": "plan_update", "title": "a"}, task, {"type": "blocks", "blocks": [words]}]));
+    let planted = [
+        (
+            slack_call("chat.openStream", &json!({"channel": "C1"})),
+            "chat.openStream",
+        ),
+        (
+            slack_call(
+                "chat.appendStream",
+                &json!({"channel": "C1", "ts": "1.0", "words": "a"}),
+            ),
+            "words",
+        ),
+        (start(json!([{"type": "banner", "text": "a"}])), "banner"),
+        (
+            start(json!([{"type": "plan_update", "title": "a", "words": "a"}])),
+            "words",
+        ),
+        (
+            start(json!([{"type": "blocks", "blocks": [{"type": "banner", "text": "a"}]}])),
+            "banner",
+        ),
+    ];
+    for checker in ["slack_sdk", "slack-types"] {
+        if let Some(mut checker) = SchemaChecker::start(checker) {
+            assert_notices(&mut checker, &good, &planted);
+        }
+    }
+    if let Some(mut checker) = SchemaChecker::start("slack-types") {
+        let status = start(json!([{"type": "task_update", "id": "1", "title": "a", "status": "done"}]));
+        assert_notices(&mut checker, &good, &[(status, "done")]);
+    }
+}
+
+#[test]
 fn a_checker_of_telegram_names_an_unknown_method_field_and_type_and_a_text_that_is_too_long() {
     let Some(mut checker) = SchemaChecker::start("aiogram") else {
         return;

@@ -399,6 +399,7 @@ async fn the_stop_button_of_a_turn_that_has_ended_stops_no_later_one() {
     })
     .await;
     app.admit_slack_editor(ALICE).await;
+    app.demo.slack.forget_method("chat.startStream");
     let said = app.say(ALICE, "stall").await;
     let old = app.wait_for_slack_reply(&said.ts, "Working").await;
     app.say_in(ALICE, &said.ts, "!stop").await;

@@ -59,6 +59,27 @@ pub enum Action {
         #[serde(default)]
         placeholder: bool,
     },
+    /// Posts a line that an [`Action::Fill`] replaces and that shows running work until then, as a stream. Only for
+    /// places where [`crate::interfaces::channel::Channel::streams`]. A channel that cannot begin a stream posts the
+    /// line.
+    Stream {
+        /// The first content.
+        reply: Reply,
+        /// The message that it answers, if the platform shows that.
+        reply_to: Option<MessageRef>,
+        /// The user whose work it is.
+        to: Sender,
+    },
+    /// Shows in a line that an [`Action::Fill`] replaces how far the work is. It is never stored.
+    Progress {
+        /// The bot's message.
+        message: MessageRef,
+        /// The new content of the message.
+        reply: Reply,
+        /// The new content with everything that `reply` leaves out for its length: all work, and all words of the
+        /// newest answer. A stream gets what it does not show yet.
+        whole: Reply,
+    },
     /// Replaces a message of the bot. "Not modified" is success.
     Edit {
         /// The bot's message.
@@ -137,15 +158,24 @@ impl Action {
     /// is ambiguous.
     pub fn may_show_twice(&self) -> bool {
         match self {
-            Self::Post { .. } | Self::Notice { .. } | Self::AskForWords { .. } | Self::Upload { .. } => true,
-            Self::React { .. } | Self::Edit { .. } | Self::Fill { .. } | Self::Draft { .. } => false,
+            Self::Post { .. } | Self::Stream { .. } => true,
+            Self::Notice { .. } | Self::AskForWords { .. } | Self::Upload { .. } => true,
+            Self::Progress { .. }
+            | Self::React { .. }
+            | Self::Edit { .. }
+            | Self::Fill { .. }
+            | Self::Draft { .. } => false,
             Self::ShowWork { .. } | Self::AnswerClick { .. } => false,
         }
     }
 
     /// Returns true for a line that an [`Action::Fill`] replaces.
     pub fn is_placeholder(&self) -> bool {
-        matches!(self, Self::Post { placeholder, .. } if *placeholder)
+        match self {
+            Self::Post { placeholder, .. } => *placeholder,
+            Self::Stream { .. } => true,
+            _ => false,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The content of a running turn's status card: the current state in a few lines.
 
-use super::written_text::WrittenText;
+use super::written_text::{WrittenText, end_of};
 use crate::base::model::{
     Button, ButtonStyle, ListedTask, Reply, ReplyPart, TaskList, TaskState, one_line, pluralize,
 };
@@ -161,6 +161,20 @@ impl StatusCard {
 
     /// Returns the message that shows the card.
     pub(super) fn reply(&self, redactor: &Redactor) -> Reply {
+        self.shown(LINES_SHOWN_MAX, &end_of(&self.written.words(redactor)))
+    }
+
+    /// Returns the message that shows the card, and one that leaves nothing out for its length.
+    pub(super) fn reply_and_whole(&self, redactor: &Redactor) -> (Reply, Reply) {
+        let words = self.written.words(redactor);
+        (
+            self.shown(LINES_SHOWN_MAX, &end_of(&words)),
+            self.shown(usize::MAX, &words),
+        )
+    }
+
+    /// Returns a message with the newest lines and these words.
+    fn shown(&self, lines_max: usize, words: &str) -> Reply {
         let heading = if self.is_asking {
             "Waiting for your answer".to_owned()
         } else if self.step == 0 {
@@ -168,16 +182,17 @@ impl StatusCard {
         } else {
             format!("Working, step {}", self.step)
         };
-        let mut reply = Reply::default().with(self.work(heading));
+        let mut reply = Reply::default().with(self.work(heading, lines_max));
         let notes = self.notes();
         if !notes.is_empty() {
             reply.parts.push(ReplyPart::Text {
                 text: notes.join("\n"),
             });
         }
-        let words = self.written.words(redactor);
         if !words.is_empty() {
-            reply.parts.push(ReplyPart::Markdown { text: words });
+            reply.parts.push(ReplyPart::Markdown {
+                text: words.to_owned(),
+            });
         }
         if let Some(token) = &self.stop_token {
             let stop = Button::new("Stop", token, ButtonStyle::Danger);
@@ -189,11 +204,11 @@ impl StatusCard {
 
 impl StatusCard {
     /// Returns the heading with the newest calls, if there are any.
-    fn work(&self, heading: String) -> ReplyPart {
+    fn work(&self, heading: String, lines_max: usize) -> ReplyPart {
         if self.lines.is_empty() {
             return ReplyPart::Heading { text: heading };
         }
-        let earlier = self.lines.len().saturating_sub(LINES_SHOWN_MAX);
+        let earlier = self.lines.len().saturating_sub(lines_max);
         let list = TaskList {
             title: heading,
             earlier,
@@ -257,6 +272,29 @@ mod tests {
         assert_eq!(text(&card), "Working, step 1\nmarkdown: I read `main.jsonnet`.");
         card.observe(&TurnEvent::StepStarted { step: 2 });
         assert_eq!(text(&card), "Working, step 2");
+    }
+
+    /// A stream needs the calls and words that a message leaves out.
+    #[test]
+    fn the_whole_card_has_all_calls_and_all_words() {
+        let mut card = StatusCard::default();
+        card.observe(&TurnEvent::StepStarted { step: 1 });
+        card.observe(&TurnEvent::Text("One more word. ".repeat(100)));
+        for number in 0..8 {
+            card.observe(&TurnEvent::ToolStarted {
+                call: number.to_string(),
+                name: "file_list".into(),
+                arguments: "{}".into(),
+                subject: None,
+            });
+        }
+        let (reply, whole) = card.reply_and_whole(&Redactor::new([]));
+        assert_eq!(reply, card.reply(&Redactor::new([])));
+        let [ReplyPart::Tasks { list }, ReplyPart::Markdown { text }] = whole.parts.as_slice() else {
+            panic!("{whole:?}");
+        };
+        assert_eq!((list.earlier, list.tasks.len()), (0, 8));
+        assert_eq!(text, "One more word. ".repeat(100).trim());
     }
 
     #[test]

@@ -40,19 +40,19 @@ impl WrittenText {
         }
     }
 
-    /// Returns the newest words, redacted. No secret can begin in them and end in words that are not there yet.
+    /// Returns all words, redacted. No secret can begin in them and end in words that are not there yet.
     pub(super) fn words(&self, redactor: &Redactor) -> String {
         let stable = match self.is_complete {
             true => self.text.len(),
             false => redactor.stable_bytes(&self.text),
         };
         let stable = self.text.get(..stable).unwrap_or_default();
-        end_of(redactor.redact(stable).trim())
+        redactor.redact(stable).trim().to_owned()
     }
 }
 
 /// Returns the last words of a text, with a sign if earlier ones are left out.
-fn end_of(text: &str) -> String {
+pub(super) fn end_of(text: &str) -> String {
     let earlier = text.char_indices().rev().nth(SHOWN_CHARS_MAX);
     let Some(rest) = earlier.and_then(|(at, _)| text.get(at..)) else {
         return text.to_owned();
@@ -65,7 +65,7 @@ fn end_of(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{TEXT_BYTES_MAX, WrittenText};
+    use super::{TEXT_BYTES_MAX, WrittenText, end_of};
     use crate::base::model::Secret;
     use crate::base::redact::Redactor;
     use crate::engine::agent::TurnEvent;
@@ -113,7 +113,7 @@ mod tests {
         for _ in 0..TEXT_BYTES_MAX {
             written.observe(&text("word "));
         }
-        let shown = written.words(&redactor);
+        let shown = end_of(&written.words(&redactor));
         assert!(
             shown.starts_with("… word word") && shown.ends_with("word word"),
             "{shown}"

@@ -146,6 +146,12 @@ pub trait Channel: Send + Sync {
         false
     }
 
+    /// Returns true if a line that shows running work can be posted in a place as an
+    /// [`crate::base::model::Action::Stream`], which has the stop button of the platform.
+    fn streams(&self, _place: &ChatPlace) -> bool {
+        false
+    }
+
     /// Returns the limits that a call for an operation counts against. The first one is exhausted when the platform
     /// answers [`SendError::Limited`].
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;

@@ -91,6 +91,17 @@ impl Chat for SlackChat {
 
     async fn press(&self, person: Person, message: &SlackMessage, label: &str) {
         let slack = &self.app.demo.slack;
+        // The work of a stream is stopped with the button of its thread.
+        let stream = slack.with_state(|state| state.stream(&message.channel, &message.ts).cloned());
+        if let Some(thread) = message
+            .thread_ts
+            .as_ref()
+            .filter(|_| stream.is_some() && label == "Stop")
+        {
+            let stopped = slack.stop_session(id(person), &message.channel, thread);
+            stopped.await.unwrap();
+            return;
+        }
         slack.click_as_seen(id(person), message, label).await.unwrap();
     }
 

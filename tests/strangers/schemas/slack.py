@@ -7,6 +7,7 @@ import logging
 import checker
 from slack_sdk.models.basic_objects import JsonObject
 from slack_sdk.models.blocks import Block
+from slack_sdk.models.messages.chunk import Chunk
 from slack_sdk.models.views import View
 from slack_sdk.web import WebClient
 from slack_sdk.webhook import WebhookClient
@@ -84,6 +85,24 @@ def check_blocks(blocks, place):
     return found
 
 
+def check_chunks(chunks, place):
+    """Returns the problems of the chunks of a stream."""
+    found = []
+    for chunk in chunks:
+        here = f"{place} {chunk.get('type')}"
+        try:
+            read = Chunk.parse(chunk)
+            if read is None:
+                found.append(f"{here}: unknown chunk")
+                continue
+            validated(read)
+            found += lost(chunk, read, here)
+            found += check_blocks(chunk.get("blocks") or [], here)
+        except Exception as error:  # Each model refuses in its own way.
+            found.append(f"{here}: {type(error).__name__}: {error}")
+    return found
+
+
 def check_arguments(function, fields, place):
     """Returns unknown and missing arguments of a call."""
     known, needed = arguments(function)
@@ -106,6 +125,7 @@ def check(request):
         return [f"{request['path']}: unknown method"]
     found = check_arguments(function, fields, name)
     found += check_blocks(fields.get("blocks") or [], name)
+    found += check_chunks(fields.get("chunks") or [], name)
     if view := fields.get("view"):
         read = View(**view)
         validated(read)

@@ -46,7 +46,8 @@ function slackSource(request) {
   }
   const source = [];
   // A union with any block would accept every block, so the known ones are checked alone.
-  for (const block of [...(blocks ?? []), ...(view?.blocks ?? [])]) {
+  const inChunks = (fields.chunks ?? []).flatMap((chunk) => chunk.blocks ?? []);
+  for (const block of [...(blocks ?? []), ...(view?.blocks ?? []), ...inChunks]) {
     source.push(`expect<KnownBlock>(${literal(block)});`);
   }
   const argument = literal({ ...fields, ...(blocks && { blocks: [] }), ...(view && { view: { ...view, blocks: [] } }) });

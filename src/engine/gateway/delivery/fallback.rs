@@ -42,6 +42,7 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         | Action::AskForWords { .. }
         | Action::Edit { .. }
         | Action::Fill { .. } => (message, vec![Reply::text(answer_notice(missing))]),
+        Action::Stream { .. } | Action::Progress { .. } => return Vec::new(),
         Action::React { .. }
         | Action::ShowWork { .. }
         | Action::AnswerClick { .. }

@@ -3,7 +3,7 @@
 
 use super::{ClaimedMessage, OpenedTurn, TurnRunner};
 use crate::base::model::{
-    Action, Inbound, InboundKind, InboxId, MessageRef, Op, Platform, Receipt, Reply, WorkStatus,
+    Action, Inbound, InboundKind, InboxId, MessageRef, Op, Platform, Receipt, Reply, Sender, WorkStatus,
 };
 use crate::base::redact::Redactor;
 use crate::crash_point;
@@ -127,6 +127,7 @@ impl TurnRunner {
             now: self.parts.now,
             inbox: assigned.work.inbox,
             address: address.clone(),
+            sender: assigned.inbound().sender.clone(),
             stop,
             redactor,
             work: address.work("work/begun", WorkStatus::Running, title),
@@ -150,6 +151,8 @@ struct CardEditor {
     /// The message of the card.
     inbox: InboxId,
     address: Address,
+    /// The person whose turn it is.
+    sender: Sender,
     /// The stop button of the card.
     stop: NewAction,
     /// The redactor of the turn, which learns secrets while the turn runs.
@@ -199,8 +202,17 @@ impl CardEditor {
                 DraftEnd::Refused => {}
             }
         }
+        // The platform's stop button comes before a stream, which has none of its own.
+        let work_shown = match self.delivery.channel() {
+            Some(_) => Some(self.show_work().await),
+            None => None,
+        };
         let newest = card.borrow_and_update().reply(&self.redactor);
-        let mut shown = match self.post(&newest).await {
+        let post = match work_shown == Some(true) && self.can_stream() {
+            true => self.stream(newest.clone()),
+            false => self.address.placeholder("card", newest.clone()),
+        };
+        let mut shown = match self.post(post).await {
             CardOutcome::New(due) => {
                 self.delivery.dispatch_leased(due).await;
                 newest
@@ -215,7 +227,9 @@ impl CardEditor {
         if self.connected(&done).await.is_none() {
             return;
         }
-        self.show_work().await;
+        if work_shown.is_none() {
+            self.show_work().await;
+        }
         let mut free_at = Instant::now();
         let mut message = None;
         loop {
@@ -227,7 +241,7 @@ impl CardEditor {
                 () = tokio::time::sleep_until(free_at.max(Instant::now() + GATHERED_FOR)) => {}
                 () = done.cancelled() => return,
             }
-            let newest = card.borrow_and_update().reply(&self.redactor);
+            let (newest, whole) = card.borrow_and_update().reply_and_whole(&self.redactor);
             if newest == shown {
                 continue;
             }
@@ -235,9 +249,10 @@ impl CardEditor {
                 message = self.message(&done).await;
             }
             let Some(message) = message.clone() else { return };
-            let edit = Action::Edit {
+            let edit = Action::Progress {
                 message,
                 reply: newest.clone(),
+                whole,
             };
             let mut rest = interval(self.address.place.account.platform, self.active_turns.count());
             let edit = self.address.op("card/progress", edit);
@@ -313,20 +328,39 @@ impl CardEditor {
         }
     }
 
-    /// Shows that work goes on. The end of the turn waits for this call, so it cannot arrive before.
-    async fn show_work(&self) {
-        let Some(work) = &self.work else { return };
+    /// Shows that work goes on. Returns true if it is shown for certain. The end of the turn waits for this call, so it
+    /// cannot arrive before.
+    async fn show_work(&self) -> bool {
+        let Some(work) = &self.work else { return false };
         self.shows_work.store(true, Ordering::Relaxed);
-        if let Err(error) = self.delivery.deliver_best_effort(work).await {
+        let shown = self.delivery.deliver_best_effort(work).await;
+        if let Err(error) = &shown {
             tracing::debug!(%error, "running work was not shown");
         }
+        shown.is_ok()
     }
 
-    async fn post(&self, card: &Reply) -> CardOutcome {
+    /// True if the card can be a stream, which the platform's own stop button belongs to.
+    fn can_stream(&self) -> bool {
+        let channel = self.delivery.channel();
+        channel.is_some_and(|channel| channel.streams(&self.address.place))
+    }
+
+    /// Returns the operation that posts the card as a stream.
+    fn stream(&self, reply: Reply) -> Op {
+        let action = Action::Stream {
+            reply,
+            reply_to: self.address.reply_to.clone(),
+            to: self.sender.clone(),
+        };
+        self.address.op("card", action)
+    }
+
+    async fn post(&self, card: Op) -> CardOutcome {
         let announcement = Announcement {
             budget_request: None,
             result: None,
-            ops: vec![self.address.placeholder("card", card.clone())],
+            ops: vec![card],
             actions: vec![self.stop.clone()],
             deliver_now: self.delivery.can_send_now(),
         };

@@ -13,11 +13,10 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         return calls("messages");
     }
     match &op.action {
-        Action::Post { .. } | Action::AskForWords { .. } | Action::Upload { .. } => {
-            messages(message_channel(&op.place))
-        }
+        Action::Post { .. } | Action::Stream { .. } => messages(message_channel(&op.place)),
+        Action::AskForWords { .. } | Action::Upload { .. } => messages(message_channel(&op.place)),
         Action::Draft { .. } | Action::ShowWork { .. } => Vec::new(),
-        Action::Edit { message, .. } => messages(&message.chat),
+        Action::Edit { message, .. } | Action::Progress { message, .. } => messages(&message.chat),
         Action::Fill { .. } => messages(message_channel(&op.place)),
         // These are not bound to the limits of the bot.
         Action::Notice { .. } | Action::AnswerClick { .. } if op.response_url.is_some() => {

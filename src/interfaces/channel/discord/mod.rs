@@ -139,8 +139,12 @@ impl Channel for DiscordChannel {
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError> {
         match &op.action {
             Action::React { message, receipt } => self.react(message, *receipt).await,
-            Action::Post { reply, reply_to, .. } => self.post(op, reply, reply_to.as_ref()).await,
-            Action::Edit { message, reply } => self.edit(message, reply).await,
+            Action::Post { reply, reply_to, .. } | Action::Stream { reply, reply_to, .. } => {
+                self.post(op, reply, reply_to.as_ref()).await
+            }
+            Action::Edit { message, reply } | Action::Progress { message, reply, .. } => {
+                self.edit(message, reply).await
+            }
             Action::Fill { .. } => Err(SendError::Refused("a fill has no message yet".to_owned())),
             Action::Draft { .. } | Action::ShowWork { .. } => Err(SendError::Refused(
                 "discord has no drafts and shows no running work".to_owned(),
@@ -187,7 +191,9 @@ impl Channel for DiscordChannel {
 
     async fn find(&self, op: &Op, since: Timestamp) -> Result<DeliveryLookup, SendError> {
         let content = match &op.action {
-            Action::Post { reply, .. } => self.rendered(&op.place, reply).content,
+            Action::Post { reply, .. } | Action::Stream { reply, .. } => {
+                self.rendered(&op.place, reply).content
+            }
             Action::AskForWords { to, question, .. } => {
                 self.rendered(&op.place, &words_request(to, question)).content
             }
@@ -199,6 +205,7 @@ impl Channel for DiscordChannel {
             | Action::ShowWork { .. }
             | Action::React { .. }
             | Action::Edit { .. }
+            | Action::Progress { .. }
             | Action::Fill { .. } => return Ok(DeliveryLookup::Nothing),
         };
         lookup::find(&self.api, &self.installation.bot_id, op, &content, since).await

@@ -1,5 +1,5 @@
 //! The agent session of a thread: Slack shows that work goes on there, with a Stop button of its own. A workspace that
-//! refuses this is not asked again for a day; the status card with its button is there in any case. See
+//! refuses this is not asked again for a day; then the status card has a button. See
 //! <https://docs.slack.dev/ai/agent-sessions>.
 
 use super::client::SlackClient;
@@ -8,7 +8,7 @@ use super::remembered_refusal::RememberedRefusal;
 use crate::base::model::{ChatPlace, WorkStatus};
 use crate::interfaces::channel::SendError;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 pub(super) const METHOD: &str = "agents.sessions.setStatus";
@@ -43,22 +43,37 @@ pub(super) struct SessionSupport {
     refused: RememberedRefusal,
     /// A session had no Stop button, so none is begun. Sessions of before still end.
     unstoppable: RememberedRefusal,
-    /// The threads whose work is shown, or may be.
-    begun: Mutex<BTreeSet<(String, String)>>,
+    /// The threads whose work is shown, or may be, with its status.
+    begun: Mutex<BTreeMap<(String, String), WorkStatus>>,
 }
 
 impl SessionSupport {
     /// True if work is or may be shown in a thread. After a restart, that is not known of any.
     fn is_begun(&self, thread: &(String, String)) -> bool {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        begun.contains(thread)
+        begun.contains_key(thread)
+    }
+
+    /// True if the thread of a place shows work that goes on, with Slack's Stop button, as far as is known.
+    pub(super) fn shows(&self, place: &ChatPlace) -> bool {
+        self.status(place) == WorkStatus::Running
+            && !self.unstoppable.is_recent()
+            && !self.refused.is_recent()
+    }
+
+    /// Returns the known status of the work in the thread of a place.
+    pub(super) fn status(&self, place: &ChatPlace) -> WorkStatus {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let thread = place.thread.as_ref();
+        let status = thread.and_then(|thread| begun.get(&(place.chat.clone(), thread.clone())));
+        status.copied().unwrap_or(WorkStatus::Ended)
     }
 
     fn set_begun(&self, thread: (String, String), status: WorkStatus) {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         match status {
             WorkStatus::Running | WorkStatus::Waiting if begun.len() < BEGUN_MAX => {
-                begun.insert(thread);
+                begun.insert(thread, status);
             }
             WorkStatus::Running | WorkStatus::Waiting => {}
             WorkStatus::Ended => {
@@ -119,7 +134,7 @@ impl SlackClient {
     }
 }
 
-const fn name(status: WorkStatus) -> &'static str {
+pub(super) const fn name(status: WorkStatus) -> &'static str {
     match status {
         WorkStatus::Running => "processing",
         WorkStatus::Waiting => "suspended",

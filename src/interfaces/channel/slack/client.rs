@@ -4,6 +4,7 @@
 use super::agent_session::SessionSupport;
 use super::connector::{RepeatEffect, SlackConnector, classified, exchanged};
 use super::optional_blocks::BlockSupport;
+use super::streams::StreamSupport;
 use crate::base::http_client::server_date;
 use crate::base::model::{ChatPlace, MessageRef, Secret};
 use crate::interfaces::channel::SendError;
@@ -51,6 +52,7 @@ pub(super) struct SlackClient {
     no_token: SlackApiToken,
     pub(super) blocks: BlockSupport,
     pub(super) sessions: SessionSupport,
+    pub(super) streams: StreamSupport,
 }
 
 impl SlackClient {
@@ -65,6 +67,7 @@ impl SlackClient {
             no_token: SlackApiToken::new(SlackApiTokenValue(String::new())),
             blocks: BlockSupport::default(),
             sessions: SessionSupport::default(),
+            streams: StreamSupport::default(),
         }
     }
 

@@ -2,14 +2,15 @@
 //! lookup of a message counts as one call, however many pages of its thread are read. See
 //! <https://docs.slack.dev/apis/web-api/rate-limits>.
 
-use super::{agent_session, is_direct};
+use super::streams::StreamSupport;
+use super::{agent_session, is_direct, stream};
 use crate::base::model::{Action, Op, Receipt};
 use crate::interfaces::channel::{CallPurpose, Limit, Scope};
 use std::time::Duration;
 
 /// Returns the limits of one call. The first is the one that a 429 refers to: `chat.postMessage` is limited for each
 /// channel, all other methods for the workspace.
-pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
+pub(super) fn limits(op: &Op, call: CallPurpose, streams: &StreamSupport) -> Vec<Limit> {
     if call == CallPurpose::Find {
         let method = match op.place.thread {
             Some(_) => "conversations.replies",
@@ -18,7 +19,11 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         return vec![tier_3(method)];
     }
     match &op.action {
-        Action::Post { .. } => posts(&op.place.chat),
+        // A stream may become a post. [`StreamSupport`] counts the calls that begin and end streams.
+        Action::Post { .. } | Action::Stream { .. } => posts(&op.place.chat),
+        Action::Progress { message, .. } if streams.content(message).is_some() => {
+            vec![tier_4(stream::APPEND)]
+        }
         Action::AskForWords { trigger: Some(_), .. } => vec![tier_4("views.open")],
         Action::Notice { .. } | Action::AnswerClick { .. } | Action::AskForWords { .. }
             if is_direct(&op.place) =>
@@ -28,7 +33,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         Action::Notice { .. } | Action::AnswerClick { .. } | Action::AskForWords { .. } => {
             vec![tier_4("chat.postEphemeral")]
         }
-        Action::Edit { .. } | Action::Fill { .. } => vec![tier_3("chat.update")],
+        Action::Edit { .. } | Action::Fill { .. } | Action::Progress { .. } => vec![tier_3("chat.update")],
         Action::Draft { .. } => Vec::new(),
         Action::React {
             receipt: Receipt::Started,
@@ -72,6 +77,7 @@ fn tier_4(method: &'static str) -> Limit {
 mod tests {
     use super::limits;
     use crate::base::model::{Account, Action, ChatPlace, MessageRef, Op, Platform, Receipt, Reply};
+    use crate::interfaces::channel::slack::streams::StreamSupport;
     use crate::interfaces::channel::{CallPurpose, Scope};
     use bytes::Bytes;
     use std::time::Duration;
@@ -96,7 +102,7 @@ mod tests {
     /// Returns each limited scope with the highest number of calls in any minute.
     fn most(action: Action, call: CallPurpose) -> Vec<(Scope, u128)> {
         let of_minute = |every: Duration| Duration::from_secs(60).as_nanos() / every.as_nanos();
-        let limits = limits(&op(action), call).into_iter();
+        let limits = limits(&op(action), call, &StreamSupport::default()).into_iter();
         limits
             .map(|limit| (limit.scope, u128::from(limit.burst) + of_minute(limit.every)))
             .collect()

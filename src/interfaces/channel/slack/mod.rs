@@ -19,7 +19,11 @@ mod rich_text;
 mod sent_file;
 mod socket;
 mod split;
+mod stream;
+mod stream_content;
+mod streams;
 mod webhook;
+mod written_piece;
 
 pub use manifest::{SlackConnection, SlackManifest, SlackManifestError};
 pub use permissions::{BOT_SCOPES, BotScope};
@@ -139,7 +143,21 @@ impl Channel for SlackChannel {
         match &op.action {
             Action::React { message, receipt } => self.react(message, *receipt).await,
             Action::Post { reply, .. } => self.post(op, reply).await,
-            Action::Edit { message, reply } => self.edit(message, reply).await,
+            Action::Stream { reply, to, .. } => match self.start_stream(op, reply, to).await? {
+                Some(message) => Ok(Delivered {
+                    message: Some(message),
+                }),
+                None => self.post(op, reply).await,
+            },
+            Action::Edit { message, reply } => self.edit(&op.place, message, reply).await,
+            Action::Progress {
+                message,
+                reply,
+                whole,
+            } => match self.append(message, whole).await? {
+                true => Ok(Delivered::default()),
+                false => self.edit(&op.place, message, reply).await,
+            },
             Action::Fill { .. } => Err(SendError::Refused(
                 "a fill must become an edit before it is delivered".to_owned(),
             )),
@@ -198,6 +216,11 @@ impl Channel for SlackChannel {
         match &op.action {
             Action::Post { .. } | Action::Upload { .. } => self.look_up(op, since).await,
             Action::Notice { .. } if is_direct(&op.place) => self.look_up(op, since).await,
+            // A stream has no metadata by which it could be found.
+            Action::Stream { .. } => match self.look_up(op, since).await? {
+                DeliveryLookup::Nothing => Ok(DeliveryLookup::CannotTell),
+                found => Ok(found),
+            },
             // An ephemeral message is in no history, and the other operations can be repeated.
             Action::Notice { .. }
             | Action::AnswerClick { .. }
@@ -206,6 +229,7 @@ impl Channel for SlackChannel {
             | Action::ShowWork { .. }
             | Action::React { .. }
             | Action::Edit { .. }
+            | Action::Progress { .. }
             | Action::Fill { .. } => Ok(DeliveryLookup::Nothing),
         }
     }
@@ -214,8 +238,12 @@ impl Channel for SlackChannel {
         self.client.identify().await.map(|_| ())
     }
 
+    fn streams(&self, place: &ChatPlace) -> bool {
+        self.can_stream(place)
+    }
+
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
-        limits::limits(op, call)
+        limits::limits(op, call, &self.client.streams)
     }
 
     async fn poll(
@@ -270,7 +298,27 @@ impl SlackChannel {
         lookup::find(&self.client, &self.installation.bot_id, op, since).await
     }
 
-    async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
+    /// Replaces a message. Slack takes no edit of a message that streams, so its stream ends first.
+    async fn edit(
+        &self,
+        place: &ChatPlace,
+        message: &MessageRef,
+        reply: &Reply,
+    ) -> Result<Delivered, SendError> {
+        if self.client.streams.is_open(message) {
+            self.stop_stream(place, message).await?;
+        }
+        match self.update(message, reply).await {
+            // The stream is one of before a restart.
+            Err(SendError::Refused(code)) if code == stream::STREAMS => {
+                self.stop_stream(place, message).await?;
+                self.update(message, reply).await
+            }
+            updated => updated,
+        }
+    }
+
+    async fn update(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
         let mut body = self.message(reply);
         body["channel"] = json!(message.chat);
         body["ts"] = json!(message.id);

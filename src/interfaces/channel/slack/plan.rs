@@ -51,7 +51,7 @@ pub(super) fn as_text(plan: &Value) -> Vec<Value> {
     heading(title, None).into_iter().chain(text).collect()
 }
 
-fn title(text: &str) -> String {
+pub(super) fn title(text: &str) -> String {
     let title: String = escape_line(text).chars().take(TITLE_CHARS_MAX).collect();
     if title.trim().is_empty() {
         return "…".to_owned();
@@ -59,7 +59,7 @@ fn title(text: &str) -> String {
     title
 }
 
-const fn status(state: TaskState) -> &'static str {
+pub(super) const fn status(state: TaskState) -> &'static str {
     match state {
         TaskState::Running => "in_progress",
         TaskState::Done => "complete",

@@ -12,12 +12,13 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         return Vec::new();
     }
     match &op.action {
-        Action::Post { .. } | Action::AskForWords { .. } | Action::Upload { .. } => messages(&op.place.chat),
+        Action::Post { .. } | Action::Stream { .. } => messages(&op.place.chat),
+        Action::AskForWords { .. } | Action::Upload { .. } => messages(&op.place.chat),
         Action::Notice { to, .. }
         | Action::AnswerClick {
             to, callback: None, ..
         } => messages(&private_place(&op.place, &to.id).chat),
-        Action::Edit { message, .. } => messages(&message.chat),
+        Action::Edit { message, .. } | Action::Progress { message, .. } => messages(&message.chat),
         Action::Fill { .. } => messages(&op.place.chat),
         // No operation shows work in Telegram.
         Action::React { .. } | Action::ShowWork { .. } => calls("setMessageReaction"),

@@ -149,7 +149,7 @@ impl Channel for TelegramChannel {
         let place = &op.place;
         match &op.action {
             Action::React { message, receipt } => self.react(message, *receipt).await,
-            Action::Post { reply, reply_to, .. } => {
+            Action::Post { reply, reply_to, .. } | Action::Stream { reply, reply_to, .. } => {
                 let rendered = self.render(reply, &place.chat);
                 self.post(place, &rendered, reply_to.as_ref()).await
             }
@@ -165,7 +165,9 @@ impl Channel for TelegramChannel {
                 rendered.keyboard = Some(render::answer_field(question));
                 self.post(place, &rendered, None).await
             }
-            Action::Edit { message, reply } => self.edit(message, reply).await,
+            Action::Edit { message, reply } | Action::Progress { message, reply, .. } => {
+                self.edit(message, reply).await
+            }
             Action::Fill { .. } => Err(SendError::Refused("a fill has no message yet".to_owned())),
             Action::Draft { draft, reply } => {
                 let rendered = self.render(reply, &place.chat);

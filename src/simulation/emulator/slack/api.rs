@@ -6,6 +6,7 @@ use super::sent_files;
 use super::sessions;
 use super::sockets;
 use super::state::{SharedFile, SlackMessage, SlackState, Upload};
+use super::streams;
 use super::views;
 use super::{RateLimits, SlackOptions};
 use jiff::{Span, Timestamp};
@@ -39,6 +40,7 @@ pub(super) fn call(
     body: &Value,
 ) -> Value {
     let answer = match method {
+        _ if state.unknown_methods.contains(method) => Err("unknown_method".to_owned()),
         _ if !state.has_scope(required_scope(method)) => Err("missing_scope".to_owned()),
         "auth.test" => Ok(
             json!({"url": "https://acme.slack.com/", "team": "Acme", "team_id": options.team,
@@ -47,6 +49,9 @@ pub(super) fn call(
         "chat.postMessage" => post(state, options, body),
         "chat.update" => update(state, options, body),
         "chat.postEphemeral" => ephemeral(state, options, body),
+        "chat.startStream" => streams::start(state, options, body),
+        "chat.appendStream" => streams::append(state, options, body),
+        "chat.stopStream" => streams::stop(state, options, body),
         "conversations.history" => history::history(state, options, body),
         "conversations.replies" => history::replies(state, options, body),
         "apps.connections.open" => Ok(sockets::connections_open(state, options, base_url)),
@@ -75,6 +80,7 @@ fn required_scope(method: &str) -> Option<&'static str> {
         "agents.sessions.setStatus" | "chat.postMessage" | "chat.update" | "chat.postEphemeral" => {
             Some("chat:write")
         }
+        "chat.startStream" | "chat.appendStream" | "chat.stopStream" => Some("chat:write"),
         "reactions.add" | "reactions.remove" => Some("reactions:write"),
         "files.info" => Some("files:read"),
         "files.getUploadURLExternal" | "files.completeUploadExternal" => Some("files:write"),
@@ -100,7 +106,8 @@ pub(super) fn must_wait(
         | "reactions.add"
         | "conversations.history"
         | "conversations.replies" => (method.to_owned(), 50),
-        "chat.postEphemeral"
+        "chat.appendStream"
+        | "chat.postEphemeral"
         | "auth.test"
         | "views.open"
         | "files.info"
@@ -161,6 +168,7 @@ fn update(state: &mut SlackState, options: &SlackOptions, body: &Value) -> Metho
     match state.message(&channel, &ts) {
         None => return Err("message_not_found".to_owned()),
         Some(message) if message.user != options.bot_user => return Err("cant_update_message".to_owned()),
+        Some(_) if state.is_streaming(&channel, &ts) => return Err("streaming_state_conflict".to_owned()),
         Some(_) => {}
     }
     check_message(state, body)?;

@@ -9,7 +9,7 @@ const BLOCKS_MAX: usize = 50;
 const BLOCKS_CHARS_MAX: usize = 13_200;
 const TEXT_CHARS_MAX: usize = 40_000;
 const PLAN_TASKS_MAX: usize = 50;
-const TASK_STATUSES: [&str; 4] = ["pending", "in_progress", "complete", "error"];
+pub(super) const TASK_STATUSES: [&str; 4] = ["pending", "in_progress", "complete", "error"];
 const RICH_TEXT_STYLES: [&str; 4] = ["bold", "italic", "strike", "code"];
 
 /// The refusal of a message.

@@ -69,7 +69,7 @@ pub(super) fn visible(block: &Value) -> String {
     }
     let mut shown = String::new();
     walk(block, &mut |node| match kind(node) {
-        "text" | "plain_text" => shown.push_str(text(node)),
+        "text" | "plain_text" | "markdown" => shown.push_str(text(node)),
         "mrkdwn" => shown.push_str(&unescaped(text(node))),
         "link" => shown.push_str(node["text"].as_str().or(node["url"].as_str()).unwrap_or_default()),
         "user" => shown.push_str(&format!("<@{}>", node["user_id"].as_str().unwrap_or_default())),
@@ -124,6 +124,12 @@ fn mentions_in_node(node: &Value) -> Vec<Mention> {
     match kind(node) {
         "mrkdwn" if node["verbatim"] == true => mentions_in_markup(text(node)),
         "mrkdwn" => [
+            mentions_in_markup(text(node)),
+            mentions_in_parsed_text(text(node)),
+        ]
+        .concat(),
+        // Slack documents no option of streamed Markdown against names and links.
+        "markdown" => [
             mentions_in_markup(text(node)),
             mentions_in_parsed_text(text(node)),
         ]

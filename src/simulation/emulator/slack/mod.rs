@@ -14,6 +14,7 @@ mod sessions;
 mod socket_server;
 mod sockets;
 mod state;
+mod streams;
 mod views;
 
 pub use mentions::{Mention, task_lines};
@@ -21,6 +22,7 @@ pub use people::{EventOrder, GatewayResponse, Retry, SayError, SentMessage, Unse
 pub use sessions::AgentSession;
 pub use sockets::{SocketClosing, SocketModeState};
 pub use state::{SharedFile, ShownButton, SlackCall, SlackFault, SlackMessage, SlackState};
+pub use streams::SlackStream;
 pub use views::OpenView;
 
 use crate::simulation::emulator::lasting_fault::LastingFault;
@@ -213,6 +215,11 @@ impl SlackEmulator {
     /// Refuses messages with a block of this type from now on, like a workspace that does not know it yet.
     pub fn forget_block(&self, kind: &'static str) {
         self.shared.change(|state| state.unknown_blocks.insert(kind));
+    }
+
+    /// Does not know a method from now on, like a workspace that does not have it yet.
+    pub fn forget_method(&self, method: &'static str) {
+        self.shared.change(|state| state.unknown_methods.insert(method));
     }
 
     /// Sends no event of this type from now on, like a workspace where the app does not subscribe to it.

@@ -7,7 +7,7 @@ use super::state::SlackState;
 use super::{SlackEmulator, SlackOptions};
 use serde_json::{Value, json};
 
-const STATUSES: [&str; 4] = ["active", "processing", "suspended", "closed"];
+pub(super) const STATUSES: [&str; 4] = ["active", "processing", "suspended", "closed"];
 const TITLE_CHARS_MAX: usize = 200;
 const STOPPED: &str = "agent_session_stopped";
 const UNSUBSCRIBED: &str = "missing_agent_session_stopped_event_subscription";
@@ -67,7 +67,7 @@ pub(super) fn set_status(state: &mut SlackState, options: &SlackOptions, body: &
 
 impl SlackEmulator {
     /// Presses the Stop button of Slack in a thread as a user. There is one while the session of the thread is
-    /// processing and the app gets the event; Slack leaves the status as it is.
+    /// processing and the app gets the event. Slack stops the streams of the thread and leaves the status as it is.
     pub async fn stop_session(
         &self,
         user: &str,
@@ -83,9 +83,13 @@ impl SlackEmulator {
             return Err(SayError::NoButton("Stop".to_owned()));
         }
         let at = (self.shared.options.at)();
-        let event_ts = self.shared.change(|state| state.next_ts(at));
+        let (event_ts, stopped) = self.shared.change(|state| {
+            let stopped = state.open_streams(channel, thread_ts);
+            stopped.iter().for_each(|ts| state.close_stream(channel, ts));
+            (state.next_ts(at), stopped)
+        });
         let event = json!({"type": STOPPED, "channel": channel, "user": user, "thread_ts": thread_ts,
-            "streaming_message_ts": [], "event_ts": event_ts});
+            "streaming_message_ts": stopped, "event_ts": event_ts});
         let envelope = self.envelope(&event);
         self.send_event(&envelope).await
     }

@@ -7,6 +7,7 @@ use super::response::ResponseAddress;
 use super::sent_files::SentSlackFile;
 use super::sessions::AgentSession;
 use super::sockets::SocketModeState;
+use super::streams::SlackStream;
 use super::views::{OpenView, Trigger};
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use bytes::Bytes;
@@ -46,6 +47,10 @@ pub struct SlackState {
     pub(super) channels: BTreeMap<String, BTreeSet<String>>,
     /// The sessions of the agent, by channel and root of the thread.
     pub sessions: BTreeMap<(String, String), AgentSession>,
+    /// The messages that are or were streamed, by channel and id.
+    pub(super) streams: BTreeMap<(String, String), SlackStream>,
+    /// The methods that the workspace does not know.
+    pub(super) unknown_methods: BTreeSet<&'static str>,
     /// The events that the app does not get although its manifest names them.
     pub(super) unsubscribed: BTreeSet<String>,
     /// The types of blocks that the workspace does not know.

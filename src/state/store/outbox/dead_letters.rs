@@ -290,8 +290,8 @@ fn letter(row: &Row<'_>) -> Result<DeadLetter, StoreError> {
 
 fn what(action: &Action) -> &'static str {
     match action {
-        Action::Post { .. } => "post",
-        Action::Edit { .. } | Action::Fill { .. } => "edit",
+        Action::Post { .. } | Action::Stream { .. } => "post",
+        Action::Edit { .. } | Action::Fill { .. } | Action::Progress { .. } => "edit",
         Action::Draft { .. } => "draft",
         Action::Notice { .. } => "notice",
         Action::Upload { .. } => "upload",
