@@ -129,6 +129,7 @@ mod revisions;
 mod revocation;
 mod secrets;
 mod slack_sessions;
+mod slack_streams;
 mod slow_clients;
 mod socket_mode;
 mod unknown_senders;

@@ -10,6 +10,7 @@ mod lookup;
 mod plans;
 mod rendering;
 mod sockets;
+mod streams;
 mod strictness;
 mod views;
 mod ephemerals;

@@ -4,7 +4,7 @@ use super::*;
 use serde_json::Value;
 
 /// Calls the Web API and returns `ok`, or the code of its refusal.
-async fn call(emulator: &SlackEmulator, method: &str, body: &Value) -> String {
+pub(super) async fn call(emulator: &SlackEmulator, method: &str, body: &Value) -> String {
     let url = format!("{}/{method}", emulator.api_base_url());
     let request = http().post(url).bearer_auth("xoxb-1").json(body);
     let mut response = request.send().await.unwrap();
