@@ -154,7 +154,7 @@ impl Channel for SlackChannel {
                 message,
                 reply,
                 whole,
-            } => match self.append(message, whole).await? {
+            } => match self.append(&op.place, message, whole).await? {
                 true => Ok(Delivered::default()),
                 false => self.edit(&op.place, message, reply).await,
             },

@@ -91,10 +91,18 @@ impl SlackChannel {
         }
     }
 
-    /// Appends to a stream what it does not show yet. Returns false if nothing may be appended to the message.
-    pub(super) async fn append(&self, message: &MessageRef, whole: &Reply) -> Result<bool, SendError> {
+    /// Appends to a stream what it does not show yet. Returns false if nothing may be appended to the message. That is so
+    /// as well if its thread shows no work any more, because another person's turn there has ended: then the message
+    /// needs a button.
+    pub(super) async fn append(
+        &self,
+        place: &ChatPlace,
+        message: &MessageRef,
+        whole: &Reply,
+    ) -> Result<bool, SendError> {
         let streams = &self.client.streams;
-        let Some(content) = streams.content(message) else {
+        let content = streams.content(message);
+        let Some(content) = content.filter(|_| self.client.sessions.shows(place)) else {
             return Ok(false);
         };
         let (next, chunks) = content.next(whole);
@@ -144,6 +152,10 @@ impl SlackChannel {
                     tracing::warn!(code, "slack did not end a stream");
                 }
                 self.client.streams.was_ended(message);
+            }
+            // The limit is not that of edits, which other messages need.
+            Err(SendError::Limited { why, retry_after }) => {
+                return Err(SendError::NotSent { why, retry_after });
             }
             Err(error) => return Err(error),
         }

@@ -246,6 +246,68 @@ async fn the_21st_stream_in_a_minute_is_a_message_and_no_end_has_to_wait() {
     assert_eq!(emulator.problems(), Vec::<String>::new());
 }
 
+/// Two people work in one thread, which shows one session.
+#[tokio::test]
+async fn a_card_gets_its_button_when_its_thread_shows_no_work_any_more() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let thread = working(&emulator, &*channel).await;
+    let message = channel.deliver(&card(&thread)).await.unwrap().message.unwrap();
+    let work = |text: &str| {
+        let reply = Reply::default().with(ReplyPart::Heading {
+            text: text.to_owned(),
+        });
+        let stop = ReplyPart::Buttons {
+            buttons: vec![button("Stop")],
+        };
+        let progress = Action::Progress {
+            message: message.clone(),
+            reply: reply.clone().with(stop),
+            whole: reply,
+        };
+        op("C0OPS", Some(&thread), progress)
+    };
+    let shown = || {
+        emulator
+            .with_state(|state| state.message("C0OPS", &message.id).cloned())
+            .unwrap()
+    };
+    channel.deliver(&work("Working, step 1")).await.unwrap();
+    assert_eq!(
+        (shown().visible(), shown().buttons()),
+        (vec!["Working, step 1".to_owned()], Vec::new())
+    );
+    let ended = Action::ShowWork {
+        status: WorkStatus::Ended,
+        title: None,
+    };
+    channel.deliver(&op("C0OPS", Some(&thread), ended)).await.unwrap();
+    channel.deliver(&work("Working, step 2")).await.unwrap();
+    assert_eq!(
+        (shown().text.as_str(), shown().buttons().len()),
+        ("Working, step 2", 1)
+    );
+    assert!(emulator.with_state(|state| !state.is_streaming("C0OPS", &message.id)));
+    assert_eq!(emulator.problems(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_end_of_a_stream_that_slack_limits_waits_alone() {
+    let emulator = workspace().await;
+    let channel = connected(&emulator).await;
+    let thread = working(&emulator, &*channel).await;
+    let message = channel.deliver(&card(&thread)).await.unwrap().message.unwrap();
+    let limit = SlackFault::Status {
+        status: 429,
+        retry_after_seconds: Some(7),
+    };
+    emulator.fail_next("chat.stopStream", 1, limit);
+    let edit = edit(&thread, message);
+    let waits = channel.deliver(&edit).await.err();
+    assert_eq!(waits, Some(not_sent("slack answered 429", Some(7))));
+    channel.deliver(&edit).await.unwrap();
+}
+
 /// Slack's own limit, such as that of another process with the token.
 #[tokio::test]
 async fn a_limited_stream_is_a_message_at_once() {
