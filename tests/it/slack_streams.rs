@@ -12,16 +12,18 @@ const ALICE: &str = "U0ALICE";
 const START: &str = "chat.startStream";
 const APPEND: &str = "chat.appendStream";
 const STOP: &str = "chat.stopStream";
-/// The words that the model holds back.
+/// The beginning of a sentence whose end the model holds back.
 const HELD: &str = "At last";
+/// The end of the words of an answer.
+const END: &str = "content_block_stop";
 const CALL: &str = "✓ file_read environments/dev/main.jsonnet";
 
-/// Reads a file, then writes some sentences and holds back the last one.
+/// Reads a file, then writes some sentences and holds back the end of the last one.
 fn reads_and_writes(asked: &ModelRequest) -> ScriptedAnswer {
     match step_number(asked) {
         0 => calls("file_read", json!({"path": "environments/dev/main.jsonnet"})),
         _ => says(format!("I read **one** file. It is short. {HELD} it ends."))
-            .with_fault(AnswerFault::HeldBefore(HELD)),
+            .with_fault(AnswerFault::HeldBefore(END)),
     }
 }
 
@@ -280,7 +282,8 @@ async fn a_message_whose_stream_slack_has_ended_is_edited_from_then_on() {
     app.say_in(ALICE, &said.ts, "stop").await;
     app.wait_for_result(&said.ts, 1).await;
     app.wait_until_idle().await;
-    assert_eq!(app.thread_messages(&said.ts).len(), 2);
+    let shown = app.thread_messages(&said.ts).join("\n");
+    assert!(!shown.contains("Working"), "{shown}");
     assert_eq!(calls_of(&app, STOP), []);
 }
 
@@ -324,7 +327,7 @@ async fn what_the_model_writes_notifies_and_links_nobody_in_a_stream() {
             json!({"path": "<!channel> https://evil.example/?k=CANARY"}),
         ),
         _ => says(format!("{}.\nThe end. {HELD}", FORMS.join(".\n\n- **a** ")))
-            .with_fault(AnswerFault::HeldBefore(HELD)),
+            .with_fault(AnswerFault::HeldBefore(END)),
     })
     .await;
     app.admit_slack_editor(ALICE).await;
