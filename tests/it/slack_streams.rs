@@ -18,10 +18,11 @@ const HELD: &str = "At last";
 const END: &str = "content_block_stop";
 const CALL: &str = "✓ file_read environments/dev/main.jsonnet";
 
-/// Reads a file, then writes some sentences and holds back the end of the last one.
+/// Reads a file once its stream has begun, then writes some sentences and holds back the end of the last one.
 fn reads_and_writes(asked: &ModelRequest) -> ScriptedAnswer {
     match step_number(asked) {
-        0 => calls("file_read", json!({"path": "environments/dev/main.jsonnet"})),
+        0 => calls("file_read", json!({"path": "environments/dev/main.jsonnet"}))
+            .with_fault(AnswerFault::Delay(Duration::from_secs(1))),
         _ => says(format!("I read **one** file. It is short. {HELD} it ends."))
             .with_fault(AnswerFault::HeldBefore(END)),
     }
