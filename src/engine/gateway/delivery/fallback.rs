@@ -44,6 +44,7 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         | Action::Fill { .. } => (message, vec![Reply::text(answer_notice(missing))]),
         Action::React { .. }
         | Action::ShowWork { .. }
+        | Action::ShowHome { .. }
         | Action::AnswerClick { .. }
         | Action::Draft { .. } => return Vec::new(),
     };

@@ -2,6 +2,7 @@
 //! commands. Their events are signed and sent like Slack's.
 
 mod api;
+mod app_home;
 mod check;
 mod history;
 mod manifest;
@@ -16,6 +17,7 @@ mod sockets;
 mod state;
 mod views;
 
+pub use app_home::{HomeTab, PublishedHome};
 pub use mentions::{Mention, task_lines};
 pub use people::{EventOrder, GatewayResponse, Retry, SayError, SentMessage, UnsentMessage};
 pub use sessions::AgentSession;
