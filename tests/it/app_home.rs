@@ -254,6 +254,27 @@ async fn a_page_that_is_opened_again_and_again_is_shown_a_few_times_a_minute() {
 }
 
 #[tokio::test]
+async fn an_opening_shows_the_page_whatever_its_person_did_before() {
+    let app = TestApp::new(queue([says("Here.")])).await;
+    app.admit_slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "hello").await;
+    open(&app, ALICE).await;
+    wait_for_home(&app, ALICE, "Nothing is prepared.").await;
+    for _ in 0..12 {
+        app.run_command_in(ALICE, &result.thread, "!usage").await;
+    }
+    app.wait_until_idle().await;
+    let before = publications(&app, ALICE);
+    open(&app, ALICE).await;
+    app.wait_for_slack("another publication", |state| {
+        home_of(state, ALICE)
+            .filter(|home| home.publications > before)
+            .map(|_| ())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_workspace_that_refuses_the_home_tab_is_reported_once_and_everything_else_works() {
     let app = TestApp::new(write_note).await;
     app.admit_slack_editor(ALICE).await;

@@ -22,6 +22,8 @@ const PAGES_MAX: usize = 10_000;
 const REMEMBERED: SignedDuration = SignedDuration::from_hours(1);
 /// Maximum number of times per minute that the page of one person is shown.
 const SHOWN_PER_MINUTE_MAX: u32 = 10;
+/// The number of times per minute after which only an opening shows the page again.
+const REFRESHED_PER_MINUTE_MAX: u32 = 6;
 /// Maximum number of pages that are composed and sent at once. Further ones wait.
 const PAGES_AT_ONCE_MAX: usize = 4;
 /// The time for which a person who is not admitted sees the refusal without another one.
@@ -84,14 +86,15 @@ impl OpenedPage {
         }
     }
 
-    /// Counts a publication. Returns false if there were too many within the minute.
-    fn count(&mut self, at: Timestamp) -> bool {
+    /// Counts a publication. Returns false if there were `shown_max` of them within the minute.
+    fn count(&mut self, at: Timestamp, shown_max: u32) -> bool {
         let minute = at.as_second().div_euclid(60);
         if self.counted.0 != minute {
             self.counted = (minute, 0);
         }
-        self.counted.1 = self.counted.1.saturating_add(1);
-        self.counted.1 <= SHOWN_PER_MINUTE_MAX
+        let has_room = self.counted.1 < shown_max;
+        self.counted.1 += u32::from(has_room);
+        has_room
     }
 
     fn is_refused(&self, at: Timestamp) -> bool {
@@ -134,13 +137,11 @@ impl HomePages {
         page.channel.clone_from(&inbound.channel);
         page.place.clone_from(&inbound.place);
         (page.user, page.opened_at) = (user, at);
-        if user.is_none() {
-            if page.is_refused(at) {
-                return HomeOpening::Accepted;
-            }
-            page.refused_at = Some(at);
+        if user.is_none() && page.is_refused(at) || !page.count(at, SHOWN_PER_MINUTE_MAX) {
+            return HomeOpening::Accepted;
         }
-        self.show_soon(&inbound.sender, page, at);
+        page.refused_at = user.is_none().then_some(at);
+        self.show_soon(&inbound.sender, page);
         match user {
             Some(_) => HomeOpening::Accepted,
             None => HomeOpening::Denied,
@@ -153,7 +154,9 @@ impl HomePages {
         let mut opened = self.opened();
         let pages = opened.iter_mut().filter(|(_, page)| page.user == Some(user));
         for (sender, page) in pages {
-            self.show_soon(sender, page, at);
+            if page.count(at, REFRESHED_PER_MINUTE_MAX) {
+                self.show_soon(sender, page);
+            }
         }
     }
 
@@ -162,10 +165,7 @@ impl HomePages {
     }
 
     /// Lets a task show the page. A page that is being composed may be outdated, so another one follows it.
-    fn show_soon(self: &Arc<Self>, sender: &Sender, page: &mut OpenedPage, at: Timestamp) {
-        if !page.count(at) {
-            return;
-        }
+    fn show_soon(self: &Arc<Self>, sender: &Sender, page: &mut OpenedPage) {
         let before = std::mem::replace(&mut page.progress, PageProgress::Waiting);
         if before != PageProgress::Idle {
             return;
