@@ -80,6 +80,7 @@ mod discord;
 mod discord_forms;
 mod discord_gateway;
 mod discord_interactions;
+mod discord_missed;
 mod docs;
 mod environments;
 mod evaluation;

@@ -101,12 +101,17 @@ impl DiscordApp {
     }
 
     pub(crate) async fn restart(&mut self) {
+        self.stop().await;
+        self.run().await;
+    }
+
+    /// Stops the gateway, and waits until Discord has noticed it.
+    pub(crate) async fn stop(&mut self) {
         self.app.demo.stop().await;
         self.wait_for("no session", |state| {
             (state.gateway.connected() == 0).then_some(())
         })
         .await;
-        self.run().await;
     }
 
     pub(crate) async fn wait_for<T>(&self, what: &str, look: impl Fn(&DiscordState) -> Option<T>) -> T {
