@@ -81,6 +81,7 @@ mod discord_forms;
 mod discord_gateway;
 mod discord_interactions;
 mod discord_missed;
+mod discord_people;
 mod docs;
 mod environments;
 mod evaluation;

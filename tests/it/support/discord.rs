@@ -90,7 +90,13 @@ impl DiscordApp {
 
     /// Starts the gateway, and waits until its session is open.
     pub(crate) async fn run(&mut self) {
-        let config = self.config();
+        self.run_with(|_| {}).await;
+    }
+
+    /// Starts the gateway with a changed configuration, and waits until its session is open.
+    pub(crate) async fn run_with(&mut self, change: impl FnOnce(&mut Config)) {
+        let mut config = self.config();
+        change(&mut config);
         self.app.start_with_host(config, self.host).await;
         self.app
             .demo
