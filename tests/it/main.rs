@@ -81,6 +81,8 @@ mod discord;
 mod discord_forms;
 mod discord_gateway;
 mod discord_interactions;
+mod discord_missed;
+mod discord_people;
 mod docs;
 mod environments;
 mod evaluation;

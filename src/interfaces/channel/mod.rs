@@ -8,6 +8,7 @@ mod discord;
 mod inspection;
 mod limit;
 mod markdown;
+mod poll_memory;
 mod slack;
 mod telegram;
 mod split;
@@ -17,6 +18,9 @@ mod words;
 
 pub use inspection::{ChannelFault, ChannelFinding, FaultSeverity};
 pub use limit::{CallPurpose, Limit, Scope};
+#[cfg(test)]
+pub(crate) use poll_memory::NoPollMemory;
+pub use poll_memory::PollMemory;
 pub use slack::{BOT_SCOPES, BotScope, SlackConnection, SlackManifest, SlackManifestError};
 pub use telegram::{SetupChange, SetupStep, set_up_telegram};
 
@@ -157,10 +161,11 @@ pub trait Channel: Send + Sync {
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;
 
     /// Receives messages by polling, or over a connection that the channel opens, until `cancel`. Channels that only
-    /// have a webhook return at once.
+    /// have a webhook return at once. A platform that does not deliver again what was missed needs `memory`.
     async fn poll(
         &self,
         inbox: mpsc::Sender<PolledInbound>,
+        memory: &dyn PollMemory,
         now: fn() -> Timestamp,
         cancel: CancellationToken,
     );

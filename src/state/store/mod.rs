@@ -9,6 +9,7 @@ mod audit;
 mod budget;
 mod card;
 mod change;
+mod channel_position;
 mod integrity;
 mod claim;
 mod column;

@@ -18,8 +18,8 @@ mod webhook;
 pub use profile::{SetupChange, SetupStep, set_up_telegram};
 
 use super::{
-    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound,
-    SendError,
+    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PollMemory,
+    PolledInbound, SendError,
 };
 use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{
@@ -230,6 +230,7 @@ impl Channel for TelegramChannel {
     async fn poll(
         &self,
         inbox: mpsc::Sender<PolledInbound>,
+        _memory: &dyn PollMemory,
         _now: fn() -> Timestamp,
         cancel: CancellationToken,
     ) {
