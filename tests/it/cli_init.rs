@@ -132,7 +132,7 @@ async fn wrong_options_write_nothing() {
             "--model-key: write env:NAME or file:PATH",
         ),
         (
-            &["--repository", "../infra", "--chat", "slack"],
+            &["--repository", "../infra", "--chat", "slack", "--slack", "url"],
             2,
             "give --public-url",
         ),
