@@ -67,6 +67,7 @@ mod cli_tanka_fmt;
 mod cli_tanka_lint;
 mod cli_terminal;
 mod commands;
+mod connect_chapters;
 mod shown_results;
 mod shown_texts;
 mod conformance;
