@@ -150,6 +150,7 @@ fn slack() -> Case {
         let settings = ChannelSettings::Slack(SlackSettings {
             bot_token: secret.clone(),
             signing_secret: Some(secret),
+            previous_signing_secret: None,
             app_token: None,
             api_base_url: String::new(),
             paced: true,
@@ -170,6 +171,7 @@ fn github() -> Case {
     let settings = |secret| HookSettings {
         scheme: HookScheme::Github,
         secret,
+        previous_secret: None,
         events: Vec::new(),
         sources: Vec::new(),
         repository: "infra".to_owned(),
@@ -202,6 +204,7 @@ fn telegram() -> Case {
             bot_token: secret.clone(),
             mode: TelegramMode::Webhook,
             secret_token: Some(secret),
+            previous_secret_token: None,
             api_base_url: String::new(),
             paced: true,
             repository: None,

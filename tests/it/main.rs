@@ -127,6 +127,7 @@ mod retention;
 mod result_buttons;
 mod revisions;
 mod revocation;
+mod secret_pairs;
 mod secrets;
 mod slack_sessions;
 mod slow_clients;
