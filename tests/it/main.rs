@@ -83,6 +83,7 @@ mod discord_interactions;
 mod docs;
 mod environments;
 mod evaluation;
+mod exports;
 mod failures;
 mod fallbacks;
 mod fairness;

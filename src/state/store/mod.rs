@@ -28,6 +28,7 @@ mod last_start;
 pub(crate) mod login;
 mod checkpoint;
 mod self_check;
+mod session_export;
 mod migration;
 mod open;
 mod outbox;
@@ -91,6 +92,7 @@ pub use question::{
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use retry::{RetryOutcome, RetryRequest};
+pub use session_export::SessionExport;
 pub use shown_result::REPLACED;
 pub use steering::{MessagesBehind, TakeOutcome, TakenMessage, TakenMessages};
 pub use take_over::{TakeOverOutcome, TakeOverRequest};

@@ -7,6 +7,7 @@ mod click;
 mod joining;
 mod conversation;
 mod environments;
+mod export;
 mod login;
 mod messages;
 mod order;
@@ -40,7 +41,8 @@ use crate::engine::command::{self, Command, Verb};
 use crate::rendering::jsonnet::Budget;
 use crate::state::access::Identity;
 use crate::state::store::{
-    ComposedWrite, NewAction, NewChange, NewLoginCode, ProspectiveChange, StoreError, UndoRemainder,
+    ComposedWrite, NewAction, NewChange, NewLoginCode, ProspectiveChange, SessionExport, StoreError,
+    UndoRemainder,
 };
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -75,6 +77,8 @@ struct CommandAnswer {
     buttons: ButtonEffect,
     /// The code that the answer shows.
     login: Option<NewLoginCode>,
+    /// The conversation that the answer has as a file.
+    export: Option<SessionExport>,
 }
 
 /// The effect of the press of a button on this and other buttons.
@@ -113,6 +117,7 @@ impl CommandAnswer {
             revision: None,
             buttons: ButtonEffect::Used,
             login: None,
+            export: None,
         }
     }
 
@@ -329,6 +334,7 @@ impl CommandRunner {
             revision,
             buttons,
             login,
+            export,
         } = answer;
         if let (Some(preset), InboundKind::Click { token, .. }) = (&asked.preset_reply, &asked.inbound.kind)
             && preset.returns_press(&asked.inbound.kind)
@@ -353,6 +359,9 @@ impl CommandRunner {
         }
         if let Some(code) = login {
             return store.finish_login_command(inbox, code, ops, now).await;
+        }
+        if let Some(export) = export {
+            return store.finish_export_command(inbox, export, ops, now).await;
         }
         let Some(revision) = revision else {
             return store.finish_command(inbox, ops, now).await;
@@ -504,6 +513,11 @@ impl CommandRunner {
             Verb::Discard => self.discard(command.arguments, asked, conversation).await?,
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(identity, conversation).await?,
+            Verb::Export => {
+                return self
+                    .export(command.arguments, asked, address, identity, conversation)
+                    .await;
+            }
             Verb::Usage => self.usage(command.arguments, identity).await?,
             Verb::Budget => {
                 return self
