@@ -130,6 +130,7 @@ mod revisions;
 mod revocation;
 mod secret_pairs;
 mod secrets;
+mod slack_late_stops;
 mod slack_sessions;
 mod slow_clients;
 mod socket_mode;

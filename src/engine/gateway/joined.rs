@@ -41,17 +41,13 @@ impl Parts {
 
     /// True for a conversation of another person. A person may write with several accounts.
     pub(super) fn is_of_another(&self, identity: &Identity, conversation: &Conversation) -> bool {
-        conversation.key.user.platform.chat().is_some() && !self.is_own(identity, conversation)
-    }
-
-    /// True for a conversation of this person, with whichever account they write now.
-    pub(super) fn is_own(&self, identity: &Identity, conversation: &Conversation) -> bool {
         let owner = &conversation.key.user;
-        owner == identity.sender()
+        let is_own = owner == identity.sender()
             || self
                 .access
                 .admit(owner)
-                .is_some_and(|owner| owner.user() == identity.user())
+                .is_some_and(|owner| owner.user() == identity.user());
+        owner.platform.chat().is_some() && !is_own
     }
 
     /// True if the person of a conversation may read a repository.

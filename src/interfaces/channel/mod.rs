@@ -3,14 +3,14 @@
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+mod secret_pairs;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod any_json;
 mod discord;
 mod inspection;
 mod limit;
 mod markdown;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod secret_pairs;
 mod slack;
 mod telegram;
 mod split;

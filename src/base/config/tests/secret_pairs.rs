@@ -64,7 +64,7 @@ fn a_previous_secret_without_a_current_one_or_equal_to_it_is_refused() {
         ),
         (
             TOKEN,
-            format!("{TOKEN}\n{}", previous("secret_token", "SPACED_SECRET")),
+            format!("{TOKEN}\n{}", previous("secret_token", "DOTTED_SECRET")),
             "15: channels.phone.previous_secret_token: Telegram allows 1 to 256 of A-Z, a-z, 0-9, _ and - only",
         ),
         (
@@ -74,7 +74,7 @@ fn a_previous_secret_without_a_current_one_or_equal_to_it_is_refused() {
         ),
     ] {
         assert!(GOOD.contains(line), "{line}");
-        let environment = [PREVIOUS, APP_TOKEN, ("SPACED_SECRET", "canary previous 4a1b2c3d")];
+        let environment = [PREVIOUS, APP_TOKEN, ("DOTTED_SECRET", "canary.previous.4a1b2c3d")];
         let found = problems(with(&GOOD.replacen(line, &replacement, 1), &environment));
         assert_eq!(found, [format!("drydock.toml:{expected}")]);
     }

@@ -21,8 +21,8 @@ const OF_ANOTHER: &str = "Only the person whose conversation this is can export 
 const NOTHING: &str = "There is nothing to export in this conversation.";
 
 impl CommandRunner {
-    /// Sends the conversation, or the one that `arguments` names, to its person. The file and the record of it are stored
-    /// with the answer.
+    /// Sends the conversation, or the one that `arguments` names, to its person. An export is stored here with its record
+    /// and its answer, so that the returned answer, which is empty then, changes nothing.
     pub(super) async fn export(
         &self,
         arguments: &str,
@@ -41,7 +41,7 @@ impl CommandRunner {
             Some(id) => Some(store.conversation(id).await?),
             None => None,
         };
-        let Some(found) = found.filter(|found| self.parts.is_own(identity, found)) else {
+        let Some(found) = found.filter(|found| self.is_own(identity, found)) else {
             return Ok(answer(match arguments {
                 "" => OF_ANOTHER,
                 _ => UNKNOWN,
@@ -59,18 +59,28 @@ impl CommandRunner {
                 found.id
             )));
         }
-        let lines = exported.records.len();
+        // The reading may have taken long.
+        if identity.is_revoked() {
+            return Ok(CommandAnswer::ops(Vec::new()));
+        }
+        let export = SessionExport {
+            conversation: found.id,
+            lines: exported.records.len(),
+        };
         let ops = vec![
             address.post("answer", Reply::text(description(&found, &exported))),
             upload(address, &found, exported),
         ];
-        Ok(CommandAnswer {
-            export: Some(SessionExport {
-                conversation: found.id,
-                lines,
-            }),
-            ..CommandAnswer::ops(ops)
-        })
+        let now = (self.parts.now)();
+        store.finish_export_command(asked.inbox, export, ops, now).await?;
+        Ok(CommandAnswer::ops(Vec::new()))
+    }
+
+    /// True for a conversation of this person, with whichever account they write now. Nobody owns that of a hook.
+    fn is_own(&self, identity: &Identity, conversation: &Conversation) -> bool {
+        let owner = &conversation.key.user;
+        let admitted = self.parts.access.admit(owner);
+        owner == identity.sender() || admitted.is_some_and(|owner| owner.user() == identity.user())
     }
 
     /// Returns the newest lines of the recording of a conversation; `None` if there are none.

@@ -41,8 +41,7 @@ use crate::engine::command::{self, Command, Verb};
 use crate::rendering::jsonnet::Budget;
 use crate::state::access::Identity;
 use crate::state::store::{
-    ComposedWrite, NewAction, NewChange, NewLoginCode, ProspectiveChange, SessionExport, StoreError,
-    UndoRemainder,
+    ComposedWrite, NewAction, NewChange, NewLoginCode, ProspectiveChange, StoreError, UndoRemainder,
 };
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -77,8 +76,6 @@ struct CommandAnswer {
     buttons: ButtonEffect,
     /// The code that the answer shows.
     login: Option<NewLoginCode>,
-    /// The conversation that the answer has as a file.
-    export: Option<SessionExport>,
 }
 
 /// The effect of the press of a button on this and other buttons.
@@ -117,7 +114,6 @@ impl CommandAnswer {
             revision: None,
             buttons: ButtonEffect::Used,
             login: None,
-            export: None,
         }
     }
 
@@ -334,7 +330,6 @@ impl CommandRunner {
             revision,
             buttons,
             login,
-            export,
         } = answer;
         if let (Some(preset), InboundKind::Click { token, .. }) = (&asked.preset_reply, &asked.inbound.kind)
             && preset.returns_press(&asked.inbound.kind)
@@ -359,9 +354,6 @@ impl CommandRunner {
         }
         if let Some(code) = login {
             return store.finish_login_command(inbox, code, ops, now).await;
-        }
-        if let Some(export) = export {
-            return store.finish_export_command(inbox, export, ops, now).await;
         }
         let Some(revision) = revision else {
             return store.finish_command(inbox, ops, now).await;
@@ -524,9 +516,10 @@ impl CommandRunner {
                     .budget_command(command.arguments, asked, address, identity, conversation)
                     .await;
             }
-            Verb::Stop => match stopped_message(command.arguments) {
-                Some(message) => self.stop_message(asked, conversation, message).await?,
-                None => self.stop(asked, conversation).await?,
+            Verb::Stop => match (stopped_message(command.arguments), pressed_at(command.arguments)) {
+                (Some(message), _) => self.stop_message(asked, conversation, message).await?,
+                (None, Some(pressed)) => self.stop_begun(asked, conversation, pressed).await?,
+                (None, None) => self.stop(asked, conversation).await?,
             },
             Verb::Retry => self.retry(asked, conversation).await?,
             Verb::Login => return Ok(self.log_in(asked, identity)),
@@ -651,6 +644,11 @@ fn is_inspection(kind: &InboundKind) -> bool {
 /// Returns the message that a stop names by its number, such as `#7`.
 fn stopped_message(arguments: &str) -> Option<InboxId> {
     arguments.strip_prefix('#')?.parse().ok().map(InboxId)
+}
+
+/// Returns the time at which a stop was meant, such as `at 2026-11-24T10:00:00Z`. A platform may deliver it later.
+fn pressed_at(arguments: &str) -> Option<jiff::Timestamp> {
+    arguments.strip_prefix("at ")?.parse().ok()
 }
 
 fn help(identity: &Identity) -> Reply {
