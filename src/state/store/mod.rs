@@ -28,7 +28,6 @@ mod last_start;
 pub(crate) mod login;
 mod checkpoint;
 mod self_check;
-mod session_export;
 mod migration;
 mod open;
 mod outbox;
@@ -43,6 +42,7 @@ mod reader;
 mod recovery;
 mod retention;
 mod retry;
+mod session_export;
 mod shown_result;
 mod summary;
 #[cfg(test)]
@@ -92,7 +92,6 @@ pub use question::{
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use retry::{RetryOutcome, RetryRequest};
-pub use session_export::SessionExport;
 pub use shown_result::REPLACED;
 pub use steering::{MessagesBehind, TakeOutcome, TakenMessage, TakenMessages};
 pub use take_over::{TakeOverOutcome, TakeOverRequest};

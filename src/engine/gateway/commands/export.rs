@@ -6,7 +6,7 @@ use crate::base::model::{Action, ConversationId, Op, Reply, pluralize};
 use crate::engine::gateway::compose::Address;
 use crate::state::access::Identity;
 use crate::state::recording::{self, ExportedRecording, RecordedEvent, SessionError};
-use crate::state::store::{Conversation, SessionExport};
+use crate::state::store::Conversation;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -63,10 +63,7 @@ impl CommandRunner {
         if identity.is_revoked() {
             return Ok(CommandAnswer::ops(Vec::new()));
         }
-        let export = SessionExport {
-            conversation: found.id,
-            lines: exported.records.len(),
-        };
+        let export = (found.id, exported.records.len());
         let ops = vec![
             address.post("answer", Reply::text(description(&found, &exported))),
             upload(address, &found, exported),

@@ -62,7 +62,7 @@ const COMMANDS: [(&str, &str); 20] = [
     ("login", "let your machine fetch changes; only you see the answer"),
 ];
 /// The commands whose answers are for one person, which Telegram suggests only in private chats.
-const PRIVATE_COMMANDS: [&str; 4] = ["accept", "block", "export", "login"];
+const PRIVATE_COMMANDS: [&str; 3] = ["accept", "block", "login"];
 
 /// The effect of a set-up on one part of the registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
