@@ -44,6 +44,7 @@ mod reader;
 mod recovery;
 mod retention;
 mod retry;
+mod session_export;
 mod shown_result;
 mod summary;
 #[cfg(test)]

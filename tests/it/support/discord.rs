@@ -78,6 +78,7 @@ impl DiscordApp {
         let settings = DiscordSettings {
             bot_token: Secret::new(TOKEN.to_owned()),
             public_key: self.signed.then(|| self.discord.public_key()),
+            previous_public_key: None,
             api_base_url: self.discord.api_base_url(),
             paced: false,
             repository: None,

@@ -27,7 +27,7 @@ const SHORT_DESCRIPTION: &str =
     "Prepares changes to configuration repositories and checks them. Never applies them.";
 
 /// The commands that Telegram suggests while a user types.
-const COMMANDS: [(&str, &str); 19] = [
+const COMMANDS: [(&str, &str); 20] = [
     ("help", "list what I can do here"),
     ("status", "show what is running, waiting and prepared"),
     (
@@ -43,6 +43,7 @@ const COMMANDS: [(&str, &str); 19] = [
     ("discard", "discard the prepared change"),
     ("clear", "clear the history; the prepared change stays"),
     ("context", "show how much of this conversation the model sees"),
+    ("export", "send this conversation to you alone, as a file"),
     (
         "usage",
         "show the tokens and the money you used; for administrators, by person",
