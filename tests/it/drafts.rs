@@ -30,12 +30,10 @@ async fn wait_for_draft(app: &TestApp, words: &str) -> ShownDraft {
     .await
 }
 
-fn drafts_sent(app: &TestApp) -> usize {
+/// Returns the number of calls of a method.
+fn sent(app: &TestApp, method: &str) -> usize {
     let calls = app.demo.telegram.calls();
-    calls
-        .iter()
-        .filter(|(method, _)| method == "sendMessageDraft")
-        .count()
+    calls.iter().filter(|(called, _)| called == method).count()
 }
 
 #[tokio::test]
@@ -98,7 +96,9 @@ async fn a_server_without_drafts_is_asked_once_and_gets_cards() {
         app.wait_for_telegram_message(ANNA, "Working").await;
         app.run_telegram_command(ANNA, "/stop").await;
         app.wait_until_idle().await;
-        assert_eq!(drafts_sent(&app), 1, "turn {turn}");
+        for method in ["sendMessageDraft", "sendRichMessageDraft"] {
+            assert_eq!(sent(&app, method), 1, "turn {turn}");
+        }
     }
     assert_eq!(app.demo.telegram.problems(), Vec::<String>::new());
 }
@@ -115,7 +115,9 @@ async fn a_group_has_cards_and_no_drafts() {
     app.wait_for_telegram("a result", || app.telegram_results(chat).pop())
         .await;
     app.wait_until_idle().await;
-    assert_eq!(drafts_sent(&app), 0);
+    for method in ["sendMessageDraft", "sendRichMessageDraft"] {
+        assert_eq!(sent(&app, method), 0);
+    }
 }
 
 /// T01

@@ -1,5 +1,5 @@
-//! Telegram: renders replies and delivers operations. It uses text with entities instead of a markup language, so
-//! that text of a model or a repository cannot break or change a message.
+//! Telegram: renders replies and delivers operations. It uses blocks, and text with entities, instead of a markup
+//! language, so that text of a model or a repository cannot break or change a message.
 
 mod api;
 mod form;
@@ -7,10 +7,13 @@ mod auto_links;
 mod draft;
 mod inspection;
 mod limits;
+mod messages;
+mod method_support;
 mod payload;
 mod poll;
 mod profile;
 mod render;
+mod rich;
 mod split;
 mod text;
 mod webhook;
@@ -30,20 +33,17 @@ use crate::base::webhook::Webhook;
 use api::{ApiError, BotApi};
 use async_trait::async_trait;
 use bytes::Bytes;
-use draft::DraftSupport;
 use jiff::Timestamp;
-use payload::{RenderedMessage, TextPayload};
-use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, plain, render};
+use method_support::MethodSupport;
+use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, render};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::str::FromStr;
 use std::sync::Arc;
-use teloxide_core::payloads::{
-    AnswerCallbackQuery, EditMessageText, GetFile, GetMe, SendMessage, SetMessageReaction, SetMyCommands,
-};
+use teloxide_core::payloads::{AnswerCallbackQuery, GetFile, GetMe, SetMessageReaction, SetMyCommands};
 use teloxide_core::requests::Payload;
 use teloxide_core::types::{
-    BotCommandScope, CallbackQueryId, ChatId, FileId, MessageId, ReactionType, ReplyParameters, ThreadId,
+    BotCommandScope, CallbackQueryId, ChatId, FileId, MessageId, ReactionType, ThreadId,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,9 @@ struct TelegramChannel {
     api: BotApi,
     mode: TelegramMode,
     link_hosts: Vec<String>,
-    drafts: DraftSupport,
+    drafts: MethodSupport,
+    /// Rich messages, and rich drafts: the server knows both or none of them.
+    rich: MethodSupport,
 }
 
 #[async_trait]
@@ -113,7 +115,8 @@ impl ChannelKind for TelegramSettings {
             api,
             mode: self.mode,
             link_hosts: server.link_hosts.clone(),
-            drafts: DraftSupport::default(),
+            drafts: MethodSupport::default(),
+            rich: MethodSupport::default(),
         };
         channel
             .register(self, server)
@@ -220,7 +223,7 @@ impl Channel for TelegramChannel {
     }
 
     fn shows_drafts(&self, place: &ChatPlace) -> bool {
-        self.drafts.is_there(place)
+        self.has_drafts(place)
     }
 
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
@@ -287,60 +290,6 @@ impl TelegramChannel {
         self.post(&place, &rendered, None).await
     }
 
-    async fn post(
-        &self,
-        place: &ChatPlace,
-        rendered: &TelegramPayload,
-        reply_to: Option<&MessageRef>,
-    ) -> Result<Delivered, SendError> {
-        let mut message = SendMessage::new(chat_id(&place.chat)?, "");
-        message.message_thread_id = place.thread.as_deref().map(topic_id).transpose()?;
-        if let Some(replied) = reply_to {
-            let replied = ReplyParameters::new(message_id(&replied.id)?);
-            message.reply_parameters = Some(replied.allow_sending_without_reply());
-        }
-        let sent = self.send_rendered(message, rendered).await;
-        let sent = sent.map_err(ApiError::into_post_error)?;
-        Ok(Delivered {
-            message: message_of(&sent),
-        })
-    }
-
-    async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
-        let rendered = self.render(reply, &message.chat);
-        let edited = EditMessageText::new(chat_id(&message.chat)?, message_id(&message.id)?, "");
-        match self.send_rendered(edited, &rendered).await {
-            Ok(_) => Ok(Delivered::default()),
-            Err(err) if err.says("message is not modified") => Ok(Delivered::default()),
-            Err(err) => Err(err.into_repeatable_error()),
-        }
-    }
-
-    /// Sends a text. If Telegram refuses the decorations of the text, it is sent again without them, because a plain
-    /// answer is better than none.
-    async fn send_rendered<P>(&self, message: P, rendered: &TelegramPayload) -> Result<Value, ApiError>
-    where
-        P: TextPayload + Send + Sync,
-    {
-        let mut message = RenderedMessage::new(message, rendered);
-        loop {
-            let err = match self.api.call(&message).await {
-                Ok(sent) => return Ok(sent),
-                Err(err) => err,
-            };
-            let is_unreadable = err.says("can't parse entities") || err.says("message is too long");
-            let has_lost_target = err.says("replied not found") || err.says("message to reply not found");
-            let is_simpler = is_unreadable && message.simplify(plain(&rendered.body));
-            if !(is_simpler || has_lost_target && message.detach()) {
-                return Err(err);
-            }
-            tracing::warn!(
-                channel = self.name,
-                "telegram refused the format of a message; it is sent with less formatting"
-            );
-        }
-    }
-
     async fn upload(
         &self,
         place: &ChatPlace,
@@ -398,12 +347,13 @@ impl TelegramChannel {
             link_hosts: &self.link_hosts,
             chat: Some(chat),
         };
-        let rendered = render(reply, setting);
+        let mut rendered = render(reply, setting);
         // A message that was not split, such as a card with words of a model, may have more marks than Telegram keeps.
-        match rendered.body.entities.len() > ENTITIES_MAX {
-            true => rendered.without_marks(),
-            false => rendered,
+        if rendered.body.entities.len() > ENTITIES_MAX {
+            rendered = rendered.without_marks();
         }
+        rendered.rich = rich::rich_message(&reply.parts, setting);
+        rendered
     }
 }
 

@@ -40,8 +40,10 @@ pub struct PostedMessage {
     pub topic: Option<i64>,
     /// The text or caption.
     pub text: String,
-    /// The entities.
+    /// The entities; of a rich message, those that its text would have.
     pub entities: Vec<Value>,
+    /// The `InputRichMessage` of a rich message, whose `text` is what a person reads.
+    pub rich: Option<Value>,
     /// The rows of buttons: label and callback data.
     pub keyboard: Vec<Vec<(String, String)>>,
     /// The message it replies to.
@@ -61,6 +63,8 @@ pub struct ShownDraft {
     pub topic: Option<i64>,
     /// The text.
     pub text: String,
+    /// The `InputRichMessage` of a rich draft, whose `text` is what a person reads.
+    pub rich: Option<Value>,
     /// True if the user sees a button that stops it.
     pub can_stop: bool,
 }
@@ -116,8 +120,8 @@ pub(super) struct TelegramState {
     pub(super) reactions: BTreeMap<(i64, i64), String>,
     /// The drafts that are shown, by chat.
     pub(super) drafts: BTreeMap<i64, ShownDraft>,
-    /// True for a server from before drafts.
-    pub(super) knows_no_drafts: bool,
+    /// The methods that the server does not know, because it is an older one.
+    pub(super) missing_methods: &'static [&'static str],
     pub(super) rates: Option<Rates>,
     pub(super) faults: Vec<(String, TelegramFault)>,
     pub(super) lasting_faults: Vec<LastingFault<TelegramFault>>,
@@ -158,7 +162,7 @@ impl TelegramState {
             answers: Vec::new(),
             reactions: BTreeMap::new(),
             drafts: BTreeMap::new(),
-            knows_no_drafts: false,
+            missing_methods: &[],
             rates: None,
             faults: Vec::new(),
             lasting_faults: Vec::new(),
@@ -299,8 +303,14 @@ impl TelegramState {
         let bot = json!({"id": BOT_ID, "is_bot": true, "first_name": "Drydock", "username": BOT_NAME});
         let mut described = json!({
             "message_id": message, "date": 1_700_000_000, "chat": describe_chat(chat), "from": bot,
-            "text": posted.text, "entities": posted.entities,
         });
+        match &posted.rich {
+            Some(rich) => described["rich_message"] = json!({"blocks": rich["blocks"]}),
+            None => {
+                described["text"] = json!(posted.text);
+                described["entities"] = json!(posted.entities);
+            }
+        }
         if let Some(topic) = posted.topic {
             described["message_thread_id"] = json!(topic);
             described["is_topic_message"] = json!(true);

@@ -4,6 +4,7 @@ mod delivery;
 mod faults;
 mod polling;
 mod rendering;
+mod rich;
 mod strictness;
 mod webhook;
 

@@ -370,6 +370,10 @@ impl ProxyShared {
             "setMessageReaction" => self.set_reaction(&call.parameters).await?,
             "sendDocument" => self.send_document(call),
             "setWebhook" => self.set_webhook(&call.parameters).await?,
+            // A server from before rich messages does not read the field.
+            "editMessageText" if call.parameters.get("rich_message").is_some() => {
+                Err("Bad Request: message text is empty".to_owned())
+            }
             _ => {
                 let request = self
                     .http

@@ -1,6 +1,7 @@
 //! Decodes an update to an [`Inbound`], or to a reason for ignoring it. Pure; shared by webhook and polling. This
 //! module decides which words are a user's own, not what the user may do.
 
+use super::rich_words::rich_words;
 use super::update::{CallbackQuery, Entity, PressedMessage, StoppedDraft, TelegramChat, TelegramMessage};
 use crate::base::model::{
     ChatFile, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
@@ -312,7 +313,7 @@ struct MessageWords {
 impl MessageWords {
     fn into_text(mut self, message: &TelegramMessage) -> InboundKind {
         if let Some(replied) = replied_text(message) {
-            self.quoted.insert(0, replied.to_owned());
+            self.quoted.insert(0, replied);
         }
         self.quoted.retain(|quoted| !quoted.trim().is_empty());
         InboundKind::Text {
@@ -369,15 +370,16 @@ fn reply_target(message: &TelegramMessage) -> Option<&super::update::RepliedMess
     (!opens_topic).then_some(replied)
 }
 
-fn replied_text(message: &TelegramMessage) -> Option<&str> {
+fn replied_text(message: &TelegramMessage) -> Option<String> {
     let quote = message.quote.as_ref().and_then(|quote| quote.text.as_deref());
     let external = message.external_reply.as_ref().and_then(|external| {
         let quote = external.quote.as_ref().and_then(|quote| quote.text.as_deref());
         quote.or(external.text.as_deref()).or(external.caption.as_deref())
     });
-    let replied =
-        reply_target(message).and_then(|replied| replied.text.as_deref().or(replied.caption.as_deref()));
-    quote.or(external).or(replied)
+    let replied = reply_target(message);
+    let words = replied.and_then(|replied| replied.text.as_deref().or(replied.caption.as_deref()));
+    let rich = || Some(rich_words(replied?.rich_message.as_ref()?));
+    quote.or(external).or(words).map(str::to_owned).or_else(rich)
 }
 
 fn is_quote(entity: &Entity) -> bool {

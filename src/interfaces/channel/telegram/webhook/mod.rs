@@ -2,6 +2,7 @@
 //! information about chats and users.
 
 mod decode;
+mod rich_words;
 mod update;
 #[cfg(test)]
 #[path = "tests.rs"]

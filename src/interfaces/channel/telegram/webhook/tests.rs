@@ -231,6 +231,17 @@ fn in_a_group_only_a_mention_or_a_reply_to_us_is_addressed() {
         kind_of(-100, json!({"text": "make it 3", "reply_to_message": ours})),
         text("make it 3", Some("CHG-1 is ready"))
     );
+    let rich = json!({"message_id": 5, "from": {"id": 42, "is_bot": true}, "rich_message": {"blocks": [
+        {"type": "heading", "size": 4, "text": ["CHG-1 is ", {"type": "code", "text": "ready"}]},
+        {"type": "table", "cells": [[{"text": "replicas"}, {"text": "4"}], [{"text": "none"}, {}]]},
+        {"type": "divider"},
+        {"type": "details", "summary": "Diff", "blocks": [
+            {"type": "list", "items": [{"blocks": [{"type": "paragraph", "text": "+ 4"}]}]}]},
+    ]}});
+    assert_eq!(
+        kind_of(-100, json!({"text": "make it 3", "reply_to_message": rich})),
+        text("make it 3", Some("CHG-1 is ready\nreplicas  4\nnone\nDiff\n+ 4"))
+    );
 }
 
 /// T08

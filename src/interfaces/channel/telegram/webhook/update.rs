@@ -37,6 +37,7 @@ pub(super) struct RepliedMessage {
     pub(super) from: Option<TelegramUser>,
     pub(super) text: Option<String>,
     pub(super) caption: Option<String>,
+    pub(super) rich_message: Option<Value>,
     pub(super) forum_topic_created: Option<Value>,
 }
 

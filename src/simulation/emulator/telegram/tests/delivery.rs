@@ -4,7 +4,7 @@ use super::*;
 use crate::base::model::{Button, ButtonStyle, Receipt, ReplyPart};
 use serde_json::json;
 
-fn result() -> Reply {
+pub(super) fn result() -> Reply {
     Reply::default()
         .with(ReplyPart::Mention { to: alice() })
         .with(ReplyPart::Heading {
@@ -34,6 +34,7 @@ fn result() -> Reply {
 #[tokio::test]
 async fn a_result_in_a_topic_mentions_who_asked() {
     let setup = Setup::new().await;
+    setup.telegram.forget_rich_messages();
     let asked = setup
         .telegram
         .say_in_topic(ALICE, GROUP, 55, "@drydock_bot scale web")
