@@ -25,6 +25,7 @@ mod bots;
 mod budgets;
 mod cards;
 mod drafts;
+mod ephemeral_commands;
 mod channel_conformance;
 mod chart_dependencies;
 mod charts;

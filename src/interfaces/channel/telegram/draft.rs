@@ -6,7 +6,7 @@ use super::api::ApiError;
 use super::method_support::is_unknown_method;
 use super::payload::{DraftPayload, RichDraftPayload};
 use super::render::TelegramPayload;
-use super::{TelegramChannel, chat_id, topic_id};
+use super::{TelegramChannel, chat_and_topic};
 use crate::base::model::ChatPlace;
 use crate::interfaces::channel::{Delivered, SendError};
 
@@ -24,8 +24,7 @@ impl TelegramChannel {
         draft: i64,
         shown: TelegramPayload,
     ) -> Result<Delivered, SendError> {
-        let chat = chat_id(&place.chat)?;
-        let topic = place.thread.as_deref().map(topic_id).transpose()?;
+        let (chat, topic) = chat_and_topic(place)?;
         if let Some(rich_message) = self.rich_form(&shown) {
             let rich = RichDraftPayload {
                 chat_id: chat,

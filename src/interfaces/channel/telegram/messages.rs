@@ -3,22 +3,50 @@
 //! <https://core.telegram.org/bots/api#sendrichmessage>.
 
 use super::api::ApiError;
+use super::ephemeral::EphemeralAnswer;
 use super::method_support::is_unknown_method;
 use super::payload::{RenderedMessage, RichEditPayload, RichPostPayload, TextPayload};
 use super::render::{TelegramPayload, plain};
-use super::{TelegramChannel, chat_id, message_id, message_of, topic_id};
+use super::{TelegramChannel, chat_and_topic, chat_id, message_id, message_of};
 use crate::base::model::{ChatPlace, MessageRef, Reply};
 use crate::interfaces::channel::{Delivered, SendError};
 use serde::Serialize;
 use serde_json::Value;
 use teloxide_core::payloads::{EditMessageText, SendMessage};
 use teloxide_core::requests::Payload;
-use teloxide_core::types::{ChatId, MessageId, ReplyParameters};
+use teloxide_core::types::{ChatId, MessageId, ReplyParameters, ThreadId};
 
 /// The code with which Telegram refuses the content of a call.
 const BAD_REQUEST: u16 = 400;
 /// The words with which Telegram refuses an edit without a change.
 const UNCHANGED: &str = "message is not modified";
+
+/// The message that a new one answers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AnsweredMessage<'m> {
+    /// None.
+    Nothing,
+    /// A message of the chat.
+    Message(MessageId),
+    /// An ephemeral message; the answer is ephemeral too.
+    Ephemeral(&'m EphemeralAnswer),
+}
+
+impl<'m> AnsweredMessage<'m> {
+    fn reply_parameters(self) -> Option<ReplyParameters> {
+        match self {
+            Self::Message(id) => Some(ReplyParameters::new(id).allow_sending_without_reply()),
+            Self::Nothing | Self::Ephemeral(_) => None,
+        }
+    }
+
+    fn ephemeral(self) -> Option<&'m EphemeralAnswer> {
+        match self {
+            Self::Ephemeral(answer) => Some(answer),
+            Self::Nothing | Self::Message(_) => None,
+        }
+    }
+}
 
 impl TelegramChannel {
     /// Posts a message.
@@ -28,33 +56,44 @@ impl TelegramChannel {
         rendered: &TelegramPayload,
         reply_to: Option<&MessageRef>,
     ) -> Result<Delivered, SendError> {
-        let chat = chat_id(&place.chat)?;
-        let topic = place.thread.as_deref().map(topic_id).transpose()?;
         let replied = reply_to.map(|replied| message_id(&replied.id)).transpose()?;
-        let replied = replied.map(|replied| ReplyParameters::new(replied).allow_sending_without_reply());
+        let answered = replied.map_or(AnsweredMessage::Nothing, AnsweredMessage::Message);
+        let sent = self.send(chat_and_topic(place)?, rendered, answered).await;
+        let sent = sent.map_err(ApiError::into_post_error)?;
+        Ok(Delivered {
+            message: message_of(&sent),
+        })
+    }
+
+    /// Sends a message to a chat or a topic, and returns it.
+    pub(super) async fn send(
+        &self,
+        (chat, topic): (ChatId, Option<ThreadId>),
+        rendered: &TelegramPayload,
+        answered: AnsweredMessage<'_>,
+    ) -> Result<Value, ApiError> {
+        let reply_parameters = answered.reply_parameters();
         if let Some(rich_message) = self.rich_form(rendered) {
             let rich = RichPostPayload {
                 chat_id: chat,
                 message_thread_id: topic,
                 rich_message,
-                reply_parameters: replied.clone(),
+                reply_parameters: reply_parameters.clone(),
+                ephemeral: answered.ephemeral(),
                 reply_markup: rendered.keyboard.as_ref(),
             };
-            let called = self.call_rich(&rich).await;
-            if let Some(sent) = called.map_err(ApiError::into_post_error)? {
-                return Ok(Delivered {
-                    message: message_of(&sent),
-                });
+            if let Some(sent) = self.call_rich(&rich).await? {
+                return Ok(sent);
             }
         }
         let mut message = SendMessage::new(chat, "");
         message.message_thread_id = topic;
-        message.reply_parameters = replied;
-        let sent = self.send_text(message, rendered).await;
-        let sent = sent.map_err(ApiError::into_post_error)?;
-        Ok(Delivered {
-            message: message_of(&sent),
-        })
+        message.reply_parameters = reply_parameters;
+        self.send_text(
+            RenderedMessage::new(message, rendered).answering(answered.ephemeral()),
+            rendered,
+        )
+        .await
     }
 
     /// Replaces a message of the bot.
@@ -86,7 +125,8 @@ impl TelegramChannel {
             }
         }
         let edited = EditMessageText::new(chat, message, "");
-        self.send_text(edited, rendered).await
+        self.send_text(RenderedMessage::new(edited, rendered), rendered)
+            .await
     }
 
     /// Returns a message as a rich one, if it gains by that and the server is not known to be too old.
@@ -126,11 +166,14 @@ impl TelegramChannel {
 
     /// Sends a text. If Telegram refuses the decorations of the text, it is sent again without them, because a plain
     /// answer is better than none.
-    async fn send_text<P>(&self, message: P, rendered: &TelegramPayload) -> Result<Value, ApiError>
+    async fn send_text<P>(
+        &self,
+        mut message: RenderedMessage<'_, P>,
+        rendered: &TelegramPayload,
+    ) -> Result<Value, ApiError>
     where
         P: TextPayload + Send + Sync,
     {
-        let mut message = RenderedMessage::new(message, rendered);
         loop {
             let err = match self.api.call(&message).await {
                 Ok(sent) => return Ok(sent),

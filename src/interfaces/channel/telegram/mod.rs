@@ -5,6 +5,7 @@ mod api;
 mod form;
 mod auto_links;
 mod draft;
+mod ephemeral;
 mod inspection;
 mod limits;
 mod messages;
@@ -27,7 +28,6 @@ use super::{
 use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{
     Account, Action, ChatFile, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart,
-    Sender,
 };
 use crate::base::webhook::Webhook;
 use api::{ApiError, BotApi};
@@ -35,16 +35,15 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
 use method_support::MethodSupport;
+use profile::SuggestCommands;
 use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, render};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::str::FromStr;
 use std::sync::Arc;
-use teloxide_core::payloads::{AnswerCallbackQuery, GetFile, GetMe, SetMessageReaction, SetMyCommands};
+use teloxide_core::payloads::{AnswerCallbackQuery, GetFile, GetMe, SetMessageReaction};
 use teloxide_core::requests::Payload;
-use teloxide_core::types::{
-    BotCommandScope, CallbackQueryId, ChatId, FileId, MessageId, ReactionType, ThreadId,
-};
+use teloxide_core::types::{CallbackQueryId, ChatId, FileId, MessageId, ReactionType, ThreadId};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -178,7 +177,7 @@ impl Channel for TelegramChannel {
             }
             Action::ShowWork { .. } => Err(SendError::Refused("telegram shows no running work".to_owned())),
             Action::ShowHome { .. } => Err(SendError::Refused("telegram has no page of a bot".to_owned())),
-            Action::Notice { to, reply } => self.notice(place, to, reply).await,
+            Action::Notice { to, reply } => self.notice(op, to, reply).await,
             Action::Upload {
                 file_name,
                 content,
@@ -193,7 +192,7 @@ impl Channel for TelegramChannel {
                 callback: None,
                 to,
                 text,
-            } => self.notice(place, to, &Reply::text(text.as_str())).await,
+            } => self.notice(op, to, &Reply::text(text.as_str())).await,
         }
     }
 
@@ -261,13 +260,14 @@ impl TelegramChannel {
 
     /// Sets the commands that Telegram suggests. They are optional: a bot without them works.
     async fn suggest_commands(&self) {
-        let commands = profile::commands_of(&BotCommandScope::Default);
-        if let Err(err) = self.api.call(&SetMyCommands::new(commands)).await {
-            let why = err.into_repeatable_error();
-            tracing::warn!(
-                channel = self.name,
-                "the commands could not be registered with telegram: {why}"
-            );
+        for commands in SuggestCommands::calls() {
+            if let Err(err) = self.api.call(&commands).await {
+                let why = err.into_repeatable_error();
+                tracing::warn!(
+                    channel = self.name,
+                    "the commands could not be registered with telegram: {why}"
+                );
+            }
         }
     }
 
@@ -282,12 +282,6 @@ impl TelegramChannel {
         let emoji = emoji.to_owned();
         reaction.reaction = Some(vec![ReactionType::Emoji { emoji }]);
         self.repeatable(&reaction).await
-    }
-
-    async fn notice(&self, place: &ChatPlace, to: &Sender, reply: &Reply) -> Result<Delivered, SendError> {
-        let place = private_place(place, &to.id);
-        let rendered = self.render(reply, &place.chat);
-        self.post(&place, &rendered, None).await
     }
 
     async fn upload(
@@ -364,8 +358,8 @@ fn message_of(sent: &Value) -> Option<MessageRef> {
     })
 }
 
-/// Returns the private chat of a user with the bot; its id is the user's id. Telegram has no other ephemeral messages
-/// in groups, and refuses this one if the user has never opened the private chat.
+/// Returns the private chat of a user with the bot; its id is the user's id. Telegram refuses a message there if the
+/// user has never opened it.
 fn private_place(place: &ChatPlace, user: &str) -> ChatPlace {
     if place.chat == user {
         return place.clone();
@@ -375,6 +369,12 @@ fn private_place(place: &ChatPlace, user: &str) -> ChatPlace {
         chat: user.to_owned(),
         thread: None,
     }
+}
+
+/// Returns the chat and the topic of a place.
+fn chat_and_topic(place: &ChatPlace) -> Result<(ChatId, Option<ThreadId>), SendError> {
+    let topic = place.thread.as_deref().map(topic_id).transpose()?;
+    Ok((chat_id(&place.chat)?, topic))
 }
 
 fn chat_id(id: &str) -> Result<ChatId, SendError> {

@@ -1,6 +1,7 @@
 //! Calls that teloxide-core cannot express. They have the shape of its own payloads, so [`super::api::BotApi`] sends
 //! them in the same way: a serialisable struct that implements `Payload`.
 
+use super::ephemeral::EphemeralAnswer;
 use super::render::TelegramPayload;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,23 +13,32 @@ use teloxide_core::types::{ChatId, LinkPreviewOptions, MessageId, ReplyParameter
 /// A message of the library, with entities and keyboard as they were rendered: its own types lack the styles of
 /// buttons and newer kinds of entities.
 #[derive(Serialize)]
-pub(super) struct RenderedMessage<P> {
+pub(super) struct RenderedMessage<'a, P> {
     #[serde(flatten)]
     message: P,
+    #[serde(flatten)]
+    ephemeral: Option<&'a EphemeralAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) entities: Option<Vec<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_markup: Option<Value>,
 }
 
-impl<P: TextPayload> RenderedMessage<P> {
+impl<'a, P: TextPayload> RenderedMessage<'a, P> {
     pub(super) fn new(mut message: P, rendered: &TelegramPayload) -> Self {
         message.set_text(rendered.body.text.clone());
         Self {
             message,
+            ephemeral: None,
             entities: Some(rendered.body.entities.clone()),
             reply_markup: rendered.keyboard.clone(),
         }
+    }
+
+    /// Makes the message the answer to an ephemeral one, if there is one.
+    pub(super) fn answering(mut self, ephemeral: Option<&'a EphemeralAnswer>) -> Self {
+        self.ephemeral = ephemeral;
+        self
     }
 
     /// Replaces the text and its entities by a text without entities; false if there were none any more.
@@ -46,7 +56,7 @@ impl<P: TextPayload> RenderedMessage<P> {
     }
 }
 
-impl<P: Payload> Payload for RenderedMessage<P> {
+impl<P: Payload> Payload for RenderedMessage<'_, P> {
     type Output = P::Output;
     const NAME: &'static str = P::NAME;
 }
@@ -153,6 +163,8 @@ pub(super) struct RichPostPayload<'a> {
     pub(super) rich_message: &'a Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reply_parameters: Option<ReplyParameters>,
+    #[serde(flatten)]
+    pub(super) ephemeral: Option<&'a EphemeralAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reply_markup: Option<&'a Value>,
 }

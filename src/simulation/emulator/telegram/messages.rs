@@ -1,9 +1,9 @@
 //! The messages of the bot: texts, rich messages, drafts and files, with the checks of their places and of the pace.
 
-use super::check;
 use super::methods::{BotApiCall, BotApiRefusal};
 use super::rich::{self, RichUse};
 use super::state::{PostedMessage, ShownDraft, TelegramState};
+use super::{check, ephemeral};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
@@ -52,11 +52,28 @@ fn count(state: &mut TelegramState, chat: i64) -> Result<(), BotApiRefusal> {
 }
 
 /// The content of a message that is sent or edited.
-struct SentContent {
+pub(super) struct SentContent {
     text: String,
     entities: Vec<Value>,
     rich: Option<Value>,
     keyboard: Vec<Vec<(String, String)>>,
+}
+
+impl SentContent {
+    /// Returns the message with this content.
+    pub(super) fn into_message(self, id: i64, topic: Option<i64>, reply_to: Option<i64>) -> PostedMessage {
+        PostedMessage {
+            id,
+            topic,
+            text: self.text,
+            entities: self.entities,
+            rich: self.rich,
+            keyboard: self.keyboard,
+            reply_to,
+            document: None,
+            edits: 0,
+        }
+    }
 }
 
 /// Reads the content of a message: a text or a rich message, not both.
@@ -109,18 +126,11 @@ pub(super) fn send(
 ) -> Result<Value, BotApiRefusal> {
     let content = content(parameters)?;
     let (chat, topic) = place(state, parameters)?;
+    if parameters.contains_key("ephemeral_message_parameters") {
+        return ephemeral::send(state, (chat, topic), content, parameters);
+    }
     let reply_to = reply_target(state, chat, parameters.get("reply_parameters"))?;
-    let posted = PostedMessage {
-        id: state.next_message(chat),
-        topic,
-        text: content.text,
-        entities: content.entities,
-        rich: content.rich,
-        keyboard: content.keyboard,
-        reply_to,
-        document: None,
-        edits: 0,
-    };
+    let posted = content.into_message(state.next_message(chat), topic, reply_to);
     Ok(show(state, chat, posted))
 }
 

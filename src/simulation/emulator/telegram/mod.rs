@@ -3,6 +3,7 @@
 //! loopback only.
 
 mod check;
+mod ephemeral;
 mod form;
 mod links;
 mod messages;

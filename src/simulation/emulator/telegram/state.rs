@@ -1,5 +1,6 @@
 //! Chats, messages and waiting updates of the emulated Telegram.
 
+use super::ephemeral::{EphemeralCommand, EphemeralMessage};
 use super::profile::DescriptionKind;
 use super::sent_files::SentTelegramFile;
 use super::{BOT_ID, BOT_NAME};
@@ -118,6 +119,10 @@ pub(super) struct TelegramState {
     pub(super) sent_files: BTreeMap<String, SentTelegramFile>,
     pub(super) answers: Vec<(String, String)>,
     pub(super) reactions: BTreeMap<(i64, i64), String>,
+    /// The commands that only a user and the bot see, by their id.
+    pub(super) ephemeral_commands: BTreeMap<i64, EphemeralCommand>,
+    /// The messages of the bot that only one user of a group sees.
+    pub(super) ephemeral_answers: Vec<EphemeralMessage>,
     /// The drafts that are shown, by chat.
     pub(super) drafts: BTreeMap<i64, ShownDraft>,
     /// The methods that the server does not know, because it is an older one.
@@ -161,6 +166,8 @@ impl TelegramState {
             sent_files: BTreeMap::new(),
             answers: Vec::new(),
             reactions: BTreeMap::new(),
+            ephemeral_commands: BTreeMap::new(),
+            ephemeral_answers: Vec::new(),
             drafts: BTreeMap::new(),
             missing_methods: &[],
             rates: None,
@@ -203,7 +210,7 @@ impl TelegramState {
         allowed.is_none_or(|allowed| allowed.iter().any(|allowed| allowed == kind))
     }
 
-    fn update_id(&mut self) -> i64 {
+    pub(super) fn update_id(&mut self) -> i64 {
         let id = self.next_update;
         self.next_update += 1;
         id
@@ -381,7 +388,7 @@ impl Rates {
     }
 }
 
-fn describe_chat(chat: i64) -> Value {
+pub(super) fn describe_chat(chat: i64) -> Value {
     let kind = if chat > 0 { "private" } else { "supergroup" };
     json!({"id": chat, "type": kind})
 }

@@ -402,6 +402,36 @@ fn a_press_carries_token_and_callback() {
     );
 }
 
+/// Telegram has one id for all ephemeral messages, 0, and gives their own ids to later ones.
+#[test]
+fn an_ephemeral_command_is_answered_for_seconds_and_in_no_reply() {
+    let whispered = |id: i64, date: i64, text: &str| {
+        let fields = json!({"text": text, "message_id": 0, "ephemeral_message_id": id, "date": date});
+        message(-100, fields)
+    };
+    let read_one = |update: &Value| match read(update) {
+        Ok(Received::Inbound(inbound)) => inbound,
+        other => panic!("{other:?}"),
+    };
+    let first = read_one(&whispered(9, 1_000, "/usage@drydock_bot"));
+    assert_eq!(first.delivery, ["telegram:42:-100:ephemeral:7:9:1000"]);
+    assert_eq!((&first.message, &first.kind), (&None, &command("usage", "")));
+    let address = first.response_url.unwrap();
+    let at = |second| jiff::Timestamp::from_second(second).unwrap();
+    assert!(address.is_valid_at(at(1_014)) && !address.is_valid_at(at(1_015)));
+    let again = read_one(&whispered(9, 2_000, "/usage"));
+    assert_ne!(again.delivery, first.delivery);
+    assert_eq!(
+        read(&whispered(9, 1_000, "@drydock_bot scale web")),
+        Ok(Received::Ignored("ephemeral message without a command"))
+    );
+    let pressed =
+        json!({"message_id": 0, "ephemeral_message_id": 9, "chat": {"id": -100, "type": "supergroup"}});
+    let press = json!({"update_id": 1, "callback_query":
+        {"id": "cb1", "from": {"id": 7, "is_bot": false}, "data": "tok", "message": pressed}});
+    assert_eq!(read_one(&press).message, None);
+}
+
 /// R5: Telegram restarts update ids at a random value after a quiet week.
 #[test]
 fn a_reset_update_id_is_no_duplicate_and_a_redelivery_is() {
