@@ -94,7 +94,6 @@ mod tests {
         }
     }
 
-    /// T14
     #[test]
     fn an_ephemeral_message_is_answered_to_its_sender_only_and_for_fifteen_seconds() {
         let address = answer_address(7, 9, 1_000).unwrap();
