@@ -178,6 +178,7 @@ impl Payload for RichPostPayload<'_> {
 #[derive(Serialize)]
 pub(super) struct RichEditPayload<'a> {
     pub(super) chat_id: ChatId,
+    #[serde(flatten)]
     pub(super) message_id: MessageId,
     pub(super) rich_message: &'a Value,
     #[serde(skip_serializing_if = "Option::is_none")]
