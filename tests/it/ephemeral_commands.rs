@@ -30,14 +30,18 @@ async fn gateway() -> TestApp {
 }
 
 /// Writes a command that only the user and the bot see.
-async fn whisper(app: &TestApp, user: i64, text: &str, sent_at: Timestamp) {
-    let whispered = app.demo.telegram.whisper(user, GROUP, text, sent_at).await;
-    whispered.unwrap();
+async fn say_ephemerally(app: &TestApp, user: i64, text: &str, sent_at: Timestamp) {
+    let sent = app
+        .demo
+        .telegram
+        .say_ephemerally(user, GROUP, text, sent_at)
+        .await;
+    sent.unwrap();
 }
 
-async fn wait_for_whisper(app: &TestApp, user: i64, text: &str) -> PostedMessage {
+async fn wait_for_ephemeral(app: &TestApp, user: i64, text: &str) -> PostedMessage {
     app.wait_for_telegram(text, || {
-        let shown = app.demo.telegram.whispers(user, GROUP).into_iter();
+        let shown = app.demo.telegram.ephemeral_messages(user, GROUP).into_iter();
         shown.filter(|shown| shown.text.contains(text)).next_back()
     })
     .await
@@ -55,18 +59,18 @@ async fn assert_group_is_quiet(app: &TestApp) {
 async fn a_command_that_only_its_sender_sees_is_answered_to_them_alone() {
     let app = gateway().await;
     let seen = app.demo.telegram.messages(ANNA).len();
-    whisper(&app, ANNA, "/help@drydock_bot", now()).await;
-    wait_for_whisper(&app, ANNA, "what is running").await;
-    whisper(&app, ANNA, "/status", now()).await;
+    say_ephemerally(&app, ANNA, "/help@drydock_bot", now()).await;
+    wait_for_ephemeral(&app, ANNA, "what is running").await;
+    say_ephemerally(&app, ANNA, "/status", now()).await;
     app.wait_for_telegram("two answers", || {
-        (app.demo.telegram.whispers(ANNA, GROUP).len() == 2).then_some(())
+        (app.demo.telegram.ephemeral_messages(ANNA, GROUP).len() == 2).then_some(())
     })
     .await;
     assert_group_is_quiet(&app).await;
     assert_eq!(app.demo.telegram.messages(ANNA).len(), seen);
-    assert_eq!(app.demo.telegram.whispers(EVE, GROUP), Vec::new());
+    assert_eq!(app.demo.telegram.ephemeral_messages(EVE, GROUP), Vec::new());
     // The group sees other commands, so their senders are not surprised by who reads the answer.
-    let public = app.demo.telegram.whisper(ANNA, GROUP, "/diff", now());
+    let public = app.demo.telegram.say_ephemerally(ANNA, GROUP, "/diff", now());
     assert!(public.await.is_none());
 }
 
@@ -75,9 +79,9 @@ async fn a_command_that_only_its_sender_sees_is_answered_to_them_alone() {
 async fn an_outsider_is_refused_where_only_they_see_it_once_a_day() {
     let app = gateway().await;
     for _ in 0..3 {
-        whisper(&app, EVE, "/status", now()).await;
+        say_ephemerally(&app, EVE, "/status", now()).await;
     }
-    wait_for_whisper(
+    wait_for_ephemeral(
         &app,
         EVE,
         "Not authorised. I did nothing with that message (0 tokens).",
@@ -89,7 +93,7 @@ async fn an_outsider_is_refused_where_only_they_see_it_once_a_day() {
         .say(EVE, GROUP, "@drydock_bot delete prod")
         .await;
     assert_group_is_quiet(&app).await;
-    assert_eq!(app.demo.telegram.whispers(EVE, GROUP).len(), 1);
+    assert_eq!(app.demo.telegram.ephemeral_messages(EVE, GROUP).len(), 1);
     assert_eq!(app.demo.telegram.messages(EVE), Vec::new());
     assert_eq!(app.audit_lines_with("auth.denied").len(), 1);
 }
@@ -98,21 +102,21 @@ async fn an_outsider_is_refused_where_only_they_see_it_once_a_day() {
 async fn a_late_or_refused_ephemeral_answer_goes_to_the_persons_own_chat() {
     let app = gateway().await;
     let late = now().checked_sub(SignedDuration::from_secs(20)).unwrap();
-    whisper(&app, ANNA, "/help", late).await;
+    say_ephemerally(&app, ANNA, "/help", late).await;
     app.wait_for_telegram_message(ANNA, "what is running").await;
     let seen = app.demo.telegram.messages(ANNA).len();
     for method in ["sendMessage", "sendRichMessage"] {
         let refused = TelegramFault::Refused(400, "Bad Request: MESSAGE_ID_INVALID".to_owned());
         app.demo.telegram.fail(method, 1, refused);
     }
-    whisper(&app, ANNA, "/help", now()).await;
+    say_ephemerally(&app, ANNA, "/help", now()).await;
     app.wait_for_telegram("the second answer", || {
         (app.demo.telegram.messages(ANNA).len() > seen).then_some(())
     })
     .await;
     assert_group_is_quiet(&app).await;
     assert_eq!(app.demo.telegram.messages(ANNA).len(), seen + 1);
-    assert_eq!(app.demo.telegram.whispers(ANNA, GROUP), Vec::new());
+    assert_eq!(app.demo.telegram.ephemeral_messages(ANNA, GROUP), Vec::new());
 }
 
 /// Words would start work whose result everybody sees.
@@ -135,7 +139,7 @@ async fn ephemeral_words_start_nothing() {
 async fn a_server_without_ephemeral_commands_shows_them_to_everybody() {
     let app = gateway().await;
     app.demo.telegram.forget_rich_messages();
-    let hidden = app.demo.telegram.whisper(ANNA, GROUP, "/help", now());
+    let hidden = app.demo.telegram.say_ephemerally(ANNA, GROUP, "/help", now());
     assert!(hidden.await.is_none());
     app.demo.telegram.say(ANNA, GROUP, "/help@drydock_bot").await;
     app.wait_for_telegram_message(GROUP, "what is running").await;

@@ -34,7 +34,7 @@ pub(super) struct EphemeralMessage {
 impl TelegramEmulator {
     /// Writes a command in a group as a user, at a time that the message shows. Only the bot sees it. Returns `None` if
     /// the bot did not register the command as an ephemeral one of groups, so that everybody would see it.
-    pub async fn whisper(
+    pub async fn say_ephemerally(
         &self,
         user: i64,
         chat: i64,
@@ -53,7 +53,7 @@ impl TelegramEmulator {
     }
 
     /// Returns the messages of the bot in a group that only this user sees, oldest first.
-    pub fn whispers(&self, user: i64, chat: i64) -> Vec<PostedMessage> {
+    pub fn ephemeral_messages(&self, user: i64, chat: i64) -> Vec<PostedMessage> {
         self.shared.read(|state| {
             let answers = state.ephemeral_answers.iter();
             let theirs = answers.filter(|answer| (answer.user, answer.chat) == (user, chat));

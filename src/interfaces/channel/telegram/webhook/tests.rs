@@ -405,7 +405,7 @@ fn a_press_carries_token_and_callback() {
 /// Telegram has one id for all ephemeral messages, 0, and gives their own ids to later ones.
 #[test]
 fn an_ephemeral_command_is_answered_for_seconds_and_in_no_reply() {
-    let whispered = |id: i64, date: i64, text: &str| {
+    let sent = |id: i64, date: i64, text: &str| {
         let fields = json!({"text": text, "message_id": 0, "ephemeral_message_id": id, "date": date});
         message(-100, fields)
     };
@@ -413,16 +413,16 @@ fn an_ephemeral_command_is_answered_for_seconds_and_in_no_reply() {
         Ok(Received::Inbound(inbound)) => inbound,
         other => panic!("{other:?}"),
     };
-    let first = read_one(&whispered(9, 1_000, "/usage@drydock_bot"));
+    let first = read_one(&sent(9, 1_000, "/usage@drydock_bot"));
     assert_eq!(first.delivery, ["telegram:42:-100:ephemeral:7:9:1000"]);
     assert_eq!((&first.message, &first.kind), (&None, &command("usage", "")));
     let address = first.response_url.unwrap();
     let at = |second| jiff::Timestamp::from_second(second).unwrap();
     assert!(address.is_valid_at(at(1_014)) && !address.is_valid_at(at(1_015)));
-    let again = read_one(&whispered(9, 2_000, "/usage"));
+    let again = read_one(&sent(9, 2_000, "/usage"));
     assert_ne!(again.delivery, first.delivery);
     assert_eq!(
-        read(&whispered(9, 1_000, "@drydock_bot scale web")),
+        read(&sent(9, 1_000, "@drydock_bot scale web")),
         Ok(Received::Ignored("ephemeral message without a command"))
     );
     let pressed =
