@@ -246,7 +246,7 @@ async fn an_answer_whose_arrival_is_unknown_is_followed_by_one_notice() {
     app.wait_until_idle().await;
     app.demo
         .telegram
-        .fail("sendMessage", 1, TelegramFault::Status(502));
+        .fail("sendRichMessage", 1, TelegramFault::Status(502));
     app.demo.telegram.say(BOB, BOB, "/help").await;
     app.wait_for_telegram_message(BOB, "An answer may be missing here")
         .await;
