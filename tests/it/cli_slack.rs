@@ -4,7 +4,7 @@ use crate::support::app::TestApp;
 use crate::support::shell::{ProgramOutput, Shell};
 use drydock::interfaces::channel::BOT_SCOPES;
 use drydock::simulation::emulator::model::{calls, queue, says};
-use drydock::simulation::emulator::slack::SentMessage;
+use drydock::simulation::emulator::slack::{HomeTab, SentMessage};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -59,6 +59,9 @@ async fn an_app_of_the_manifest_does_everything_and_has_no_scope_too_many() {
         .await
         .unwrap();
     assert_eq!(answered(&asked), [200]);
+    slack.open_app_home(ALICE, HomeTab::Home).await.unwrap();
+    app.wait_for_slack("the Home tab", |state| state.homes.get(ALICE).map(|_| ()))
+        .await;
     app.wait_until_idle().await;
     let (used, refused) = slack.with_state(|state| {
         let refused = state.calls.iter().filter_map(|call| call.refused.clone());
@@ -87,6 +90,7 @@ async fn an_app_of_the_manifest_does_everything_and_has_no_scope_too_many() {
     less["settings"]["interactivity"]["is_enabled"] = json!(false);
     slack.install(&less).unwrap();
     assert_eq!(answered(&slack.dm(ALICE, "hello").await.unwrap()), [0; 0]);
+    assert!(slack.open_app_home(ALICE, HomeTab::Home).await.is_err());
     assert!(slack.slash(ALICE, PRIVATE, "status").await.is_err());
     assert!(slack.click(ALICE, &result.message.ts, "Get patch").await.is_err());
 }

@@ -15,6 +15,7 @@ mod support;
 mod memory;
 
 mod acceptance;
+mod app_home;
 mod admission;
 mod attachments;
 mod prerender;

@@ -6,7 +6,7 @@ use crate::support::app::TestApp;
 use crate::support::discord::{self, DiscordApp};
 use crate::support::schemas::SchemaChecker;
 use drydock::simulation::emulator::SentRequest;
-use drydock::simulation::emulator::slack::SlackMessage;
+use drydock::simulation::emulator::slack::{HomeTab, SlackMessage};
 use drydock::simulation::emulator::telegram::PostedMessage;
 use drydock::state::access::Role;
 use serde_json::{Value, json};
@@ -191,6 +191,36 @@ fn a_checker_of_telegram_names_an_unknown_method_field_and_type_and_a_text_that_
 }
 
 #[test]
+fn a_checker_of_slack_names_an_unknown_field_block_and_argument_of_a_home_tab() {
+    let words =
+        |chars: usize| json!({"type": "section", "text": {"type": "mrkdwn", "text": "a".repeat(chars)}});
+    let view = |block: Value| json!({"type": "home", "blocks": [block]});
+    let publish = |view: Value| slack_call("views.publish", &json!({"user_id": "U1", "view": view}));
+    let mut with_field = view(words(1));
+    with_field["colour"] = json!("red");
+    let planted = [
+        (publish(with_field), "colour"),
+        (publish(view(json!({"type": "banner", "text": "a"}))), "banner"),
+        (
+            slack_call(
+                "views.publish",
+                &json!({"user_id": "U1", "user": "U1", "view": view(words(1))}),
+            ),
+            "user",
+        ),
+    ];
+    for name in ["slack_sdk", "slack-types"] {
+        if let Some(mut checker) = SchemaChecker::start(name) {
+            assert_notices(&mut checker, &publish(view(words(1))), &planted);
+        }
+    }
+    if let Some(mut checker) = SchemaChecker::start("slack_sdk") {
+        let long = [(publish(view(words(3_001))), "3000")];
+        assert_notices(&mut checker, &publish(view(words(1))), &long);
+    }
+}
+
+#[test]
 fn a_checker_of_discord_names_an_unknown_route_field_and_type_and_a_text_that_is_too_long() {
     let Some(mut checker) = SchemaChecker::start("discord-api-types") else {
         return;
@@ -265,6 +295,9 @@ async fn libraries_of_slack_accept_each_state_and_each_button_of_a_result() {
         app.run_command_in(ALICE, &first.thread, words).await;
     }
     app.run_slash_command(ALICE, "help").await;
+    app.demo.slack.open_app_home(ALICE, HomeTab::Home).await.unwrap();
+    app.wait_for_slack("the Home tab", |state| state.homes.get(ALICE).map(|_| ()))
+        .await;
     // Where the bot is no member, a command is answered at its own address.
     let slack = &app.demo.slack;
     slack.add_channel_without_bot("C0ELSEWHERE", &[ALICE]);

@@ -179,6 +179,7 @@ impl Inbound {
             InboundKind::Command { .. }
             | InboundKind::Join { .. }
             | InboundKind::Click { .. }
+            | InboundKind::HomeOpened
             | InboundKind::Hook { .. } => true,
         }
     }
@@ -228,6 +229,8 @@ pub enum InboundKind {
         /// The configured fields of the payload, sorted by name: data.
         fields: BTreeMap<String, String>,
     },
+    /// The opening of the page of the bot that the platform shows beside its chat. It is never stored, and may be lost.
+    HomeOpened,
     /// A message of an unsupported kind: a photo, a voice message. The kind is named in the answer to the user.
     Unsupported {
         /// The kind of message, as a noun: `photo`.

@@ -142,6 +142,14 @@ pub enum Action {
         /// A name for the work: one line of at most 200 characters without markup.
         title: Option<String>,
     },
+    /// Replaces the page of the bot that the platform shows beside its chat, for one user. Only for platforms that
+    /// report [`super::InboundKind::HomeOpened`]; success if this installation has no such page.
+    ShowHome {
+        /// The user who sees the page.
+        to: Sender,
+        /// The content of the page.
+        reply: Reply,
+    },
     /// Acknowledges a button press with a short text for the user.
     AnswerClick {
         /// [`super::InboundKind::Click`]'s `callback`; where it is `None` a notice is sent instead.
@@ -166,6 +174,7 @@ impl Action {
             | Self::Fill { .. }
             | Self::Draft { .. } => false,
             Self::ShowWork { .. } | Self::AnswerClick { .. } => false,
+            Self::ShowHome { .. } => false,
         }
     }
 

@@ -6,7 +6,7 @@ use super::parts::Parts;
 use super::reception::{ReceiveOutcome, Reception};
 use super::turn::new_button;
 use crate::base::model::{
-    Action, Button, ButtonStyle, ChatPlace, Inbound, InboundKind, Op, Reply, ReplyPart, Role,
+    Action, Button, ButtonStyle, ChatPlace, Inbound, InboundKind, Op, Reply, ReplyPart, Role, Sender,
 };
 use crate::state::access::{AccessError, Identity};
 use crate::state::store::{AccessRequestOutcome, Conversation, NewAction};
@@ -88,6 +88,22 @@ impl Parts {
     }
 }
 
+impl Parts {
+    /// Returns the page for a person who is not admitted. It has no button, because a press on it would have no chat.
+    pub(super) async fn refusal_page(&self, sender: &Sender) -> Result<Reply, AccessError> {
+        let next = match self.reachable_administrators().await?.is_empty() {
+            true => "give it to an administrator, or ask for an invite",
+            false => "write to me to ask for access, or ask for an invite",
+        };
+        Ok(Reply::text(denial_text("I did nothing", sender, next)))
+    }
+}
+
+/// Returns the words for an unknown sender, who learns nothing but their own ID.
+fn denial_text(done: &str, sender: &Sender, next: &str) -> String {
+    format!("Not authorised. {done} (0 tokens).\nYour ID is `{sender}`: {next}.")
+}
+
 /// True for a press of the button below a notice.
 pub(super) fn is_request(kind: &InboundKind) -> bool {
     matches!(kind, InboundKind::Click { token, .. } if token == REQUEST_TOKEN)
@@ -101,10 +117,7 @@ impl Reception {
             true => "ask for access with the button, or ask for an invite",
             false => "give it to an administrator, or ask for an invite",
         };
-        let text = format!(
-            "Not authorised. I did nothing with that message (0 tokens).\nYour ID is `{}`: {next}.",
-            inbound.sender
-        );
+        let text = denial_text("I did nothing with that message", &inbound.sender, next);
         let button = Button::new("Request access", REQUEST_TOKEN, ButtonStyle::Primary);
         Ok(match can_ask {
             true => Reply::text(text).with(ReplyPart::Buttons {

@@ -27,7 +27,12 @@ pub(super) fn failures(change: &Change) -> impl Iterator<Item = ReplyPart> {
 
 /// Returns the number of failing checks and of those that ran, such as `1 of 8 checks fails`; `None` if none fails.
 pub(super) fn failing_count(change: &Change) -> Option<String> {
-    let count = |state| change.checks.iter().filter(|check| check.state == state).count();
+    failing_of(&change.checks)
+}
+
+/// Returns the number of failing checks like [`failing_count`].
+pub(super) fn failing_of(checks: &[Check]) -> Option<String> {
+    let count = |state| checks.iter().filter(|check| check.state == state).count();
     let (failing, passed) = (count(CheckState::Fail), count(CheckState::Pass));
     (failing > 0).then(|| {
         let all = pluralize(failing + passed, "check", "checks");

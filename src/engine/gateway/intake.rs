@@ -28,6 +28,7 @@ pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
         InboundKind::Command { verb, arguments } => format!("{verb} {arguments}"),
         InboundKind::Join { .. }
         | InboundKind::Click { .. }
+        | InboundKind::HomeOpened
         | InboundKind::Hook { .. }
         | InboundKind::Unsupported { .. } => {
             return inbound;
@@ -53,6 +54,7 @@ pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
         }
         InboundKind::Join { .. }
         | InboundKind::Click { .. }
+        | InboundKind::HomeOpened
         | InboundKind::Hook { .. }
         | InboundKind::Unsupported { .. } => {}
     }
@@ -77,7 +79,7 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
             fields.values_mut().for_each(&redact);
         }
         InboundKind::Click { token, .. } => *token = hex::encode(Sha256::digest(token.as_bytes())),
-        InboundKind::Unsupported { .. } | InboundKind::Join { .. } => {}
+        InboundKind::Unsupported { .. } | InboundKind::HomeOpened | InboundKind::Join { .. } => {}
     }
     inbound
 }

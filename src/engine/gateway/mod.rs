@@ -15,6 +15,7 @@ mod commands;
 mod compose;
 mod delivery;
 mod handover;
+mod home;
 mod housekeeping;
 mod inspections;
 mod intake;
@@ -49,6 +50,7 @@ use crate::state::access::AccessError;
 use crate::state::store::StoreError;
 use active_turns::ActiveTurns;
 use commands::CommandRunner;
+use home::HomePages;
 use prerender::Prerenderer;
 use scheduler::TurnScheduler;
 use std::sync::Arc;
@@ -97,9 +99,11 @@ impl Gateway {
         let prerenderer = Arc::<Prerenderer>::default();
         let audit = Arc::new(IngressAudit::new(parts.store.clone(), &background));
         let outgoing = Arc::new(OutgoingMessages::new(&parts, &shutdown, &background));
+        let homes = Arc::new(HomePages::new(&parts, &outgoing, (&shutdown, &background)));
         let turns = Arc::new(TurnRunner {
             parts: Arc::clone(&parts),
             outgoing: Arc::clone(&outgoing),
+            homes: Arc::clone(&homes),
             active_turns: active_turns.clone(),
             prerenderer: Arc::clone(&prerenderer),
             shutdown: shutdown.clone(),
@@ -113,7 +117,7 @@ impl Gateway {
         ));
         let commands = Arc::new(CommandRunner::new(
             Arc::clone(&parts),
-            Arc::clone(&outgoing),
+            (Arc::clone(&outgoing), Arc::clone(&homes)),
             active_turns.clone(),
             Arc::clone(&scheduler),
             (&shutdown, &background),
@@ -127,6 +131,7 @@ impl Gateway {
             turns,
             scheduler: Arc::clone(&scheduler),
             commands: Arc::clone(&commands),
+            homes,
         });
         let question_deadlines = QuestionDeadlines {
             parts: Arc::clone(&parts),

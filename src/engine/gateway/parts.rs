@@ -64,6 +64,7 @@ impl Parts {
             | InboundKind::Command { .. }
             | InboundKind::Join { .. }
             | InboundKind::Click { .. }
+            | InboundKind::HomeOpened
             | InboundKind::Unsupported { .. } => None,
         }
     }

@@ -51,7 +51,7 @@ fn named<'u>(users: &'u [User], who: &str) -> Result<&'u User, String> {
 }
 
 /// True for a user who is admitted and writes in a chat.
-fn is_person(user: &User) -> bool {
+pub(super) fn is_person(user: &User) -> bool {
     let is_chat = user.senders.iter().any(|sender| sender.platform.chat().is_some());
     user.revoked_at.is_none() && is_chat
 }

@@ -6,6 +6,7 @@ use super::active_turns::ActiveTurns;
 use super::audit::IngressAudit;
 use super::commands::{self, AcceptedCommand, CommandRunner};
 use super::compose::Address;
+use super::home::{HomeOpening, HomePages};
 use super::intake;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
@@ -32,7 +33,8 @@ pub enum ReceiveOutcome {
     New,
     /// The inbound was already stored.
     Duplicate,
-    /// The inbound is refused permanently: the sender is unknown, or the event is irrelevant. It is not stored.
+    /// The inbound is not stored, and need not come again: the sender is unknown, the event is irrelevant, or what it asks
+    /// for may be lost.
     Refused,
     /// The inbound is refused for now: too many events of this hook are waiting. It is not stored.
     Full,
@@ -47,6 +49,7 @@ pub struct Reception {
     pub(super) turns: Arc<TurnRunner>,
     pub(super) scheduler: Arc<TurnScheduler>,
     pub(super) commands: Arc<CommandRunner>,
+    pub(super) homes: Arc<HomePages>,
 }
 
 impl Reception {
@@ -56,6 +59,13 @@ impl Reception {
         let inbound = intake::extract_invite(inbound);
         if let InboundKind::Join { token } = &inbound.kind {
             return self.join(&inbound, token, at).await;
+        }
+        if inbound.kind == InboundKind::HomeOpened {
+            if self.homes.open(&inbound, at) == HomeOpening::Denied {
+                self.audit
+                    .note("auth.denied", &inbound.channel, "home.unknown", at);
+            }
+            return Ok(ReceiveOutcome::Refused);
         }
         if self.parts.identity(&inbound).is_none() {
             if access_request::is_request(&inbound.kind) {
@@ -218,7 +228,9 @@ impl Reception {
             InboundKind::Text { .. } | InboundKind::Command { .. } | InboundKind::Click { .. } => {
                 QueueKind::Command
             }
-            InboundKind::Join { .. } | InboundKind::Unsupported { .. } => QueueKind::Command,
+            InboundKind::Join { .. } | InboundKind::HomeOpened | InboundKind::Unsupported { .. } => {
+                QueueKind::Command
+            }
         }
     }
 

@@ -34,6 +34,7 @@ mod outbox;
 mod other_change;
 mod output;
 pub(crate) mod people;
+mod person_change;
 mod person_message;
 mod privacy;
 mod prospect;
@@ -82,6 +83,7 @@ pub use outbox::{
     Admission, AttemptWeight, DeadLetter, DeadLetterFilter, DueOperation, POSTPONED_MAX, Postponement,
     ResentLetters, RetryMode,
 };
+pub use person_change::{PersonChange, PersonChanges};
 pub use person_message::{MessageDelivery, NewPersonMessage, ReceivedMessage, SendingCheck};
 pub use privacy::{GroupAccess, check_directory, prepare_directory};
 pub use prospect::{ChangeBasis, ComposedWrite, ProspectiveChange};

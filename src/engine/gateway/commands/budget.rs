@@ -187,7 +187,7 @@ impl CommandRunner {
 }
 
 /// Returns the row of a budget: `$1.20 of $5.00; 12,000 of 2,000,000 tokens`.
-fn row(state: &BudgetState) -> (String, String) {
+pub(super) fn row(state: &BudgetState) -> (String, String) {
     let money = state
         .bound
         .money_max

@@ -163,6 +163,7 @@ impl Revision {
 pub(super) struct CommandRunner {
     parts: Arc<Parts>,
     outgoing: Arc<OutgoingMessages>,
+    homes: Arc<super::home::HomePages>,
     active_turns: ActiveTurns,
     scheduler: Arc<TurnScheduler>,
     slots: Semaphore,
@@ -175,7 +176,7 @@ pub(super) struct CommandRunner {
 impl CommandRunner {
     pub(super) fn new(
         parts: Arc<Parts>,
-        outgoing: Arc<OutgoingMessages>,
+        (outgoing, homes): (Arc<OutgoingMessages>, Arc<super::home::HomePages>),
         active_turns: ActiveTurns,
         scheduler: Arc<TurnScheduler>,
         (shutdown, background): (&CancellationToken, &TaskTracker),
@@ -183,6 +184,7 @@ impl CommandRunner {
         Self {
             parts,
             outgoing,
+            homes,
             active_turns,
             scheduler,
             slots: Semaphore::new(COMMANDS_AT_ONCE_MAX),
@@ -265,6 +267,9 @@ impl CommandRunner {
             wait = (wait * 2).min(WAIT_MAX);
         }
         self.outgoing.wake();
+        if let Some(identity) = self.parts.identity(&asked.inbound) {
+            self.homes.refresh(identity.user());
+        }
         // Turns of the conversation may be waiting for the command.
         self.scheduler.wake();
         true
@@ -410,7 +415,9 @@ impl CommandRunner {
                 None => self.unreadable_text(identity, text),
             },
             InboundKind::Unsupported { what } => format!("I can't read a {what}; send me text."),
-            InboundKind::Join { .. } | InboundKind::Hook { .. } => return Ok(CommandAnswer::ops(Vec::new())),
+            InboundKind::Join { .. } | InboundKind::Hook { .. } | InboundKind::HomeOpened => {
+                return Ok(CommandAnswer::ops(Vec::new()));
+            }
         };
         Ok(CommandAnswer::post(address, Reply::text(text)))
     }
@@ -589,6 +596,7 @@ fn written(kind: &InboundKind) -> Option<Command<'_>> {
         InboundKind::Text { text, .. } => command::find_in_text(text),
         InboundKind::Click { .. }
         | InboundKind::Unsupported { .. }
+        | InboundKind::HomeOpened
         | InboundKind::Join { .. }
         | InboundKind::Hook { .. } => None,
     }

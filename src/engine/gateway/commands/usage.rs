@@ -1,10 +1,13 @@
 //! `usage`: the tokens and the money of a person's model calls, and of all people for administrators.
 
-use super::CommandRunner;
-use crate::base::model::{Money, Reply, ReplyPart, group_thousands, pluralize};
+use super::{CommandRunner, budget};
+use crate::base::model::{
+    BudgetScope, ConversationId, InboxId, Money, Reply, ReplyPart, group_thousands, pluralize,
+};
+use crate::engine::gateway::parts::Parts;
 use crate::engine::gateway::turn::spending_text;
 use crate::state::access::Identity;
-use crate::state::store::{LostCalls, UsageReport};
+use crate::state::store::{BudgetSubject, LostCalls, StoreError, UsageReport};
 use jiff::{SignedDuration, Timestamp};
 
 /// Days of the longer period that is shown by person.
@@ -55,6 +58,31 @@ impl CommandRunner {
         });
         let rows = rows.collect();
         Ok(Reply::text(format!("Within {DAYS} days:")).with(ReplyPart::Facts { rows }))
+    }
+}
+
+impl Parts {
+    /// Returns the usage of a person within the last 24 hours, and what is used of their budget for a day, if there is one.
+    pub(in crate::engine::gateway) async fn usage_today(
+        &self,
+        identity: &Identity,
+        at: Timestamp,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        let day = self.store.usage_of(identity.user(), hours_before(at, 24)).await?;
+        let mut rows = vec![("Last 24 hours".to_owned(), line(&day))];
+        let bound = self.config.budgets.bounds.person_day;
+        if bound.is_set() {
+            // The budget of a day concerns no message and no conversation.
+            let subject = BudgetSubject {
+                inbox: InboxId(0),
+                conversation: ConversationId(0),
+                user: Some(identity.user()),
+            };
+            let bounds = vec![(BudgetScope::PersonDay, bound)];
+            let states = self.store.budget_states(subject, bounds, at).await?;
+            rows.extend(states.iter().map(budget::row));
+        }
+        Ok(rows)
     }
 }
 

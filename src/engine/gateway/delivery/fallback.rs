@@ -45,6 +45,7 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         Action::Stream { .. } | Action::Progress { .. } => return Vec::new(),
         Action::React { .. }
         | Action::ShowWork { .. }
+        | Action::ShowHome { .. }
         | Action::AnswerClick { .. }
         | Action::Draft { .. } => return Vec::new(),
     };

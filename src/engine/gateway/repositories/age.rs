@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 /// Formats a time with its age: `14:02 UTC (3 h ago)`, with the date if the day differs.
-pub(super) fn since(then: Timestamp, at: Timestamp) -> String {
+pub(in crate::engine::gateway) fn since(then: Timestamp, at: Timestamp) -> String {
     let (then_utc, at_utc) = (then.to_zoned(TimeZone::UTC), at.to_zoned(TimeZone::UTC));
     let clock = match then_utc.date() == at_utc.date() {
         true => then_utc.strftime("%H:%M UTC"),

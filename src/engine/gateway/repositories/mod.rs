@@ -1,6 +1,6 @@
 //! The configured repositories. They are opened on first use and kept current.
 
-mod age;
+pub(super) mod age;
 mod entry;
 
 use crate::base::config::{Config, RepositorySettings};

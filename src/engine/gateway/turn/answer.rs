@@ -146,6 +146,7 @@ impl TurnRunner {
         } = self.store_end(assigned, turn, basis, ending).await?;
         crash_point::after("B18");
         self.outgoing.dispatch_leased(&address.channel, due).await;
+        self.homes.refresh(opened.identity.user());
         // The answer is sent before the rest is recorded.
         tokio::task::yield_now().await;
         let recorded = recorded.into_iter().filter(|_| is_answered);

@@ -26,6 +26,7 @@ mod waiting_guards;
 
 use super::active_turns::{ActiveTurns, TurnHandle};
 use super::compose::Address;
+use super::home::HomePages;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::prerender::Prerenderer;
@@ -73,6 +74,7 @@ impl ClaimedMessage {
 pub(super) struct TurnRunner {
     pub(super) parts: Arc<Parts>,
     pub(super) outgoing: Arc<OutgoingMessages>,
+    pub(super) homes: Arc<HomePages>,
     pub(super) active_turns: ActiveTurns,
     pub(super) prerenderer: Arc<Prerenderer>,
     pub(super) shutdown: CancellationToken,

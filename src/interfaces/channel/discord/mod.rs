@@ -149,6 +149,7 @@ impl Channel for DiscordChannel {
             Action::Draft { .. } | Action::ShowWork { .. } => Err(SendError::Refused(
                 "discord has no drafts and shows no running work".to_owned(),
             )),
+            Action::ShowHome { .. } => Err(SendError::Refused("discord has no page of a bot".to_owned())),
             Action::AskForWords {
                 to,
                 trigger,
@@ -203,6 +204,7 @@ impl Channel for DiscordChannel {
             | Action::AnswerClick { .. }
             | Action::Draft { .. }
             | Action::ShowWork { .. }
+            | Action::ShowHome { .. }
             | Action::React { .. }
             | Action::Edit { .. }
             | Action::Progress { .. }

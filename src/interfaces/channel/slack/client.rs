@@ -8,6 +8,7 @@ use super::streams::StreamSupport;
 use crate::base::http_client::server_date;
 use crate::base::model::{ChatPlace, MessageRef, Secret};
 use crate::interfaces::channel::SendError;
+use crate::interfaces::channel::slack::remembered_refusal::RememberedRefusal;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -50,6 +51,8 @@ pub(super) struct SlackClient {
     library: slack_morphism::SlackClient<SlackConnector>,
     /// An empty token: the connector has the real one.
     no_token: SlackApiToken,
+    /// The last refusal of the Home tab.
+    pub(super) home_refusals: RememberedRefusal,
     pub(super) blocks: BlockSupport,
     pub(super) sessions: SessionSupport,
     pub(super) streams: StreamSupport,
@@ -65,6 +68,7 @@ impl SlackClient {
                 token,
             }),
             no_token: SlackApiToken::new(SlackApiTokenValue(String::new())),
+            home_refusals: RememberedRefusal::default(),
             blocks: BlockSupport::default(),
             sessions: SessionSupport::default(),
             streams: StreamSupport::default(),

@@ -41,6 +41,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose, streams: &StreamSupport) -> Vec
         } => vec![tier_3("reactions.add"), tier_2("reactions.remove")],
         Action::React { .. } => vec![tier_3("reactions.add")],
         Action::ShowWork { .. } => vec![tier_3(agent_session::METHOD)],
+        Action::ShowHome { .. } => vec![tier_4(super::home::METHOD)],
         Action::Upload { .. } => {
             vec![tier_4("files.completeUploadExternal"), chat(&op.place.chat)]
         }

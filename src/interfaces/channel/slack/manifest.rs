@@ -65,7 +65,11 @@ impl SlackManifest {
             "display_information": {"name": name, "description": DESCRIPTION},
             "features": {
                 "agent_view": {"agent_description": DESCRIPTION},
-                "app_home": {"messages_tab_enabled": true, "messages_tab_read_only_enabled": false},
+                "app_home": {
+                    "home_tab_enabled": true,
+                    "messages_tab_enabled": true,
+                    "messages_tab_read_only_enabled": false,
+                },
                 "bot_user": {"display_name": bot_name(name), "always_online": true},
                 "slash_commands": [{
                     "command": "/drydock",

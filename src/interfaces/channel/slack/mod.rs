@@ -5,6 +5,7 @@ mod agent_session;
 mod client;
 mod connector;
 mod form;
+mod home;
 mod inspection;
 mod limits;
 mod lookup;
@@ -200,6 +201,11 @@ impl Channel for SlackChannel {
                 let shown = self.client.show_work(&op.place, *status, title.as_deref());
                 shown.await.map(|()| Delivered::default())
             }
+            Action::ShowHome { to, reply } => {
+                let view = home::view(reply, &self.link_hosts);
+                let shown = self.client.publish_home(&self.channel, &to.id, &view);
+                shown.await.map(|()| Delivered::default())
+            }
             Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
         }
     }
@@ -227,6 +233,7 @@ impl Channel for SlackChannel {
             | Action::AskForWords { .. }
             | Action::Draft { .. }
             | Action::ShowWork { .. }
+            | Action::ShowHome { .. }
             | Action::React { .. }
             | Action::Edit { .. }
             | Action::Progress { .. }

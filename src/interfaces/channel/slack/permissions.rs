@@ -2,6 +2,7 @@
 //! checks of a token compare with them.
 
 use super::agent_session::STOPPED_EVENT;
+use super::home::OPENED_EVENT;
 
 /// A scope of the bot token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +42,9 @@ pub const BOT_SCOPES: [BotScope; 10] = [
 pub(super) const AGENT_SCOPE: &str = "assistant:write";
 
 /// The events that the app subscribes to.
-pub(super) const BOT_EVENTS: [&str; 5] = [
+pub(super) const BOT_EVENTS: [&str; 6] = [
     STOPPED_EVENT,
+    OPENED_EVENT,
     "app_mention",
     "message.channels",
     "message.groups",

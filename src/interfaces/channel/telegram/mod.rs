@@ -174,6 +174,7 @@ impl Channel for TelegramChannel {
                 self.draft(place, *draft, rendered).await
             }
             Action::ShowWork { .. } => Err(SendError::Refused("telegram shows no running work".to_owned())),
+            Action::ShowHome { .. } => Err(SendError::Refused("telegram has no page of a bot".to_owned())),
             Action::Notice { to, reply } => self.notice(place, to, reply).await,
             Action::Upload {
                 file_name,

@@ -1,5 +1,6 @@
 //! The Web API methods. Each checks its request like Slack, and changes the workspace.
 
+use super::app_home;
 use super::check;
 use super::history;
 use super::sent_files;
@@ -56,6 +57,7 @@ pub(super) fn call(
         "conversations.replies" => history::replies(state, options, body),
         "apps.connections.open" => Ok(sockets::connections_open(state, options, base_url)),
         "views.open" => views::open(state, options, body),
+        "views.publish" => app_home::publish(state, options, body),
         "agents.sessions.setStatus" => sessions::set_status(state, options, body),
         "reactions.add" => react(state, body, Reaction::Add),
         "reactions.remove" => react(state, body, Reaction::Remove),
@@ -110,6 +112,7 @@ pub(super) fn must_wait(
         | "chat.postEphemeral"
         | "auth.test"
         | "views.open"
+        | "views.publish"
         | "files.info"
         | "files.getUploadURLExternal"
         | "files.completeUploadExternal" => (method.to_owned(), 100),

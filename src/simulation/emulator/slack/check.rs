@@ -222,6 +222,21 @@ pub(super) fn modal(view: &Value) -> Result<(), MessageRefusal> {
     })
 }
 
+/// Checks a view of the Home tab. See <https://docs.slack.dev/reference/views/home-tab-views>. Blocks that the documentation
+/// does not list for Home tabs are refused.
+pub(super) fn home(view: &Value) -> Result<(), MessageRefusal> {
+    let known = ["type", "blocks", "private_metadata", "callback_id", "external_id"];
+    let mut fields = view.as_object().into_iter().flat_map(|view| view.keys());
+    if kind(view) != "home" || fields.any(|field| !known.contains(&field.as_str())) {
+        return Err(refusal("invalid_arguments", "the view is no view of a Home tab"));
+    }
+    each(&view["blocks"], 100, |block| match kind(block) {
+        "actions" | "context" | "divider" | "header" | "rich_text" | "section" => one(block),
+        other => Err(invalid(format!("`{other}` in a Home tab"))),
+    })?;
+    unique_actions(&view["blocks"])
+}
+
 fn input(block: &Value) -> Result<(), MessageRefusal> {
     text_object(&block["label"], 2_000, &["plain_text"])?;
     let element = &block["element"];

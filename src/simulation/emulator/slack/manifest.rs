@@ -44,18 +44,19 @@ const KNOWN_SCOPES: [&str; 34] = [
     "users:read",
 ];
 
-/// The events of a bot that this workspace sends, with the scope that each needs. See
+/// The events of a bot that this workspace sends, with the scope that each needs, if any. See
 /// <https://docs.slack.dev/reference/events>.
-const EVENT_SCOPES: [(&str, &str); 5] = [
-    ("agent_session_stopped", "assistant:write"),
-    ("app_mention", "app_mentions:read"),
-    ("message.channels", "channels:history"),
-    ("message.groups", "groups:history"),
-    ("message.im", "im:history"),
+const EVENT_SCOPES: [(&str, Option<&str>); 6] = [
+    ("agent_session_stopped", Some("assistant:write")),
+    ("app_home_opened", None),
+    ("app_mention", Some("app_mentions:read")),
+    ("message.channels", Some("channels:history")),
+    ("message.groups", Some("groups:history")),
+    ("message.im", Some("im:history")),
 ];
 
 /// The properties of the sections of a manifest, by the place of the section.
-const KNOWN_KEYS: [(&str, &str); 4] = [
+const KNOWN_KEYS: [(&str, &str); 5] = [
     ("", "_metadata display_information features oauth_config settings"),
     (
         "/display_information",
@@ -64,6 +65,10 @@ const KNOWN_KEYS: [(&str, &str); 4] = [
     (
         "/features",
         "app_home agent_view bot_user shortcuts slash_commands unfurl_domains",
+    ),
+    (
+        "/features/app_home",
+        "home_tab_enabled messages_tab_enabled messages_tab_read_only_enabled",
     ),
     (
         "/settings",
@@ -79,6 +84,7 @@ pub(super) struct InstalledApp {
     commands: BTreeSet<String>,
     has_interactivity: bool,
     is_agent: bool,
+    has_home_tab: bool,
 }
 
 impl SlackEmulator {
@@ -113,6 +119,11 @@ impl SlackState {
     /// Returns true if the app is declared an agent.
     pub(super) fn is_agent(&mut self) -> bool {
         self.has_scope(Some("assistant:write")) && self.app.as_ref().is_none_or(|app| app.is_agent)
+    }
+
+    /// Returns true if the app has a Home tab.
+    pub(super) fn has_home_tab(&self) -> bool {
+        self.app.as_ref().is_none_or(|app| app.has_home_tab)
     }
 
     /// Returns true if the app gets presses of its buttons.
@@ -156,6 +167,7 @@ impl<'a> ManifestCheck<'a> {
             commands: self.commands(&scopes),
             has_interactivity: self.interactivity(),
             is_agent: self.at("/features/agent_view").is_some_and(Value::is_object),
+            has_home_tab: self.at("/features/app_home/home_tab_enabled") == Some(&Value::Bool(true)),
         };
         match self.problems.is_empty() {
             true => Ok(CheckedManifest { scopes, app }),
@@ -240,8 +252,11 @@ impl<'a> ManifestCheck<'a> {
         let events = self.names(&format!("{place}/bot_events"), 100);
         for event in &events {
             match EVENT_SCOPES.iter().find(|(known, _)| known == event) {
-                Some((_, scope)) if scopes.contains(scope) => {}
-                Some((_, scope)) => self.problem(place, &format!("`{event}` needs the scope `{scope}`")),
+                Some((_, None)) => {}
+                Some((_, Some(scope))) if scopes.contains(scope) => {}
+                Some((_, Some(scope))) => {
+                    self.problem(place, &format!("`{event}` needs the scope `{scope}`"));
+                }
                 None => self.problem(place, &format!("unknown event `{event}`")),
             }
         }

@@ -2,6 +2,7 @@
 //! commands. Their events are signed and sent like Slack's.
 
 mod api;
+mod app_home;
 mod check;
 mod history;
 mod manifest;
@@ -17,6 +18,7 @@ mod state;
 mod streams;
 mod views;
 
+pub use app_home::{HomeTab, PublishedHome};
 pub use mentions::{Mention, task_lines};
 pub use people::{EventOrder, GatewayResponse, Retry, SayError, SentMessage, UnsentMessage};
 pub use sessions::AgentSession;

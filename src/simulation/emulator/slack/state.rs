@@ -1,6 +1,7 @@
 //! The workspace as its users would see it: channels, messages, reactions, files, and the problems of the requests
 //! that created them.
 
+use super::app_home::PublishedHome;
 use super::manifest::InstalledApp;
 use super::mentions::{self, Mention, walk};
 use super::response::ResponseAddress;
@@ -57,6 +58,8 @@ pub struct SlackState {
     pub(super) unknown_blocks: BTreeSet<&'static str>,
     /// The modals that users see, oldest first.
     pub views: Vec<OpenView>,
+    /// The views in the Home tabs, by user.
+    pub homes: BTreeMap<String, PublishedHome>,
     /// The triggers of presses, by id.
     pub(super) triggers: BTreeMap<String, Trigger>,
     pub(super) are_triggers_late: bool,

@@ -297,6 +297,7 @@ fn what(action: &Action) -> &'static str {
         Action::Upload { .. } => "upload",
         Action::React { .. } => "react",
         Action::ShowWork { .. } => "status",
+        Action::ShowHome { .. } => "home",
         Action::AskForWords { .. } => "question",
         Action::AnswerClick { .. } => "answer",
     }

@@ -4,6 +4,7 @@ use super::text::{self, MessageText};
 use super::{Received, Rejected, SlackInstallation, is_direct_id, sender, text_at};
 use crate::base::model::{ChatFile, ChatPlace, Inbound, InboundKind, MessageRef};
 use crate::interfaces::channel::slack::agent_session::STOPPED_EVENT;
+use crate::interfaces::channel::slack::home::{HOME_TAB, OPENED_EVENT};
 use crate::interfaces::channel::words::invite;
 use serde_json::Value;
 
@@ -43,6 +44,7 @@ fn event(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Re
     match text_at(envelope, "/event/type") {
         Some("message" | "app_mention" | "message.im") => message(envelope, installed),
         Some(STOPPED_EVENT) => stop(envelope, installed),
+        Some(OPENED_EVENT) => home_opened(envelope, installed),
         Some("app_uninstalled") => Ok(Received::Ignored("the app was uninstalled")),
         Some("tokens_revoked") => Ok(Received::Ignored("tokens were revoked")),
         Some(_) => Ok(Received::Ignored("unknown type of event")),
@@ -142,6 +144,41 @@ fn stop(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rej
             verb: "stop".to_owned(),
             arguments: String::new(),
         },
+        files: Vec::new(),
+        about: None,
+        response_url: None,
+    })))
+}
+
+/// Decodes the opening of the Home tab. The event names no workspace of the person, so the envelope does. See
+/// <https://docs.slack.dev/reference/events/app_home_opened>.
+fn home_opened(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+    let event = envelope.get("event").unwrap_or(&Value::Null);
+    if text_at(event, "/tab") != Some(HOME_TAB) {
+        return Ok(Received::Ignored("another tab of the app was opened"));
+    }
+    let (Some(user), Some(chat), Some(account), Some(event_id)) = (
+        text_at(event, "/user"),
+        text_at(event, "/channel"),
+        team_of_sender(event, envelope),
+        text_at(envelope, "/event_id"),
+    ) else {
+        return Err(Rejected::Malformed(
+            "the opening lacks an id, a channel or a user",
+        ));
+    };
+    Ok(Received::Inbound(Box::new(Inbound {
+        channel: installed.channel.clone(),
+        delivery: vec![delivery_of_event(event_id, installed)],
+        sender: sender(account, user),
+        place: ChatPlace {
+            account: installed.account(),
+            chat: chat.to_owned(),
+            thread: None,
+        },
+        direct: true,
+        message: None,
+        kind: InboundKind::HomeOpened,
         files: Vec::new(),
         about: None,
         response_url: None,

@@ -1,6 +1,8 @@
 //! Tests of the emulator itself: if it accepted everything, the other tests would prove nothing.
 
 use super::*;
+use crate::interfaces::channel::{SlackConnection, SlackManifest};
+use crate::simulation::emulator::slack::{HomeTab, SayError};
 use serde_json::Value;
 
 /// Calls the Web API and returns `ok`, or the code of its refusal.
@@ -218,4 +220,62 @@ async fn a_session_has_a_known_status_a_short_title_and_a_thread_that_exists() {
             expected
         );
     }
+}
+
+#[tokio::test]
+async fn every_wrong_view_of_a_home_tab_is_refused_as_slack_refuses_it() {
+    let emulator = workspace().await;
+    let publish = |user: &str, view: Value| json!({"user_id": user, "view": view});
+    let home = |blocks: Vec<Value>| publish("U0ALICE", json!({"type": "home", "blocks": blocks}));
+    let divider = json!({"type": "divider"});
+    let rich = json!({"type": "rich_text", "elements": [{"type": "rich_text_section",
+        "elements": [{"type": "text", "text": "x"}]}]});
+    for body in [
+        home(vec![divider.clone(); 100]),
+        home(vec![section(3_000), rich, actions(2)]),
+    ] {
+        assert_eq!(call(&emulator, "views.publish", &body).await, "ok", "{body}");
+    }
+    assert_eq!(emulator.problems(), Vec::<String>::new());
+    let publications = emulator.with_state(|state| state.homes["U0ALICE"].publications);
+    assert_eq!(publications, 2);
+    let container = json!({"type": "container", "title": {"type": "plain_text", "text": "x"},
+        "child_blocks": [divider]});
+    let plan = json!({"type": "plan", "title": "x"});
+    let modal = json!({"type": "modal", "blocks": [divider]});
+    let with_submit =
+        json!({"type": "home", "blocks": [divider], "submit": {"type": "plain_text", "text": "x"}});
+    let wrong = [
+        (home(vec![divider.clone(); 101]), "invalid_blocks"),
+        (home(Vec::new()), "invalid_blocks"),
+        (home(vec![container]), "invalid_blocks"),
+        (home(vec![plan]), "invalid_blocks"),
+        (home(vec![section(3_001)]), "invalid_blocks"),
+        (home(vec![section(3_000); 90]), "view_too_large"),
+        (publish("U0ALICE", modal), "invalid_arguments"),
+        (publish("U0ALICE", with_submit), "invalid_arguments"),
+        (
+            publish("U0NOBODY", json!({"type": "home", "blocks": [divider]})),
+            "invalid_arguments",
+        ),
+    ];
+    for (body, code) in &wrong {
+        assert_eq!(call(&emulator, "views.publish", body).await, *code, "{body}");
+    }
+    assert_eq!(emulator.problems().len(), wrong.len());
+    // Whether the tab is on is a setting of the app.
+    let manifest = SlackManifest::new("Drydock", &SlackConnection::SocketMode).unwrap();
+    let mut manifest = manifest.json().clone();
+    emulator.install(&manifest).unwrap();
+    assert_eq!(
+        call(&emulator, "views.publish", &home(vec![divider.clone()])).await,
+        "ok"
+    );
+    manifest["features"]["app_home"]["home_tab_enabled"] = json!(false);
+    emulator.install(&manifest).unwrap();
+    let refused = call(&emulator, "views.publish", &home(vec![divider])).await;
+    assert_eq!(refused, "not_enabled");
+    assert_eq!(emulator.problems().len(), wrong.len());
+    let opened = emulator.open_app_home("U0ALICE", HomeTab::Home).await;
+    assert_eq!(opened, Err(SayError::NotRequested));
 }

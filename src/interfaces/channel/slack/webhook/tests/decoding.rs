@@ -151,6 +151,11 @@ fn what_no_person_said_starts_nothing() {
         (json!({"type": "app_uninstalled"}), "the app was uninstalled"),
         (json!({"type": "tokens_revoked"}), "tokens were revoked"),
         (json!({"type": "reaction_added"}), "unknown type of event"),
+        (home_opened("messages"), "another tab of the app was opened"),
+        (
+            json!({"type": "app_home_opened", "user": "UALICE", "channel": "D1"}),
+            "another tab of the app was opened",
+        ),
         (with(message(), "text", json!("  ")), "a message without words"),
     ] {
         assert_eq!(
@@ -165,6 +170,45 @@ fn what_no_person_said_starts_nothing() {
         receive_json(&foreign),
         Ok(Received::Ignored("event of another installation"))
     );
+}
+
+fn home_opened(tab: &str) -> Value {
+    json!({"type": "app_home_opened", "user": "UALICE", "channel": "D1", "tab": tab, "event_ts": "1.1"})
+}
+
+#[test]
+fn the_opening_of_the_home_tab_names_its_person_by_the_workspace_of_the_envelope() {
+    assert_eq!(
+        inbound_of(home_opened("home")),
+        Inbound {
+            channel: "ops".to_owned(),
+            delivery: vec!["slack:ops:event:Ev1".to_owned()],
+            sender: Sender {
+                platform: Platform::Slack,
+                account: "T0ACME".to_owned(),
+                id: "UALICE".to_owned(),
+            },
+            place: ChatPlace {
+                account: Account {
+                    platform: Platform::Slack,
+                    id: "T0ACME".to_owned(),
+                },
+                chat: "D1".to_owned(),
+                thread: None,
+            },
+            direct: true,
+            message: None,
+            kind: InboundKind::HomeOpened,
+            files: Vec::new(),
+            about: None,
+            response_url: None,
+        }
+    );
+    for missing in ["user", "channel"] {
+        let event = with(home_opened("home"), missing, Value::Null);
+        let malformed = Rejected::Malformed("the opening lacks an id, a channel or a user");
+        assert_eq!(receive_json(&envelope(event)), Err(malformed), "{missing}");
+    }
 }
 
 #[test]
