@@ -45,6 +45,8 @@ const SECRETS: [&str; 2] = [
     "5f0d1c9a7be24c6f8a1b3d5e7f9012345f0d1c9a7be24c6f8a1b3d5e7f901234",
     "c2e4a60899b1d3f5172b3948a6e0fd7c1b8d3f2a4c6e5d7f90817263a4b5c6d7",
 ];
+/// The current secret beside a previous one.
+const CURRENT: &str = "0a9b8c7d6e5f40312233445566778899a0b1c2d3e4f5061728394a5b6c7d8e9f";
 const BODY: &str = r#"{"action":"published","repository":{"full_name":"acme/web"}}"#;
 const AT: i64 = 1_795_300_000;
 
@@ -55,7 +57,7 @@ fn main() {
     } else {
         SAMPLES
     };
-    for (what, webhooks, requests) in [slack(), github(), telegram()] {
+    for (what, webhooks, requests) in [slack(), slack_with_previous_secret(), github(), telegram()] {
         let at = Timestamp::from_second(AT).unwrap();
         let t = told_apart(&requests, samples, |request, whose| {
             let refused = webhooks[whose].receive(black_box(request), at);
@@ -146,10 +148,24 @@ fn forged(right: &str) -> [String; 2] {
 type Case = (&'static str, [Arc<dyn Webhook>; 2], [Request<Bytes>; 2]);
 
 fn slack() -> Case {
+    slack_case("slack", |secret| (secret, None))
+}
+
+/// The secret that was nearly guessed is the previous one.
+fn slack_with_previous_secret() -> Case {
+    slack_case("slack, previous secret", |secret| {
+        (Secret::new(CURRENT.to_owned()), Some(secret))
+    })
+}
+
+/// Returns a case of webhooks with the current and the previous secret that `pair` makes.
+fn slack_case(what: &'static str, pair: fn(Secret) -> (Secret, Option<Secret>)) -> Case {
     let webhooks = secrets().map(|secret| {
+        let (current, previous) = pair(secret.clone());
         let settings = ChannelSettings::Slack(SlackSettings {
-            bot_token: secret.clone(),
-            signing_secret: Some(secret),
+            bot_token: secret,
+            signing_secret: Some(current),
+            previous_signing_secret: previous,
             app_token: None,
             api_base_url: String::new(),
             paced: true,
@@ -163,13 +179,14 @@ fn slack() -> Case {
             ("x-slack-signature", format!("v0={hex}")),
         ])
     });
-    ("slack", webhooks, requests)
+    (what, webhooks, requests)
 }
 
 fn github() -> Case {
     let settings = |secret| HookSettings {
         scheme: HookScheme::Github,
         secret,
+        previous_secret: None,
         events: Vec::new(),
         sources: Vec::new(),
         repository: "infra".to_owned(),
@@ -202,6 +219,7 @@ fn telegram() -> Case {
             bot_token: secret.clone(),
             mode: TelegramMode::Webhook,
             secret_token: Some(secret),
+            previous_secret_token: None,
             api_base_url: String::new(),
             paced: true,
             repository: None,

@@ -29,6 +29,7 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
     };
     let mut findings = vec![finding("data directory", data_directory(&config.data))];
     findings.extend(config.channels.iter().filter_map(webhook_secret));
+    findings.extend(previous_secrets(&config));
     findings.extend(secret_mismatch_findings(&config));
     let mut opened = BTreeMap::new();
     for (name, settings) in &config.repositories {
@@ -101,6 +102,28 @@ fn webhook_secret((name, settings): (&String, &ChannelSettings)) -> Option<Findi
     let hint = settings.webhook_secret_hint()?;
     let hint = format!("`channels.{name}.{}` {hint}", settings.webhook_secret_key());
     Some(skipped(&format!("channel {name}"), &hint))
+}
+
+/// Returns a hint for each previous secret, so that it is not forgotten.
+fn previous_secrets(config: &Config) -> Vec<Finding> {
+    let channels = config.channels.iter().filter_map(|(name, settings)| {
+        let settings = settings.common();
+        settings.with_previous_secret()?;
+        let key = settings.webhook_secret_key();
+        Some((
+            format!("channel {name}"),
+            format!("channels.{name}.previous_{key}"),
+        ))
+    });
+    let hooks = config.hooks.iter().filter_map(|(name, settings)| {
+        settings.previous_secret.as_ref()?;
+        Some((format!("hook {name}"), format!("hooks.{name}.previous_secret")))
+    });
+    let hints = channels.chain(hooks).map(|(what, key)| {
+        let hint = format!("`{key}` is accepted too; without the key, the next start refuses it");
+        skipped(&what, &hint)
+    });
+    hints.collect()
 }
 
 /// Returns a hint for each secret with which no recent request was signed, according to the records of the server. It

@@ -1,5 +1,7 @@
 //! `drydock demo`: runs the demo script and then reads a visitor's requests.
 
+mod pulled_change;
+
 use super::input::{InputLine as Typed, InputReader};
 use super::output::Output;
 use super::serve::host;
@@ -57,7 +59,7 @@ pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(),
         output.message(&note);
     }
     if !output.json() {
-        output.message("Building a Tanka repository, Slack, Telegram and a model on loopback ...");
+        output.message("Building a Tanka repository, Slack, Telegram, Discord and a model on loopback ...");
     }
     // The signal handlers are installed before there is anything to clean up.
     let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
@@ -119,7 +121,7 @@ async fn play(demo: &ScriptedDemo, output: &Output, started: Instant) -> Result<
         output.line(&format_line(line, output));
     };
     let mut transcript = Transcript::new(&mut show);
-    let played = Box::pin(demo.play(&mut transcript)).await;
+    let played = Box::pin(play_scenes(demo, &mut transcript)).await;
     if let Err(error) = &played {
         transcript.expect("demo", &format!("the script stopped: {error:#}"), false);
     }
@@ -139,6 +141,14 @@ async fn play(demo: &ScriptedDemo, output: &Output, started: Instant) -> Result<
             "a line of the demo failed; see the lines with ✗",
         ))
     }
+}
+
+/// Plays the script, and the scene of the commands on a person's machine.
+async fn play_scenes(demo: &ScriptedDemo, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
+    Box::pin(demo.play(transcript)).await?;
+    Box::pin(pulled_change::play(&demo.environment, transcript)).await?;
+    demo.conclude(transcript);
+    Ok(())
 }
 
 fn format_line(line: &TranscriptLine, output: &Output) -> String {

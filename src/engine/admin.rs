@@ -375,10 +375,13 @@ impl Admin {
     }
 
     async fn session(&self, which: &str) -> Result<AdminReply, AdminError> {
-        let conversation = self.store.find_session(which).await?;
-        let session = conversation.ok_or_else(|| AdminError::Other(format!("no session `{which}`")))?;
+        let found = self.store.find_conversation(which).await?;
+        let id = found.ok_or_else(|| AdminError::Other(format!("no session `{which}`")))?;
+        let session = self.store.conversation(id).await?.session;
         let records =
             recording::read(&self.data, &session).map_err(|error| AdminError::Other(error.to_string()))?;
+        let data = serde_json::json!({ "by": "operator", "conversation": id, "lines": records.len() });
+        self.store.audit("session.exported", data, (self.now)()).await?;
         Ok(AdminReply::Session { records })
     }
 

@@ -31,6 +31,8 @@ pub enum Verb {
     Clear,
     /// Shows the part of this conversation that the model sees.
     Context,
+    /// Sends a conversation of the person to them alone, as a file.
+    Export,
     /// Shows the number of tokens used.
     Usage,
     /// Shows what is used of the budgets, or allows more.
@@ -72,7 +74,7 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
 }
 
 /// All commands, in the order of `/help`.
-pub const ALL: [CommandSpec; 20] = [
+pub const ALL: [CommandSpec; 21] = [
     spec(Verb::Help, "help", "", "list what I can do here"),
     spec(
         Verb::Status,
@@ -124,6 +126,12 @@ pub const ALL: [CommandSpec; 20] = [
         "context",
         "",
         "show how much of this conversation the model sees",
+    ),
+    spec(
+        Verb::Export,
+        "export",
+        "[ID]",
+        "send this conversation to you alone, as a file",
     ),
     spec(
         Verb::Usage,
@@ -220,6 +228,7 @@ impl Verb {
             | Self::Discard
             | Self::Clear
             | Self::Context
+            | Self::Export
             | Self::Stop
             | Self::Retry => true,
         }
@@ -256,6 +265,7 @@ impl Verb {
                 | Self::Discard
                 | Self::Clear
                 | Self::Context
+                | Self::Export
                 | Self::Usage
                 | Self::Budget
                 | Self::Stop

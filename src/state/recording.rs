@@ -2,11 +2,13 @@
 //! happened, and a session in a terminal goes on from it. The server makes no decisions from it. Therefore lines are not
 //! synced to disk one by one, and a failed write does not end a turn of the server.
 
+mod export;
 mod render;
 mod resume;
 mod retention;
 mod session_state;
 
+pub use export::{ExportedRecording, export};
 pub use render::render;
 pub use resume::{DueNotes, RecordingLoss, RestoredSession, ResumeError, newest_first, restore};
 pub use retention::{ShortenResult, shorten};
@@ -273,14 +275,9 @@ impl Recorder {
 
     /// Appends several lines with one write, so that the end of the process leaves all of them or none.
     pub fn append_all(&self, records: &[SessionRecord]) -> Result<(), SessionError> {
-        let invalid = |err: serde_json::Error| SessionError::Io(err.to_string());
         let mut line = String::new();
         for record in records {
-            let mut value = serde_json::to_value(record).map_err(invalid)?;
-            session_state::remove_blocks_with_secrets(&mut value, &self.redact);
-            redact(&mut value, &self.redact);
-            line.push_str(&serde_json::to_string(&value).map_err(invalid)?);
-            line.push('\n');
+            line.push_str(&redacted_line(record, &self.redact)?);
         }
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, rest) = line.as_bytes().split_at(crash_point::written_first(line.len()));
@@ -317,15 +314,31 @@ pub fn read_whole_lines(
 }
 
 /// Reads the events of a recording, and the bytes after its last line end.
-#[allow(clippy::disallowed_methods, reason = "recordings are files of this module")]
 fn read_lines(directory: &Path, session: &str) -> Result<(Vec<SessionRecord>, Vec<u8>), SessionError> {
+    let newest = newest_lines(directory, session, READ_BYTES_MAX)?;
+    Ok((newest.records, newest.cut))
+}
+
+/// The events at the end of a recording.
+struct NewestLines {
+    /// The events, oldest first.
+    records: Vec<SessionRecord>,
+    /// The bytes after the last line end, which are the last event.
+    cut: Vec<u8>,
+    /// True if there are older lines.
+    is_cut: bool,
+}
+
+/// Reads the events in the newest bytes of a recording.
+#[allow(clippy::disallowed_methods, reason = "recordings are files of this module")]
+fn newest_lines(directory: &Path, session: &str, bytes_max: u64) -> Result<NewestLines, SessionError> {
     let mut file = File::open(path(directory, session)?).map_err(|err| match err.kind() {
         std::io::ErrorKind::NotFound => SessionError::Missing(session.to_owned()),
         _ => SessionError::from(err),
     })?;
-    let skipped = file.metadata()?.len().saturating_sub(READ_BYTES_MAX);
+    let skipped = file.metadata()?.len().saturating_sub(bytes_max);
     file.seek(SeekFrom::Start(skipped))?;
-    let mut lines = BufReader::new(file.take(READ_BYTES_MAX));
+    let mut lines = BufReader::new(file.take(bytes_max));
     let mut line = Vec::new();
     if skipped > 0 {
         // The first line is probably incomplete.
@@ -345,10 +358,29 @@ fn read_lines(directory: &Path, session: &str) -> Result<(Vec<SessionRecord>, Ve
         let record = serde_json::from_slice(&line).unwrap_or_else(|_| unreadable());
         records.push(record);
         if !line.ends_with(b"\n") {
-            return Ok((records, line));
+            return Ok(NewestLines {
+                records,
+                cut: line,
+                is_cut: skipped > 0,
+            });
         }
     }
-    Ok((records, Vec::new()))
+    Ok(NewestLines {
+        records,
+        cut: Vec::new(),
+        is_cut: skipped > 0,
+    })
+}
+
+/// Returns the line of an event. Every text in it is redacted.
+fn redacted_line(record: &SessionRecord, redact: &Redact) -> Result<String, SessionError> {
+    let invalid = |err: serde_json::Error| SessionError::Io(err.to_string());
+    let mut value = serde_json::to_value(record).map_err(invalid)?;
+    session_state::remove_blocks_with_secrets(&mut value, redact);
+    redact_value(&mut value, redact);
+    let mut line = serde_json::to_string(&value).map_err(invalid)?;
+    line.push('\n');
+    Ok(line)
 }
 
 /// Maximum number of attempts to open a recording that is being shortened.
@@ -412,11 +444,11 @@ fn torn_bytes(file: &mut File) -> std::io::Result<u64> {
     Ok(length)
 }
 
-fn redact(value: &mut Value, with: &Redact) {
+fn redact_value(value: &mut Value, with: &Redact) {
     match value {
         Value::String(text) => *text = with(text),
-        Value::Array(values) => values.iter_mut().for_each(|value| redact(value, with)),
-        Value::Object(fields) => fields.values_mut().for_each(|value| redact(value, with)),
+        Value::Array(values) => values.iter_mut().for_each(|value| redact_value(value, with)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| redact_value(value, with)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

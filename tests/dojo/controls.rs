@@ -384,6 +384,7 @@ fn pings_and_links_of_a_message_are_reported_on_both_platforms() {
             entity(json!({ "type": "text_mention", "user": { "id": 7 } })),
             entity(json!({ "type": "bold" })),
         ],
+        rich: None,
         keyboard: Vec::new(),
         reply_to: None,
         document: None,

@@ -2,7 +2,7 @@
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
-use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
 use drydock::simulation::emulator::slack::SlackState;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -100,22 +100,37 @@ async fn the_calls_of_a_turn_are_a_plan_in_its_card_or_lines_where_there_are_no_
     assert_eq!(app.demo.slack.problems(), Vec::<String>::new());
 }
 
-#[tokio::test]
-async fn the_calls_of_a_turn_are_lines_in_its_card_in_telegram() {
-    let app = TestApp::new(|asked: &ModelRequest| match step_number(asked) {
-        0 => calls("file_read", json!({"path": "environments/dev/main.jsonnet"})),
-        _ => says("Here.").with_fault(AnswerFault::Held),
-    })
-    .await;
+/// Asserts that the card of a turn in Telegram shows its call as this line.
+async fn assert_call_is_shown_as(app: &TestApp, line: &str) {
     app.admit_telegram_editor(4_201).await;
     let chat = -100_777;
     app.demo.telegram.add_group(chat, &[]);
     app.demo.telegram.say(4_201, chat, "@drydock_bot hello").await;
-    let card = app.wait_for_telegram_message(chat, "✓ file_read").await;
-    let expected = "Working, step 2\n✓ file_read environments/dev/main.jsonnet";
+    let card = app.wait_for_telegram_message(chat, line).await;
+    let expected = format!("Working, step 2\n{line} environments/dev/main.jsonnet");
     assert_eq!(card.text, expected);
     app.demo.model.release();
     app.wait_for_telegram_message(chat, "Here.").await;
+}
+
+fn reads_and_waits(asked: &ModelRequest) -> ScriptedAnswer {
+    match step_number(asked) {
+        0 => calls("file_read", json!({"path": "environments/dev/main.jsonnet"})),
+        _ => says("Here.").with_fault(AnswerFault::Held),
+    }
+}
+
+#[tokio::test]
+async fn the_calls_of_a_turn_are_boxes_in_its_card_in_telegram() {
+    let app = TestApp::new(reads_and_waits).await;
+    assert_call_is_shown_as(&app, "☑ file_read").await;
+}
+
+#[tokio::test]
+async fn the_calls_of_a_turn_are_lines_in_its_card_in_telegram() {
+    let app = TestApp::new(reads_and_waits).await;
+    app.demo.telegram.forget_rich_messages();
+    assert_call_is_shown_as(&app, "✓ file_read").await;
 }
 
 #[tokio::test]

@@ -220,6 +220,31 @@ fn a_signing_secret_not_in_the_form_of_slack_is_pointed_out() {
     }
 }
 
+/// T22
+#[test]
+fn check_names_every_previous_secret_that_is_still_accepted() {
+    let shell = shell("prompts/release.md", "main")
+        .set("TEAM_TOKEN", "xoxb-17653672481-19874698323")
+        .set("TEAM_SIGNING", "8f742231b10e8888abcd99fedcba85a5")
+        .set("TEAM_PREVIOUS_SIGNING", "9a742231b10e8888abcd99fedcba85a5");
+    let slack = "[channels.team]\nkind = \"slack\"\nbot_token = { env = \"TEAM_TOKEN\" }\nsigning_secret = { env = \"TEAM_SIGNING\" }\n";
+    let good = shell.get("drydock.toml");
+    for (more, is_named) in [
+        ("", false),
+        (
+            "previous_signing_secret = { env = \"TEAM_PREVIOUS_SIGNING\" }\n",
+            true,
+        ),
+    ] {
+        shell.put("drydock.toml", &format!("{good}{slack}{more}"));
+        let ended = shell.run(&["check"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let hint = "`channels.team.previous_signing_secret` is accepted too; without the key, the next start refuses it";
+        assert_eq!(ended.out.contains(hint), is_named, "{ended:?}");
+        assert!(!ended.out.contains("9a742231b10e"), "{ended:?}");
+    }
+}
+
 /// Returns the answer of a server to a request without a body, or with an empty object.
 fn answered(address: &str, request: &str, headers: &[(&str, &str)]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();

@@ -38,7 +38,7 @@ fn every_json_line_parses_and_the_last_says_how_it_went() {
     let scenes: BTreeSet<&str> = steps.iter().map(|line| line["scene"].as_str().unwrap()).collect();
     assert!(scenes.len() >= 8, "{scenes:?}");
     assert!(steps.iter().all(|line| line["ok"] == true));
-    for (scene, place, who, text) in OF_THE_LOOP {
+    for (scene, place, who, text) in OF_THE_LOOP.iter().chain(OF_THE_PLATFORMS) {
         let is_it = |line: &&serde_json::Value| {
             line["scene"] == *scene
                 && line["place"] == *place
@@ -113,6 +113,56 @@ const OF_THE_LOOP: &[(&str, &str, &str, &str)] = &[
     (BUDGET, "Telegram", "drydock", "1 finished step is kept."),
     (BUDGET, "Telegram", "drydock", "Only prod differs"),
 ];
+
+/// Lines of the scenes about platforms and a person's machine.
+const OF_THE_PLATFORMS: &[(&str, &str, &str, &str)] = &[
+    (TWO_PEOPLE, "Telegram", "bob", "[Get patch]"),
+    (TWO_PEOPLE, "Telegram", "checked", "the patch was sent as a file"),
+    (
+        SOCKET,
+        "Slack 2, #field",
+        "checked",
+        "by then it was stored, once",
+    ),
+    (SOCKET, "Slack 2, #field, thread", "dana", "[Get patch]"),
+    (SOCKET, "Slack 2, #field", "checked", "no event was lost"),
+    (
+        DISCORD,
+        "Discord, #ops, thread",
+        "drydock",
+        "is ready: prod, 1 file, +1 −1",
+    ),
+    (DISCORD, "Discord, #ops, thread", "erin", "[Get patch]"),
+    (
+        PULL,
+        "Slack, direct",
+        "drydock",
+        "drydock login http://127.0.0.1:",
+    ),
+    (
+        PULL,
+        "alice's machine",
+        "drydock",
+        "Logged in to http://127.0.0.1:",
+    ),
+    (PULL, "alice's machine", "alice", "drydock pull CHG-"),
+    (
+        PULL,
+        "alice's machine",
+        "checked",
+        "+    image: 'registry.example.com/cache:7.4.2',",
+    ),
+    (
+        PULL,
+        "alice's machine",
+        "checked",
+        "nothing was staged or committed",
+    ),
+];
+const TWO_PEOPLE: &str = "A change, and another one at the same time";
+const SOCKET: &str = "A workspace without a public address: Socket Mode";
+const DISCORD: &str = "The same on Discord";
+const PULL: &str = "A change is pulled into a checkout";
 const STEERING: &str = "A message while the model works";
 const QUESTION: &str = "The model asks for a decision";
 const FALLBACK: &str = "The model is overloaded, and another one answers";

@@ -132,7 +132,7 @@ async fn wrong_options_write_nothing() {
             "--model-key: write env:NAME or file:PATH",
         ),
         (
-            &["--repository", "../infra", "--chat", "slack"],
+            &["--repository", "../infra", "--chat", "slack", "--slack", "url"],
             2,
             "give --public-url",
         ),
@@ -242,4 +242,39 @@ async fn a_person_who_stops_or_says_no_leaves_nothing_behind() {
         assert!(ended.written.contains("nothing was written"), "{ended:?}");
         assert!(!shell.work().join("drydock.toml").exists());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slack_without_a_public_address_is_proposed_over_sockets() {
+    let shell = Shell::new().set("ANTHROPIC_API_KEY", KEY);
+    commit(&shell.work(), &[("main.jsonnet", "{}\n")]);
+    let options = [
+        "init",
+        "--repository",
+        ".",
+        "--branch",
+        "main",
+        "--model",
+        "anthropic/claude-opus-4-6",
+    ];
+    let screen = ScreenProgram::start(&shell, &options, 110, "xterm");
+    let ended = tokio::task::block_in_place(|| {
+        screen.wait_for("slack, telegram, discord or none [none]:");
+        screen.enter("slack");
+        screen.wait_for("socket, which needs no public address, or url [socket]:");
+        screen.enter("");
+        screen.wait_for("a token with the scope connections:write");
+        screen.wait_for("Paste the secret for the file slack-bot-token");
+        screen.wait_until("a hidden input", |_| !screen.has_echo());
+        screen.enter("");
+        screen.wait_for("Paste the secret for the file slack-app-token");
+        screen.wait_until("a hidden input", |_| !screen.has_echo());
+        screen.enter("");
+        screen.wait_for("app_token = { env = \"SLACK_APP_TOKEN\" }");
+        screen.wait_for("Write drydock.toml? [Y/n]:");
+        screen.enter("n");
+        screen.end()
+    });
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(!ended.written.contains("signing_secret"), "{}", ended.written);
 }

@@ -1,8 +1,8 @@
 //! The draft of a running turn in a private chat of Telegram: the words as they are written, with Telegram's own button
 //! to stop them, and no message that is left over.
 
-use crate::support::app::TestApp;
-use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, says};
+use crate::support::app::{TestApp, step_number};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
 use drydock::simulation::emulator::telegram::ShownDraft;
 use serde_json::json;
 
@@ -30,12 +30,10 @@ async fn wait_for_draft(app: &TestApp, words: &str) -> ShownDraft {
     .await
 }
 
-fn drafts_sent(app: &TestApp) -> usize {
+/// Returns the number of calls of a method.
+fn sent(app: &TestApp, method: &str) -> usize {
     let calls = app.demo.telegram.calls();
-    calls
-        .iter()
-        .filter(|(method, _)| method == "sendMessageDraft")
-        .count()
+    calls.iter().filter(|(called, _)| called == method).count()
 }
 
 #[tokio::test]
@@ -68,6 +66,38 @@ async fn a_draft_shows_the_words_that_the_model_writes_and_its_button_stops_the_
     assert_eq!(app.demo.telegram.problems(), Vec::<String>::new());
 }
 
+/// Reads a file, and is slow to say so.
+fn reads_and_waits(asked: &ModelRequest) -> ScriptedAnswer {
+    match step_number(asked) {
+        0 => calls("file_read", json!({"path": "environments/dev/main.jsonnet"})),
+        _ => says("Here.").with_fault(AnswerFault::Held),
+    }
+}
+
+#[tokio::test]
+async fn a_draft_shows_the_calls_of_a_turn_as_boxes_or_as_lines_on_an_older_server() {
+    for (is_older, line) in [(false, "☑ file_read"), (true, "✓ file_read")] {
+        let app = TestApp::new(reads_and_waits).await;
+        app.admit_telegram_editor(ANNA).await;
+        if is_older {
+            app.demo.telegram.forget_rich_messages();
+        }
+        app.demo.telegram.say(ANNA, ANNA, "hello").await;
+        let draft = wait_for_draft(&app, line).await;
+        assert_eq!(
+            (draft.can_stop, draft.rich.is_none()),
+            (true, is_older),
+            "{draft:?}"
+        );
+        app.demo.model.release();
+        app.wait_for_telegram("a result", || app.telegram_results(ANNA).pop())
+            .await;
+        app.wait_until_idle().await;
+        assert_eq!(app.demo.telegram.draft(ANNA), None);
+        assert_eq!(app.demo.telegram.problems(), Vec::<String>::new());
+    }
+}
+
 /// The press of a button on an old draft may arrive late.
 #[tokio::test]
 async fn the_button_of_a_draft_stops_no_later_turn() {
@@ -98,7 +128,7 @@ async fn a_server_without_drafts_is_asked_once_and_gets_cards() {
         app.wait_for_telegram_message(ANNA, "Working").await;
         app.run_telegram_command(ANNA, "/stop").await;
         app.wait_until_idle().await;
-        assert_eq!(drafts_sent(&app), 1, "turn {turn}");
+        assert_eq!(sent(&app, "sendMessageDraft"), 1, "turn {turn}");
     }
     assert_eq!(app.demo.telegram.problems(), Vec::<String>::new());
 }
@@ -115,7 +145,9 @@ async fn a_group_has_cards_and_no_drafts() {
     app.wait_for_telegram("a result", || app.telegram_results(chat).pop())
         .await;
     app.wait_until_idle().await;
-    assert_eq!(drafts_sent(&app), 0);
+    for method in ["sendMessageDraft", "sendRichMessageDraft"] {
+        assert_eq!(sent(&app, method), 0);
+    }
 }
 
 /// T01

@@ -433,7 +433,10 @@ async fn a_link_in_an_answer_cannot_be_clicked_or_fetched_on_either_platform() {
         "{posted:?}"
     );
     for (method, parameters) in app.demo.telegram.calls() {
-        if method == "sendMessage" || method == "editMessageText" {
+        let rich = &parameters["rich_message"];
+        if !rich.is_null() {
+            assert_eq!(rich["skip_entity_detection"], true, "{method} {parameters}");
+        } else if method == "sendMessage" || method == "editMessageText" {
             assert_eq!(
                 parameters["link_preview_options"]["is_disabled"],
                 json!(true),
@@ -490,6 +493,9 @@ async fn markup_commands_and_names_in_an_answer_stay_words_in_telegram() {
     // The emulator reports mentions and commands that it would link by itself as problems.
     for (_, parameters) in app.demo.telegram.calls() {
         assert!(parameters["parse_mode"].is_null(), "{parameters}");
+        for markup in ["html", "markdown"] {
+            assert!(parameters["rich_message"][markup].is_null(), "{parameters}");
+        }
     }
 }
 

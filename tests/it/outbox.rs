@@ -130,6 +130,7 @@ async fn slack(pacing: Pacing) -> (SlackEmulator, ChannelSettings, Arc<dyn Chann
     let settings = ChannelSettings::Slack(SlackSettings {
         bot_token: Secret::new("xoxb-1".to_owned()),
         signing_secret: Some(Secret::new("shh".to_owned())),
+        previous_signing_secret: None,
         app_token: None,
         api_base_url: slack.api_base_url(),
         paced: pacing == Pacing::Counted,
@@ -147,6 +148,7 @@ async fn telegram() -> (TelegramEmulator, ChannelSettings, Arc<dyn Channel>) {
         bot_token: Secret::new(TOKEN.to_owned()),
         mode: TelegramMode::Polling,
         secret_token: None,
+        previous_secret_token: None,
         api_base_url: telegram.api_base_url(),
         paced: true,
         repository: None,

@@ -149,6 +149,11 @@ fn a_checker_of_telegram_names_an_unknown_method_field_and_type_and_a_text_that_
         return;
     };
     let send = |body: Value| call("POST", "/bot7:token/sendMessage", &body);
+    let rich = |block: &Value| {
+        let message = json!({"blocks": [block], "skip_entity_detection": true});
+        let body = json!({"chat_id": 7, "rich_message": message});
+        call("POST", "/bot7:token/sendRichMessage", &body)
+    };
     let key = |data: &str| json!([[{"text": "Get patch", "callback_data": data}]]);
     let good = send(
         json!({"chat_id": 7, "text": "words", "reply_markup": {"inline_keyboard": key("a")},
@@ -180,6 +185,20 @@ fn a_checker_of_telegram_names_an_unknown_method_field_and_type_and_a_text_that_
             send(json!({"chat_id": 7, "text": "a".repeat(4_097)})),
             "4097 characters",
         ),
+        (
+            rich(&json!({"type": "paragraph", "text": "a", "at": 0})),
+            "blocks.at: unknown field",
+        ),
+        (
+            rich(&json!({"type": "paragraph", "text": {"type": "bold", "text": "a", "at": 0}})),
+            "text.at: unknown field",
+        ),
+        (rich(&json!({"type": "banner", "text": "a"})), "banner"),
+        (
+            rich(&json!({"type": "paragraph", "text": {"type": "shout", "text": "a"}})),
+            "shout",
+        ),
+        (rich(&json!({"type": "heading", "text": "a"})), "heading.size"),
         (
             send(
                 json!({"chat_id": 7, "text": "a", "reply_markup": {"inline_keyboard": key(&"a".repeat(65))}}),

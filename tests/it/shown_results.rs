@@ -80,10 +80,8 @@ async fn results_in_slack_look_like_this_on_a_phone() {
     insta::assert_snapshot!(shown);
 }
 
-/// The same results, without the mention.
-#[tokio::test]
-async fn results_in_telegram_look_like_this_on_a_phone() {
-    let app = TestApp::new(script).await;
+/// Returns the results in Telegram.
+async fn results_in_telegram(app: &TestApp) -> String {
     app.admit_telegram_user(4_201, Role::Editor, &["dev"]).await;
     let mut shown = String::new();
     for words in REQUESTS {
@@ -91,5 +89,20 @@ async fn results_in_telegram_look_like_this_on_a_phone() {
         show(&mut shown, words, &phone::telegram(&result));
     }
     app.wait_until_idle().await;
-    insta::assert_snapshot!(shown);
+    shown
+}
+
+/// The same results, without the mention.
+#[tokio::test]
+async fn results_in_telegram_look_like_this_on_a_phone() {
+    let app = TestApp::new(script).await;
+    insta::assert_snapshot!(results_in_telegram(&app).await);
+}
+
+/// The same results as texts with entities.
+#[tokio::test]
+async fn results_in_telegram_without_rich_messages_look_like_this_on_a_phone() {
+    let app = TestApp::new(script).await;
+    app.demo.telegram.forget_rich_messages();
+    insta::assert_snapshot!(results_in_telegram(&app).await);
 }

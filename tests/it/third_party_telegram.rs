@@ -11,7 +11,7 @@ const ALICE: i64 = 77;
 /// The account of Eve, who was not invited.
 const EVE: i64 = 667;
 /// The calls that Drydock makes in every run.
-const CALLED: [&str; 10] = [
+const CALLED: [&str; 11] = [
     "answerCallbackQuery",
     "deleteWebhook",
     "editMessageText",
@@ -19,8 +19,9 @@ const CALLED: [&str; 10] = [
     "getUpdates",
     "sendDocument",
     "sendMessage",
-    // Unknown there, so the turn has a card.
+    // Unknown there, so the turn has a card, and its result is a text.
     "sendMessageDraft",
+    "sendRichMessageDraft",
     "setMessageReaction",
     "setMyCommands",
 ];

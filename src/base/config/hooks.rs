@@ -1,6 +1,7 @@
 //! `[hooks.<name>]`: signed webhooks that prepare a change.
 
 use crate::base::config::reader::SettingsReader;
+use crate::base::config::secret_pair::previous_secret;
 use crate::base::model::{RepoPath, Role};
 use crate::base::webhook::{Grants, HookChange, HookScheme, HookSettings, PostTo};
 use std::collections::BTreeMap;
@@ -51,7 +52,9 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
         let why = format!("is only for scheme = {schemes}; others do not name their events");
         reader.problem(&events_key, why);
     }
-    let secret = reader.secret(&format!("{section}.secret"));
+    let secret_key = format!("{section}.secret");
+    let secret = reader.secret(&secret_key);
+    let previous_secret = previous_secret(reader, &secret_key, secret.as_ref());
     let events = refusal.map_or_else(Vec::new, |refusal| events(reader, &events_key, refusal));
     let sources = reader.list(&format!("{section}.sources"));
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
@@ -75,6 +78,7 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
     Some(HookSettings {
         scheme: scheme?,
         secret: secret?,
+        previous_secret,
         events,
         sources,
         repository: repository?,

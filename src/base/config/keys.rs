@@ -183,6 +183,7 @@ const SERVER_AND_DATA: &[ConfigKey] = &[
 const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     key("hooks.*.scheme", ValueKind::Choice(HookScheme::WORDS), UnsetRule::Required, "how deliveries are signed"),
     key("hooks.*.secret", SIGNING, UnsetRule::Required, "the secret deliveries are signed with"),
+    key("hooks.*.previous_secret", SIGNING, UnsetRule::Absent, "another secret of deliveries, while secret replaces it"),
     key("hooks.*.allow_replayable", ValueKind::Boolean, UnsetRule::Default("false"), "allows generic-body, whose \
                                                                                       deliveries carry no time"),
     key("hooks.*.events", ValueKind::List, UnsetRule::Default("[]"), "accepted GitHub events, each with one action \

@@ -15,6 +15,7 @@ mod models;
 mod reader;
 mod repositories;
 mod sandbox;
+mod secret_pair;
 mod secrets;
 mod settings;
 mod sources;

@@ -204,6 +204,7 @@ mod tests {
         let settings = HookSettings {
             scheme: HookScheme::Github,
             secret: Secret::new("It's a Secret to Everybody".to_owned()),
+            previous_secret: None,
             events: events.iter().map(|event| (*event).to_owned()).collect(),
             sources: Vec::new(),
             repository: "infra".to_owned(),

@@ -6,12 +6,14 @@ mod other_schemes;
 mod generic;
 mod github;
 mod github_events;
+mod secret_pair;
 mod settings;
 mod signature;
 
 pub(crate) use other_schemes::refuse_other_schemes;
 #[cfg(test)]
 pub(crate) use other_schemes::signature_headers;
+pub(crate) use secret_pair::SecretPair;
 pub use settings::{Grants, HookChange, HookSettings, PostTo};
 pub(crate) use signature::{require_fresh, single_header, verify_hex_hmac_sha256};
 
@@ -138,7 +140,15 @@ pub struct SchemeDefinition {
     pub(crate) sign: fn(secret: &str, body: &[u8], at: Timestamp) -> SignedHeaders,
 }
 
-/// Returns the webhook of a configured hook.
+/// Returns the webhook of a configured hook. While its secret is replaced, it accepts both secrets.
 pub fn hook_webhook(name: &str, settings: &HookSettings) -> Arc<dyn Webhook> {
-    (settings.scheme.definition().webhook)(name, settings)
+    let webhook = settings.scheme.definition().webhook;
+    let current = webhook(name, settings);
+    match settings.with_previous_secret() {
+        Some(previous) => {
+            let key = format!("hooks.{name}.previous_secret");
+            Arc::new(SecretPair::new(key, current, webhook(name, &previous)))
+        }
+        None => current,
+    }
 }

@@ -12,6 +12,8 @@ pub struct HookSettings {
     pub scheme: HookScheme,
     /// `secret`
     pub secret: Secret,
+    /// `previous_secret`: accepted beside `secret` while it is replaced.
+    pub previous_secret: Option<Secret>,
     /// `events`: the accepted GitHub events, such as `release` or `release.published`; empty means all.
     pub events: Vec<String>,
     /// `sources`: the accepted values of the payload's `repository.full_name`; empty means all.
@@ -29,6 +31,17 @@ pub struct HookSettings {
     pub post_to: PostTo,
     /// `grants`
     pub grants: Grants,
+}
+
+impl HookSettings {
+    /// Returns the settings with the previous secret in the place of the current one; `None` without a previous secret.
+    pub(super) fn with_previous_secret(&self) -> Option<Self> {
+        let secret = self.previous_secret.clone()?;
+        Some(Self {
+            secret,
+            ..self.clone()
+        })
+    }
 }
 
 /// `change` of a hook: the kind of change that an event prepares.

@@ -7,7 +7,7 @@ use super::doctor;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::config::{
-    ConfigEdit, ConfigSources, EditError, KEYS, KNOWN_PROVIDERS, KnownProvider, NewKeys, NewValue,
+    ConfigEdit, ConfigSources, EditError, KNOWN_PROVIDERS, KnownProvider, NewKeys, NewValue,
 };
 use crate::interfaces::channel::{SlackConnection, SlackManifest};
 use crate::state::workspace::Repository;
@@ -151,6 +151,11 @@ async fn compose(
                 "Create the Slack app, and install it: {}",
                 manifest.create_link()
             ));
+            if connection == SlackConnection::SocketMode {
+                answers.say(
+                    "Generate a token with the scope connections:write under Basic Information, App-Level Tokens.",
+                );
+            }
             create_link = Some(manifest.create_link());
             channel = slack_keys(arguments, &connection, sources, answers).await?;
         }
@@ -346,30 +351,27 @@ async fn chat(arguments: &InitArguments, answers: &mut Answers) -> Result<ChatCh
     ChatChoice::from_str(&word, true).map_err(|_| CliError::usage("--chat: slack, telegram, discord or none"))
 }
 
-/// Returns the connection of Slack. For requests, it also asks for the public address.
+/// Returns the connection of Slack. It proposes Socket Mode, unless there is a public address. For requests, it also asks
+/// for that address.
 async fn slack_connection(
     arguments: &InitArguments,
     public_url: &mut Option<String>,
     answers: &mut Answers,
 ) -> Result<SlackConnection, CliError> {
-    let is_socket_known = KEYS.iter().any(|key| key.path == "channels.*.app_token");
     let given = arguments.slack.and_then(|choice| choice.to_possible_value());
     let question = SetupQuestion {
-        text: "The connection of Slack: url, or socket if Slack cannot reach this machine",
+        text: "The connection of Slack: socket, which needs no public address, or url",
         option: "--slack",
-        default: Some("url"),
+        default: Some(match public_url {
+            Some(_) => "url",
+            None => "socket",
+        }),
     };
-    let word = match is_socket_known {
-        true => {
-            answers
-                .text(&question, given.as_ref().map(|value| value.get_name()))
-                .await?
-        }
-        false => given.as_ref().map_or("url", |value| value.get_name()).to_owned(),
-    };
+    let word = answers
+        .text(&question, given.as_ref().map(|value| value.get_name()))
+        .await?;
     match SlackChoice::from_str(&word, true) {
-        Ok(SlackChoice::Socket) if is_socket_known => Ok(SlackConnection::SocketMode),
-        Ok(SlackChoice::Socket) => Err(CliError::usage("--slack socket: this program has no Socket Mode")),
+        Ok(SlackChoice::Socket) => Ok(SlackConnection::SocketMode),
         Ok(SlackChoice::Url) => {
             let question = SetupQuestion {
                 text: "The public https address of Drydock, to which Slack sends",
@@ -381,7 +383,7 @@ async fn slack_connection(
             *public_url = Some(url);
             Ok(connection)
         }
-        Err(_) => Err(CliError::usage("--slack: url or socket")),
+        Err(_) => Err(CliError::usage("--slack: socket or url")),
     }
 }
 

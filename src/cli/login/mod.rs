@@ -45,8 +45,6 @@ pub(super) struct LogoutArguments {
 pub(super) async fn log_in(arguments: LoginArguments, output: &Output) -> Result<(), CliError> {
     let url = server_url(&arguments.url)?;
     let file = LoginFile::of_this_user()?;
-    // A file that cannot be used is reported before the code is used.
-    let replaced = file.read()?.find(&url);
     let code = match arguments.code {
         Some(code) => Secret::new(code),
         None => typed_code(output).await?,
@@ -56,9 +54,23 @@ pub(super) async fn log_in(arguments: LoginArguments, output: &Output) -> Result
             "the code is empty; say `login` to Drydock in a chat for one",
         ));
     }
-    let server = PersonalServer::new(&url)?;
-    let login = server.log_in(&code).await?;
-    if let Err(error) = file.put(&url, Some(&login)) {
+    let login = exchange(&file, &url, &code).await?;
+    match output.json() {
+        true => {
+            output.value(&serde_json::json!({ "server": url, "name": login.name, "expires": login.expires }))
+        }
+        false => output.line(&logged_in(&url, &login)),
+    }
+    Ok(())
+}
+
+/// Exchanges a code for a login at a server, and stores it in place of an earlier one.
+pub(super) async fn exchange(file: &LoginFile, url: &str, code: &Secret) -> Result<MachineLogin, CliError> {
+    // A file that cannot be used is reported before the code is used.
+    let replaced = file.read()?.find(url);
+    let server = PersonalServer::new(url)?;
+    let login = server.log_in(code).await?;
+    if let Err(error) = file.put(url, Some(&login)) {
         // Nobody can use it, so it ends. If the server cannot be reached, it expires.
         let _expires = server.log_out(&login).await;
         return Err(error);
@@ -67,12 +79,13 @@ pub(super) async fn log_in(arguments: LoginArguments, output: &Output) -> Result
         // It may have ended before.
         let _expires = server.log_out(&replaced).await;
     }
-    let (name, until) = (&login.name, login.expires.strftime("%Y-%m-%d"));
-    match output.json() {
-        true => output.value(&serde_json::json!({ "server": url, "name": name, "expires": login.expires })),
-        false => output.line(&format!("Logged in to {url} as {name}, until {until}.")),
-    }
-    Ok(())
+    Ok(login)
+}
+
+/// Returns the line about a new login.
+pub(super) fn logged_in(url: &str, login: &MachineLogin) -> String {
+    let until = login.expires.strftime("%Y-%m-%d");
+    format!("Logged in to {url} as {}, until {until}.", login.name)
 }
 
 /// Ends a login on the server, and removes it from the file.

@@ -87,10 +87,15 @@ impl LoginFile {
         let directory = personal_directory().ok_or_else(|| {
             CliError::failed("there is no place for logins: neither XDG_CONFIG_HOME nor HOME is set")
         })?;
-        Ok(Self {
+        Ok(Self::within(directory))
+    }
+
+    /// Returns the file in a directory.
+    pub(in crate::cli) fn within(directory: PathBuf) -> Self {
+        Self {
             path: directory.join("logins.json"),
             directory,
-        })
+        }
     }
 
     /// Reads the logins. A missing file has none. A file that others can read is refused.

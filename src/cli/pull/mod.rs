@@ -5,12 +5,13 @@ mod merge;
 mod plan;
 
 use super::CliError;
-use super::login::{LoginFile, PersonalServer, server_url};
+use super::login::{LoginFile, MachineLogin, PersonalServer, server_url};
 use super::output::Output;
 use crate::base::model::{ChangeName, ChangeNumber, PulledChange};
 use crate::state::workspace::{Directory, Repository};
 use clap::Args;
 use plan::{Checkout, FileStep, PlannedFile};
+use std::path::Path;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -48,7 +49,7 @@ enum PullEffect {
 }
 
 /// Parses the name of a change. A revision is refused, because only the newest one can be pulled.
-fn change_number(text: &str) -> Result<ChangeNumber, String> {
+pub(super) fn change_number(text: &str) -> Result<ChangeNumber, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text
             .parse()
@@ -105,7 +106,12 @@ fn open_checkout() -> Result<Checkout, CliError> {
         reason = "the shell is where the working directory is read"
     )]
     let here = std::env::current_dir().map_err(CliError::failed)?;
-    let directory = Directory::open(&here).map_err(CliError::failed)?;
+    checkout_at(&here)
+}
+
+/// Opens the repository of a directory.
+fn checkout_at(directory: &Path) -> Result<Checkout, CliError> {
+    let directory = Directory::open(directory).map_err(CliError::failed)?;
     let repository = Repository::open_personal("repository", directory.root()).map_err(CliError::failed)?;
     Ok(Checkout {
         repository,
@@ -155,9 +161,26 @@ fn report(change: &PulledChange, planned: &[PlannedFile], effect: PullEffect, ou
         return;
     }
     for file in planned {
-        output.line(&format!("{:<9}  {}", file.step.word(), file.path));
+        output.line(&line_of(file));
     }
     output.message(last);
+}
+
+fn line_of(file: &PlannedFile) -> String {
+    format!("{:<9}  {}", file.step.word(), file.path)
+}
+
+/// Pulls a change into the checkout at a directory, with a login that is at hand. Returns the line of each file.
+pub(super) async fn pull_into(
+    directory: &Path,
+    (url, login): (&str, &MachineLogin),
+    number: ChangeNumber,
+) -> Result<Vec<String>, CliError> {
+    let checkout = checkout_at(directory)?;
+    let change = PersonalServer::new(url)?.change(login, number).await?;
+    let planned = checkout.plan(&change)?;
+    write(&checkout.directory, &planned)?;
+    Ok(planned.iter().map(line_of).collect())
 }
 
 /// Prints the patch, byte for byte.

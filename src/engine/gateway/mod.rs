@@ -184,6 +184,7 @@ impl Gateway {
     /// Otherwise a crash would not be counted, and an unanswered command would block its conversation.
     async fn begin_work(&self) -> Result<(), StoreError> {
         self.parts.store.begin_work().await?;
+        self.question_deadlines.show_waiting().await?;
         self.commands.resume_commands().await
     }
 

@@ -3,6 +3,8 @@
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::scheduler::TurnScheduler;
+use crate::base::model::{Action, Op, WorkStatus};
+use crate::state::store::{QuestionPlace, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +23,29 @@ pub struct QuestionDeadlines {
 }
 
 impl QuestionDeadlines {
+    /// Shows in the thread of each open question that its turn waits. The process before may have ended after it showed
+    /// that work goes on there, and before it showed that it does not.
+    pub(super) async fn show_waiting(&self) -> Result<(), StoreError> {
+        let config = Arc::clone(&self.parts.config);
+        let number = hex::encode(&(self.parts.random)()[..4]);
+        let compose = move |shown: &QuestionPlace| {
+            let chat = shown.place.account.platform.chat()?;
+            let is_shown = chat.shows_work && shown.place.thread.is_some();
+            (is_shown && config.channels.contains_key(&shown.channel)).then(|| Op {
+                id: format!("{}/waits-{number}", shown.post),
+                channel: shown.channel.clone(),
+                place: shown.place.clone(),
+                action: Action::ShowWork {
+                    status: WorkStatus::Waiting,
+                    title: None,
+                },
+                response_url: None,
+            })
+        };
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        store.enqueue_for_open_questions(compose, now).await
+    }
+
     /// Closes the questions whose time has passed, also those of an earlier process, until `cancel`.
     pub async fn watch(self, cancel: CancellationToken) {
         loop {

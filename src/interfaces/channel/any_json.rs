@@ -110,6 +110,7 @@ fn slack() -> Arc<dyn Webhook> {
     let settings = ChannelSettings::Slack(SlackSettings {
         bot_token: secret(),
         signing_secret: Some(secret()),
+        previous_signing_secret: None,
         app_token: None,
         api_base_url: String::new(),
         paced: true,
@@ -123,6 +124,7 @@ fn telegram() -> Arc<dyn Webhook> {
         bot_token: secret(),
         mode: TelegramMode::Webhook,
         secret_token: Some(secret()),
+        previous_secret_token: None,
         api_base_url: String::new(),
         paced: true,
         repository: None,
@@ -135,6 +137,7 @@ fn discord() -> Arc<dyn Webhook> {
     let settings = ChannelSettings::Discord(DiscordSettings {
         bot_token: secret(),
         public_key: Some(key.public_key().as_ref().try_into().unwrap()),
+        previous_public_key: None,
         api_base_url: String::new(),
         paced: true,
         repository: None,
@@ -146,6 +149,7 @@ fn hook(scheme: HookScheme) -> Arc<dyn Webhook> {
     let settings = HookSettings {
         scheme,
         secret: secret(),
+        previous_secret: None,
         events: Vec::new(),
         sources: Vec::new(),
         repository: "infra".to_owned(),

@@ -3,11 +3,15 @@
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
+mod secret_pairs;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod any_json;
 mod discord;
 mod inspection;
 mod limit;
 mod markdown;
+mod poll_memory;
 mod slack;
 mod telegram;
 mod split;
@@ -17,6 +21,9 @@ mod words;
 
 pub use inspection::{ChannelFault, ChannelFinding, FaultSeverity};
 pub use limit::{CallPurpose, Limit, Scope};
+#[cfg(test)]
+pub(crate) use poll_memory::NoPollMemory;
+pub use poll_memory::PollMemory;
 pub use slack::{BOT_SCOPES, BotScope, SlackConnection, SlackManifest, SlackManifestError};
 pub use telegram::{SetupChange, SetupStep, set_up_telegram};
 
@@ -24,7 +31,7 @@ use crate::base::config::{ChannelSettings, ServerSettings};
 use crate::base::model::{
     Account, ChatFile, ChatPlace, Inbound, Installation, MessageRef, Op, Platform, Reply,
 };
-use crate::base::webhook::Webhook;
+use crate::base::webhook::{SecretPair, Webhook};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -157,10 +164,11 @@ pub trait Channel: Send + Sync {
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;
 
     /// Receives messages by polling, or over a connection that the channel opens, until `cancel`. Channels that only
-    /// have a webhook return at once.
+    /// have a webhook return at once. A platform that does not deliver again what was missed needs `memory`.
     async fn poll(
         &self,
         inbox: mpsc::Sender<PolledInbound>,
+        memory: &dyn PollMemory,
         now: fn() -> Timestamp,
         cancel: CancellationToken,
     );
@@ -219,13 +227,21 @@ pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, 
     kind(settings).fits(server, reply, messages_max)
 }
 
-/// Returns the webhook of a connected channel; `None` for one that is only polled.
+/// Returns the webhook of a connected channel; `None` for one that is only polled. While the secret of its requests is
+/// replaced, it accepts both secrets.
 pub fn webhook(
     name: &str,
     settings: &ChannelSettings,
     installation: &Installation,
 ) -> Option<Arc<dyn Webhook>> {
-    kind(settings).webhook(name, installation)
+    let current = kind(settings).webhook(name, installation)?;
+    let previous = settings.common().with_previous_secret();
+    let Some(previous) = previous.and_then(|previous| kind(&previous).webhook(name, installation)) else {
+        return Some(current);
+    };
+    let key = settings.common().webhook_secret_key();
+    let key = format!("channels.{name}.previous_{key}");
+    Some(Arc::new(SecretPair::new(key, current, previous)))
 }
 
 /// Returns the webhook of a channel that is not connected yet. It only verifies; its decoded content must not be

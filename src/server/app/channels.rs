@@ -3,8 +3,10 @@
 use super::ingress::IngressRoutes;
 use crate::base::config::{ChannelSettings, ServerSettings};
 use crate::engine::gateway::Gateway;
-use crate::interfaces::channel::{self, Channel, PolledInbound};
+use crate::interfaces::channel::{self, Channel, PollMemory, PolledInbound};
 use crate::state::access::AccessError;
+use crate::state::store::{Store, StoreError};
+use async_trait::async_trait;
 use futures_util::FutureExt;
 use jiff::Timestamp;
 use std::future::Future;
@@ -29,6 +31,7 @@ pub(super) struct ChannelConnector {
     pub(super) client: reqwest::Client,
     pub(super) routes: Arc<IngressRoutes>,
     pub(super) gateway: Arc<Gateway>,
+    pub(super) store: Store,
     pub(super) now: fn() -> Timestamp,
     pub(super) cancel: CancellationToken,
 }
@@ -61,7 +64,7 @@ impl ChannelConnector {
             .attach(&self.name, Arc::clone(&channel), self.cancel.clone());
         let polling = async {
             tokio::join!(
-                channel.poll(inbox, self.now, self.cancel.clone()),
+                channel.poll(inbox, &self, self.now, self.cancel.clone()),
                 self.receive_polled(polled)
             )
         };
@@ -116,6 +119,21 @@ impl ChannelConnector {
                 }
             }
         }
+    }
+}
+
+#[async_trait]
+impl PollMemory for ChannelConnector {
+    async fn position(&self) -> Result<Option<String>, StoreError> {
+        self.store.channel_position(&self.name).await
+    }
+
+    async fn store_position(&self, position: String) -> Result<(), StoreError> {
+        self.store.set_channel_position(&self.name, position).await
+    }
+
+    async fn direct_chats(&self, count_max: usize) -> Result<Vec<String>, StoreError> {
+        self.store.direct_chats(&self.name, count_max).await
     }
 }
 

@@ -252,6 +252,7 @@ impl App {
                 client: client.clone(),
                 routes: Arc::clone(&routes),
                 gateway: Arc::clone(&self.gateway),
+                store: self.admin.store.clone(),
                 now: host.now,
                 cancel: self.cancel.clone(),
             };

@@ -22,6 +22,12 @@ pub const SLACK_SIGNING_SECRET: &str = "5f0d1c9a7be24c6f8a1b3d5e7f901234";
 pub const TELEGRAM_BOT_TOKEN: &str = "7700000001:AAStageStageStageStageStageStageStage";
 /// The secret with which the hook's sender signs.
 pub const HOOK_SECRET: &str = "a3c1e5f7092b4d6f8a0c2e4f60718293";
+/// The bot token of the second emulated Slack, which only some demos have.
+pub const FIELD_BOT_TOKEN: &str = "xoxb-220033004400-stage-bot-token";
+/// The app-level token of the second emulated Slack, with which the gateway opens its sockets.
+pub const FIELD_APP_TOKEN: &str = "xapp-1-A0FIELD-1-stage-app-level-token";
+/// The bot token of the emulated Discord, which only some demos have.
+pub const DISCORD_BOT_TOKEN: &str = "MTEwMDAwMDAwMDAwMDAwMDAwMQ.stage.bot-token-of-discord";
 /// The API key of the emulated model.
 pub const MODEL_KEY: &str = "sk-ant-stage-000000000000000000000000";
 /// The Slack channel the hook posts to.
@@ -150,8 +156,11 @@ impl DemoEnvironment {
             ("STAGE_TELEGRAM_BOT_TOKEN", TELEGRAM_BOT_TOKEN),
             ("STAGE_HOOK_SECRET", HOOK_SECRET),
             ("STAGE_MODEL_KEY", MODEL_KEY),
-            // The key of a second provider, if the settings name one.
+            // The key of a second provider and the tokens of further channels, if the settings name them.
             ("BACKUP_API_KEY", MODEL_KEY),
+            ("STAGE_FIELD_BOT_TOKEN", FIELD_BOT_TOKEN),
+            ("STAGE_FIELD_APP_TOKEN", FIELD_APP_TOKEN),
+            ("STAGE_DISCORD_BOT_TOKEN", DISCORD_BOT_TOKEN),
         ];
         let environment: BTreeMap<String, String> = secrets
             .into_iter()

@@ -1,7 +1,7 @@
 //! Renders a Slack message as plain text, as a user sees it: lists with bullets, buttons in brackets, users by name, and
 //! only the title of what is folded.
 
-use super::demo_script::ALICE;
+use super::demo_script::{ALICE, DANA};
 use crate::simulation::emulator::slack::{SlackMessage, task_lines};
 use serde_json::Value;
 
@@ -11,7 +11,8 @@ pub(super) fn text(message: &SlackMessage) -> String {
         Some(blocks) => blocks.iter().map(block).collect::<Vec<_>>().join("\n"),
         None => message.text.clone(),
     };
-    shown.replace(&format!("<@{ALICE}>"), "@alice")
+    let shown = shown.replace(&format!("<@{ALICE}>"), "@alice");
+    shown.replace(&format!("<@{DANA}>"), "@dana")
 }
 
 fn block(block: &Value) -> String {

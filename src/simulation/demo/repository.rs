@@ -33,12 +33,33 @@ pub fn open_in(directory: &Path) -> anyhow::Result<Arc<Repository>> {
 }
 
 /// Creates a bare repository with the branch `main` at `path` and returns its newest commit.
-#[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
 pub fn create(path: &Path) -> anyhow::Result<String> {
     let repository = gix::init_bare(path).context("the demo repository could not be created")?;
+    Ok(commit_all(&repository)?.0)
+}
+
+/// Creates a checkout at `path`: a repository with the same commits, and the files of the newest one.
+#[allow(clippy::disallowed_methods, reason = "the demo makes its own checkout")]
+pub fn check_out(path: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(path)?;
+    let repository = gix::init(path).context("the checkout could not be created")?;
+    let (_, files) = commit_all(&repository)?;
+    for (name, text) in files {
+        let file = path.join(name);
+        if let Some(directory) = file.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        std::fs::write(file, text)?;
+    }
+    Ok(())
+}
+
+/// Stores all commits, and the branch `main`. Returns the newest commit and its files.
+#[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
+fn commit_all(repository: &gix::Repository) -> anyhow::Result<(String, Files)> {
     let mut files = library();
     let first = commit_files(
-        &repository,
+        repository,
         &files,
         "lib: one application is a Deployment, a Service and a ConfigMap",
         0,
@@ -61,7 +82,7 @@ pub fn create(path: &Path) -> anyhow::Result<String> {
         spec_json("monitoring"),
     );
     let second = commit_files(
-        &repository,
+        repository,
         &files,
         "environments: dev, staging, prod and monitoring",
         1,
@@ -69,7 +90,7 @@ pub fn create(path: &Path) -> anyhow::Result<String> {
     )?;
     files.insert(HOOK_PROMPT.to_owned(), RELEASE_PROMPT.to_owned());
     let third = commit_files(
-        &repository,
+        repository,
         &files,
         "prompts: what to do when web is released",
         2,
@@ -83,8 +104,8 @@ pub fn create(path: &Path) -> anyhow::Result<String> {
             "demo",
         )
         .context("the demo branch could not be set")?;
-    std::fs::write(path.join("HEAD"), "ref: refs/heads/main\n")?;
-    Ok(third.to_string())
+    std::fs::write(repository.git_dir().join("HEAD"), "ref: refs/heads/main\n")?;
+    Ok((third.to_string(), files))
 }
 
 /// The number of objects in one of [`ENVIRONMENTS`]: a namespace, and three for each application.

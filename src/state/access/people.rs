@@ -327,6 +327,7 @@ mod tests {
         let mut settings = HookSettings {
             scheme: HookScheme::Github,
             secret: Secret::new("s".into()),
+            previous_secret: None,
             events: Vec::new(),
             sources: Vec::new(),
             repository: "infra-*".into(),

@@ -152,6 +152,28 @@ impl Store {
             .await
     }
 
+    /// Stops the oldest unfinished message whose turn had begun at `pressed`, like [`Store::stop`] with that message. Nothing
+    /// is stopped if there is none: the turn that the person meant has ended.
+    pub async fn stop_begun(
+        &self,
+        id: ConversationId,
+        inbox: InboxId,
+        pressed: Timestamp,
+        at: Timestamp,
+    ) -> Result<StopOutcome, StoreError> {
+        self.effect(move |tx| {
+            apply_once(tx, inbox, || match begun_by(tx, id, pressed)? {
+                Some(message) => stop(tx, id, inbox, Some(message), at),
+                None => Ok(StopOutcome {
+                    message: None,
+                    waiting: inbox::waiting(tx, id)?,
+                    commands: 0,
+                }),
+            })
+        })
+        .await
+    }
+
     /// True if a command took effect, whether or not it is answered.
     pub async fn has_effect(&self, inbox: InboxId) -> Result<bool, StoreError> {
         self.read(move |tx| {
@@ -411,6 +433,23 @@ fn stop(
         waiting: unfinished.saturating_sub(u32::from(found.is_some())),
         commands,
     })
+}
+
+/// Returns the oldest unfinished turn message whose turn had begun at a time.
+fn begun_by(
+    tx: &Transaction<'_>,
+    id: ConversationId,
+    pressed: Timestamp,
+) -> Result<Option<InboxId>, StoreError> {
+    let message = tx
+        .prepare_cached(
+            "SELECT id FROM inbox WHERE conversation = ?1 AND lane = 'turn' AND done_at IS NULL
+               AND EXISTS (SELECT 1 FROM turn WHERE turn.inbox = inbox.id AND turn.began_at <= ?2)
+             ORDER BY id LIMIT 1",
+        )?
+        .query_row(params![id.0, millis(pressed)], |row| row.get(0))
+        .optional()?;
+    Ok(message.map(InboxId))
 }
 
 /// Returns the oldest unfinished turn message that arrived before the command `by`, or `message` if that did.

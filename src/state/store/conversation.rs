@@ -85,9 +85,8 @@ impl Store {
         self.read(move |tx| latest(tx, &key, command)).await
     }
 
-    /// Finds the session of a conversation: by its own name (32 hex digits), the conversation's row id, or a change
-    /// such as `CHG-42`.
-    pub async fn find_session(&self, which: &str) -> Result<Option<String>, StoreError> {
+    /// Finds a conversation: by the name of its session (32 hex digits), its row id, or a change such as `CHG-42`.
+    pub async fn find_conversation(&self, which: &str) -> Result<Option<ConversationId>, StoreError> {
         let which = which.to_owned();
         self.read(move |tx| {
             let number = |text: &str| text.parse::<i64>().ok();
@@ -98,11 +97,11 @@ impl Store {
                     .optional()
             });
             let id = conversation.transpose()?.flatten().or_else(|| number(&which));
-            let session = tx
-                .prepare_cached("SELECT session FROM conversation WHERE id = ?1 OR session = ?2")?
+            let found = tx
+                .prepare_cached("SELECT id FROM conversation WHERE id = ?1 OR session = ?2")?
                 .query_row(params![id, which], |row| row.get(0))
                 .optional()?;
-            Ok(session)
+            Ok(found.map(ConversationId))
         })
         .await
     }

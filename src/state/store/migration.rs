@@ -60,6 +60,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V14__people",
         include_str!("../../../migrations/sqlite/V14__people.sql"),
     ),
+    (
+        "V15__channel_position",
+        include_str!("../../../migrations/sqlite/V15__channel_position.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

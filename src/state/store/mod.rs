@@ -9,6 +9,7 @@ mod audit;
 mod budget;
 mod card;
 mod change;
+mod channel_position;
 mod integrity;
 mod claim;
 mod column;
@@ -43,6 +44,7 @@ mod reader;
 mod recovery;
 mod retention;
 mod retry;
+mod session_export;
 mod shown_result;
 mod summary;
 #[cfg(test)]

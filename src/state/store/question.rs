@@ -1,6 +1,8 @@
 //! Questions of a model to the person of its turn. A question is stored together with the step that asks it, and closed
 //! together with the result of its call. Whatever closes it first counts; nobody claims its conversation before that.
 
+mod open_places;
+
 use super::claim::Claim;
 use super::column::{count, count_column, json, millis, parse, time};
 use super::turn::{check_open, record_step};

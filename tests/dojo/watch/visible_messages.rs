@@ -1,7 +1,7 @@
 //! The output to people: every message and file, with the people it would ping and the addresses it would link.
 
 use drydock::simulation::emulator::slack::{Mention, SlackMessage, SlackState};
-use drydock::simulation::emulator::telegram::PostedMessage;
+use drydock::simulation::emulator::telegram::{PostedMessage, RichWords, rich_words};
 use serde_json::Value;
 
 /// One message or file of the bot.
@@ -113,18 +113,36 @@ pub(crate) fn telegram_call_messages(
     chat: i64,
     asker: i64,
 ) -> Vec<VisibleMessage> {
+    let methods = ["sendMessage", "sendRichMessage", "editMessageText"];
     let sent = calls.iter().filter(|(method, parameters)| {
         let is_there = parameters["chat_id"].as_i64() == Some(chat);
-        is_there && ["sendMessage", "editMessageText"].contains(&method.as_str())
+        is_there && methods.contains(&method.as_str())
     });
-    sent.map(|(_, parameters)| VisibleMessage {
-        text: parameters["text"].as_str().unwrap_or_default().to_owned(),
-        payload: parameters.to_string().into_bytes(),
-        acts_on: active_entities(parameters["entities"].as_array().into_iter().flatten(), asker),
-        is_replaced: true,
-        ..VisibleMessage::default()
+    sent.map(|(_, parameters)| {
+        let words = call_words(parameters);
+        VisibleMessage {
+            text: words.text,
+            payload: parameters.to_string().into_bytes(),
+            acts_on: active_entities(&words.entities, asker),
+            is_replaced: true,
+            ..VisibleMessage::default()
+        }
     })
     .collect()
+}
+
+/// Returns the words of a call. A rich message that cannot be read has those of its whole content, as a link.
+fn call_words(parameters: &Value) -> RichWords {
+    match parameters.get("rich_message") {
+        None => RichWords {
+            text: parameters["text"].as_str().unwrap_or_default().to_owned(),
+            entities: parameters["entities"].as_array().cloned().unwrap_or_default(),
+        },
+        Some(rich) => rich_words(rich).unwrap_or_else(|_| RichWords {
+            text: rich.to_string(),
+            entities: vec![rich.clone()],
+        }),
+    }
 }
 
 /// Returns the entities that ping or link, except a mention of the person who asked.
@@ -139,7 +157,7 @@ fn active_entities<'e>(entities: impl IntoIterator<Item = &'e Value>, asker: i64
 
 /// Returns a message of the bot in Telegram.
 pub(crate) fn telegram_message(posted: &PostedMessage, asker: i64) -> VisibleMessage {
-    let mut payload = format!("{}{:?}", posted.text, posted.entities).into_bytes();
+    let mut payload = format!("{}{:?}{:?}", posted.text, posted.entities, posted.rich).into_bytes();
     let mut text = posted.text.clone();
     if let Some((name, content)) = &posted.document {
         payload.extend_from_slice(name.as_bytes());

@@ -5,6 +5,7 @@ mod buttons;
 mod changes;
 mod chat;
 mod discord;
+mod exports;
 mod failures;
 mod hostile_text;
 mod invites;

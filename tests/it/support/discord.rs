@@ -78,6 +78,7 @@ impl DiscordApp {
         let settings = DiscordSettings {
             bot_token: Secret::new(TOKEN.to_owned()),
             public_key: self.signed.then(|| self.discord.public_key()),
+            previous_public_key: None,
             api_base_url: self.discord.api_base_url(),
             paced: false,
             repository: None,
@@ -90,7 +91,13 @@ impl DiscordApp {
 
     /// Starts the gateway, and waits until its session is open.
     pub(crate) async fn run(&mut self) {
-        let config = self.config();
+        self.run_with(|_| {}).await;
+    }
+
+    /// Starts the gateway with a changed configuration, and waits until its session is open.
+    pub(crate) async fn run_with(&mut self, change: impl FnOnce(&mut Config)) {
+        let mut config = self.config();
+        change(&mut config);
         self.app.start_with_host(config, self.host).await;
         self.app
             .demo
@@ -101,12 +108,17 @@ impl DiscordApp {
     }
 
     pub(crate) async fn restart(&mut self) {
+        self.stop().await;
+        self.run().await;
+    }
+
+    /// Stops the gateway, and waits until Discord has noticed it.
+    pub(crate) async fn stop(&mut self) {
         self.app.demo.stop().await;
         self.wait_for("no session", |state| {
             (state.gateway.connected() == 0).then_some(())
         })
         .await;
-        self.run().await;
     }
 
     pub(crate) async fn wait_for<T>(&self, what: &str, look: impl Fn(&DiscordState) -> Option<T>) -> T {

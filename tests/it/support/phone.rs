@@ -18,8 +18,93 @@ pub(crate) fn slack(message: &SlackMessage) -> String {
     picture(&lines)
 }
 
-/// Draws a message of Telegram. `▸` is a quote that opens on a touch.
+/// Draws a message of Telegram. `▸` is a closed fold or a quote that opens on a touch, `▾` an open fold, and `~` a grey
+/// line.
 pub(crate) fn telegram(message: &PostedMessage) -> String {
+    let mut lines = match &message.rich {
+        Some(rich) => rich_lines(&rich["blocks"]),
+        None => text_lines(message),
+    };
+    for row in &message.keyboard {
+        let labels: Vec<String> = row.iter().map(|(label, _)| format!("[{label}]")).collect();
+        lines.push(labels.join(" "));
+    }
+    picture(&lines)
+}
+
+/// Returns the lines of blocks of a rich message.
+fn rich_lines(blocks: &Value) -> Vec<String> {
+    let blocks = blocks.as_array().into_iter().flatten();
+    blocks.flat_map(rich_block).collect()
+}
+
+fn rich_block(block: &Value) -> Vec<String> {
+    let text = rich_text(&block["text"]);
+    let inner = || rich_lines(&block["blocks"]).into_iter();
+    match block["type"].as_str().unwrap() {
+        "heading" => vec![format!("*{text}*")],
+        "footer" => vec![format!("~ {text}")],
+        "divider" => vec!["———".to_owned()],
+        "blockquote" => inner().map(|line| format!("| {line}")).collect(),
+        "details" => {
+            let (sign, inner) = match block["is_open"] == true {
+                true => ('▾', inner().collect()),
+                false => ('▸', Vec::new()),
+            };
+            let title = format!("{sign} {}", rich_text(&block["summary"]));
+            let inner = inner.into_iter().map(|line: String| format!("  {line}"));
+            std::iter::once(title).chain(inner).collect()
+        }
+        "table" => {
+            let rows = block["cells"].as_array().unwrap().iter();
+            let row = |row: &Value| {
+                let cells = row.as_array().unwrap().iter();
+                cells
+                    .map(|cell| rich_text(&cell["text"]))
+                    .collect::<Vec<_>>()
+                    .join(" | ")
+            };
+            rows.map(row).collect()
+        }
+        "list" => {
+            let items = block["items"].as_array().unwrap().iter();
+            items.flat_map(list_item).collect()
+        }
+        _ => text.split('\n').map(str::to_owned).collect(),
+    }
+}
+
+fn list_item(item: &Value) -> Vec<String> {
+    let sign = match (
+        item["has_checkbox"] == true,
+        item["is_checked"] == true,
+        &item["value"],
+    ) {
+        (true, true, _) => "[x]".to_owned(),
+        (true, false, _) => "[ ]".to_owned(),
+        (false, _, Value::Number(number)) => format!("{number}."),
+        (false, _, _) => "-".to_owned(),
+    };
+    let lines = rich_lines(&item["blocks"]).into_iter().enumerate();
+    lines
+        .map(|(index, line)| match index {
+            0 => format!("{sign} {line}"),
+            _ => format!("  {line}"),
+        })
+        .collect()
+}
+
+fn rich_text(text: &Value) -> String {
+    match text {
+        Value::String(text) => text.clone(),
+        Value::Array(texts) => texts.iter().map(rich_text).collect(),
+        Value::Object(format) => rich_text(&format["text"]),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    }
+}
+
+/// Returns the lines of a text with entities.
+fn text_lines(message: &PostedMessage) -> Vec<String> {
     let units: Vec<u16> = message.text.encode_utf16().collect();
     let range = |entity: &Value| {
         let number = |name: &str| usize::try_from(entity[name].as_u64().unwrap()).unwrap();
@@ -48,11 +133,7 @@ pub(crate) fn telegram(message: &PostedMessage) -> String {
         }
         at += line.encode_utf16().count() + 1;
     }
-    for row in &message.keyboard {
-        let labels: Vec<String> = row.iter().map(|(label, _)| format!("[{label}]")).collect();
-        lines.push(labels.join(" "));
-    }
-    picture(&lines)
+    lines
 }
 
 fn draw(block: &Value, lines: &mut Vec<String>) {

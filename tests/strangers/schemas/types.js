@@ -62,6 +62,9 @@ function discordRoutes() {
   const routes = [
     ["GET", Routes.gatewayBot(), null],
     ["GET", Routes.user(), null],
+    ["GET", Routes.userGuilds(), "RESTGetAPICurrentUserGuildsQuery"],
+    ["GET", Routes.guildChannels(id), null],
+    ["GET", Routes.guildActiveThreads(id), null],
     ["GET", Routes.currentApplication(), null],
     ["GET", Routes.channel(id), null],
     ["POST", Routes.userChannels(), "RESTPostAPICurrentUserCreateDMChannelJSONBody"],

@@ -3,6 +3,7 @@
 use super::{BOT_TOKEN, ChannelKeys, ChannelSettings, CommonChannelSettings, api_base_url};
 use crate::base::config::keys::{ConfigKey, UnsetRule, ValueKind, key};
 use crate::base::config::reader::SettingsReader;
+use crate::base::config::secret_pair::{check_pair, previous_key};
 use crate::base::model::{Platform, Secret};
 
 pub(super) const KEYS: ChannelKeys = ChannelKeys {
@@ -16,6 +17,7 @@ pub(super) const KEYS: ChannelKeys = ChannelKeys {
 const OWN_KEYS: &[ConfigKey] = &[
     BOT_TOKEN,
     key("channels.*.public_key", ValueKind::Text, UnsetRule::Absent, "Discord: verifies interactions that Discord sends over HTTP"),
+    key("channels.*.previous_public_key", ValueKind::Text, UnsetRule::Absent, "Discord: also verifies interactions, while public_key replaces it"),
 ];
 
 /// The address of Discord's API.
@@ -30,6 +32,8 @@ pub struct DiscordSettings {
     pub bot_token: Secret,
     /// `public_key`: with it, Discord can send interactions over HTTP.
     pub public_key: Option<[u8; PUBLIC_KEY_BYTES]>,
+    /// `previous_public_key`: accepted beside `public_key` while it is replaced.
+    pub previous_public_key: Option<[u8; PUBLIC_KEY_BYTES]>,
     /// `api_base_url`, default `https://discord.com/api/v10`.
     pub api_base_url: String,
     /// `paced`, default true: respects the platform's rate limits.
@@ -54,6 +58,14 @@ impl CommonChannelSettings for DiscordSettings {
     fn webhook_secret_key(&self) -> &'static str {
         "public_key"
     }
+
+    fn with_previous_secret(&self) -> Option<ChannelSettings> {
+        let public_key = Some(self.previous_public_key?);
+        Some(ChannelSettings::Discord(Self {
+            public_key,
+            ..self.clone()
+        }))
+    }
 }
 
 fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSettings> {
@@ -68,28 +80,34 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
         reader.problem(&token_key, why);
     }
     let public_key_key = format!("{section}.public_key");
-    let public_key = reader.text(&public_key_key).and_then(|text| {
-        let mut key = [0; PUBLIC_KEY_BYTES];
-        match hex::decode_to_slice(&text, &mut key) {
-            Ok(()) => Some(key),
-            Err(_) => {
-                let why = "is not a public key; Discord's have 64 hex digits, and are under General Information of \
-                           the application in the Developer Portal";
-                reader.problem(&public_key_key, why);
-                None
-            }
-        }
-    });
+    let public_key = read_public_key(reader, &public_key_key);
+    let previous_public_key = read_public_key(reader, &previous_key(&public_key_key));
+    let [previous, current] =
+        [&previous_public_key, &public_key].map(|key| key.as_ref().map(<[u8; PUBLIC_KEY_BYTES]>::as_slice));
+    check_pair(reader, &public_key_key, previous, current);
     let api_base_url = api_base_url(reader, section, API);
     let paced = reader.boolean(&format!("{section}.paced"));
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
     Some(ChannelSettings::Discord(DiscordSettings {
         bot_token: bot_token?,
         public_key,
+        previous_public_key,
         api_base_url,
         paced,
         repository,
     }))
+}
+
+fn read_public_key(reader: &mut SettingsReader<'_>, path: &str) -> Option<[u8; PUBLIC_KEY_BYTES]> {
+    let text = reader.text(path)?;
+    let mut key = [0; PUBLIC_KEY_BYTES];
+    if hex::decode_to_slice(&text, &mut key).is_err() {
+        let why = "is not a public key; Discord's have 64 hex digits, and are under General Information of the \
+                   application in the Developer Portal";
+        reader.problem(path, why);
+        return None;
+    }
+    Some(key)
 }
 
 /// Returns true if a text has the form of a bot token. The token becomes a header, so only its own alphabet is allowed.

@@ -55,6 +55,10 @@ pub trait CommonChannelSettings {
     /// Returns the key of the secret that authenticates the platform's requests.
     fn webhook_secret_key(&self) -> &'static str;
 
+    /// Returns the settings with the previous secret of the platform's requests in the place of the current one;
+    /// `None` without a previous secret.
+    fn with_previous_secret(&self) -> Option<ChannelSettings>;
+
     /// Returns a hint if that secret does not have the usual form. It follows the name of the key.
     fn webhook_secret_hint(&self) -> Option<String> {
         None

@@ -3,6 +3,7 @@
 use super::{BOT_TOKEN, ChannelKeys, ChannelSettings, CommonChannelSettings, api_base_url};
 use crate::base::config::keys::{ConfigKey, SIGNING, TOKEN, UnsetRule, key};
 use crate::base::config::reader::SettingsReader;
+use crate::base::config::secret_pair::{previous_key, previous_secret};
 use crate::base::model::{Platform, Secret};
 
 pub(super) const KEYS: ChannelKeys = ChannelKeys {
@@ -17,6 +18,7 @@ pub(super) const KEYS: ChannelKeys = ChannelKeys {
 const OWN_KEYS: &[ConfigKey] = &[
     BOT_TOKEN,
     key("channels.*.signing_secret", SIGNING, UnsetRule::Absent, "Slack: verifies what Slack sends"),
+    key("channels.*.previous_signing_secret", SIGNING, UnsetRule::Absent, "Slack: also verifies what Slack sends, while signing_secret replaces it"),
     key("channels.*.app_token", TOKEN, UnsetRule::Absent, "Slack: receives over Socket Mode, without a public address"),
 ];
 
@@ -26,6 +28,8 @@ const API: &str = "https://slack.com/api";
 const APP_TOKEN_PREFIX: &str = "xapp-";
 /// Prefixes of genuine Slack tokens of the wrong kind: app, user, refresh and legacy tokens.
 const OTHER_SLACK_TOKENS: [&str; 6] = [APP_TOKEN_PREFIX, "xoxp-", "xoxe-", "xoxa-", "xoxr-", "xoxs-"];
+const TOKEN_AS_SECRET: &str =
+    "this is a token; the signing secret is under Basic Information, App Credentials, of the Slack app";
 /// The number of characters of the signing secrets that Slack makes.
 const SIGNING_SECRET_CHARS: usize = 32;
 
@@ -36,6 +40,8 @@ pub struct SlackSettings {
     pub bot_token: Secret,
     /// `signing_secret`: with it, Slack can send requests. Required without `app_token`.
     pub signing_secret: Option<Secret>,
+    /// `previous_signing_secret`: accepted beside `signing_secret` while it is replaced.
+    pub previous_signing_secret: Option<Secret>,
     /// `app_token`: `xapp-...`. With it, Drydock receives over Socket Mode.
     pub app_token: Option<Secret>,
     /// `api_base_url`, default `https://slack.com/api`.
@@ -61,6 +67,14 @@ impl CommonChannelSettings for SlackSettings {
 
     fn webhook_secret_key(&self) -> &'static str {
         "signing_secret"
+    }
+
+    fn with_previous_secret(&self) -> Option<ChannelSettings> {
+        let signing_secret = Some(self.previous_signing_secret.clone()?);
+        Some(ChannelSettings::Slack(Self {
+            signing_secret,
+            ..self.clone()
+        }))
     }
 
     /// Returns a hint if the secret is not 32 letters and digits. Only Slack knows whether it is the right one.
@@ -102,8 +116,11 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
     }
     let signing_secret = reader.secret(&secret_key);
     if signing_secret.as_ref().is_some_and(is_slack_token) {
-        let why = "this is a token; the signing secret is under Basic Information, App Credentials, of the Slack app";
-        reader.problem(&secret_key, why);
+        reader.problem(&secret_key, TOKEN_AS_SECRET);
+    }
+    let previous_signing_secret = previous_secret(reader, &secret_key, signing_secret.as_ref());
+    if previous_signing_secret.as_ref().is_some_and(is_slack_token) {
+        reader.problem(&previous_key(&secret_key), TOKEN_AS_SECRET);
     }
     let api_base_url = api_base_url(reader, section, API);
     let paced = reader.boolean(&format!("{section}.paced"));
@@ -111,6 +128,7 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
     Some(ChannelSettings::Slack(SlackSettings {
         bot_token: bot_token?,
         signing_secret,
+        previous_signing_secret,
         app_token,
         api_base_url,
         paced,

@@ -3,6 +3,7 @@
 use super::{BOT_TOKEN, ChannelKeys, ChannelSettings, CommonChannelSettings, api_base_url};
 use crate::base::config::keys::{ConfigKey, SIGNING, UnsetRule, ValueKind, key};
 use crate::base::config::reader::SettingsReader;
+use crate::base::config::secret_pair::{previous_key, previous_secret};
 use crate::base::model::{Platform, Secret};
 
 pub(super) const KEYS: ChannelKeys = ChannelKeys {
@@ -17,6 +18,7 @@ const OWN_KEYS: &[ConfigKey] = &[
     BOT_TOKEN,
     key("channels.*.mode", ValueKind::Choice(&["polling", "webhook"]), UnsetRule::Absent, "Telegram: how updates arrive"),
     key("channels.*.secret_token", SIGNING, UnsetRule::Absent, "Telegram: verifies what Telegram sends"),
+    key("channels.*.previous_secret_token", SIGNING, UnsetRule::Absent, "Telegram: also verifies what Telegram sends, while secret_token replaces it"),
 ];
 
 /// The address of Telegram's Bot API.
@@ -31,6 +33,8 @@ pub struct TelegramSettings {
     pub mode: TelegramMode,
     /// `secret_token`: required for `mode = "webhook"`; 1-256 of `A-Za-z0-9_-`.
     pub secret_token: Option<Secret>,
+    /// `previous_secret_token`: accepted beside `secret_token` while it is replaced.
+    pub previous_secret_token: Option<Secret>,
     /// `api_base_url`, default `https://api.telegram.org`.
     pub api_base_url: String,
     /// `paced`, default true: respects the platform's rate limits.
@@ -64,6 +68,14 @@ impl CommonChannelSettings for TelegramSettings {
     fn webhook_secret_key(&self) -> &'static str {
         "secret_token"
     }
+
+    fn with_previous_secret(&self) -> Option<ChannelSettings> {
+        let secret_token = Some(self.previous_secret_token.clone()?);
+        Some(ChannelSettings::Telegram(Self {
+            secret_token,
+            ..self.clone()
+        }))
+    }
 }
 
 fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSettings> {
@@ -92,14 +104,17 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
         }
         TelegramMode::Polling => reader.secret(&secret_key),
     };
-    if secret_token
-        .as_ref()
-        .is_some_and(|token| !is_header_token(token.expose()))
-    {
-        reader.problem(
-            &secret_key,
-            "Telegram allows 1 to 256 of A-Z, a-z, 0-9, _ and - only",
-        );
+    let previous_secret_token = previous_secret(reader, &secret_key, secret_token.as_ref());
+    for (key, token) in [
+        (&secret_key, &secret_token),
+        (&previous_key(&secret_key), &previous_secret_token),
+    ] {
+        if token
+            .as_ref()
+            .is_some_and(|token| !is_header_token(token.expose()))
+        {
+            reader.problem(key, "Telegram allows 1 to 256 of A-Z, a-z, 0-9, _ and - only");
+        }
     }
     let api_base_url = api_base_url(reader, section, API);
     let paced = reader.boolean(&format!("{section}.paced"));
@@ -108,6 +123,7 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
         bot_token: bot_token?,
         mode,
         secret_token,
+        previous_secret_token,
         api_base_url,
         paced,
         repository,

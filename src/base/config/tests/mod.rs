@@ -9,6 +9,7 @@ mod model_facts;
 mod providers;
 mod reference;
 mod refusals;
+mod secret_pairs;
 mod table;
 mod terminal;
 

@@ -15,7 +15,8 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     threads_have_owners: false,
     confirms_presses: false,
     shows_work: false,
-    response_urls: ResponseUrlUse::Nowhere,
+    // Commands that only their sender and the bot see, for seconds.
+    response_urls: ResponseUrlUse::Everywhere,
     thread_link: |place| {
         // Only a supergroup has links, by its id without the mark of such groups.
         let (chat, topic) = (place.chat.strip_prefix("-100")?, place.thread.as_ref()?);

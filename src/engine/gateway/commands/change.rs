@@ -382,6 +382,7 @@ impl CommandRunner {
             | Verb::Discard
             | Verb::Clear
             | Verb::Context
+            | Verb::Export
             | Verb::Usage
             | Verb::Budget
             | Verb::Stop

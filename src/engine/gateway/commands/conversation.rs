@@ -11,13 +11,16 @@ use crate::engine::agent::{Questions, Recipients, ToolOffer, VerdictRule};
 use crate::engine::gateway::compose;
 use crate::state::access::Identity;
 use crate::state::store::{ClearOutcome, Conversation, DeadLetter, StopOutcome};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
 /// Maximum number of turns that `context` lists; all of them count in its sums.
 const TURNS_LISTED_MAX: usize = 40;
 /// Longest wait for the files that decide which instructions a conversation has.
 const BASE_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// The answer to a stop of a turn that has ended, while another one runs or waits.
+const LATER_RUNS: &str = "That turn has ended. A later turn is running; `stop` ends it.";
 
 /// Maximum number of undelivered files listed by name. Further ones are only counted.
 const FILES_LISTED_MAX: usize = 3;
@@ -212,7 +215,26 @@ impl CommandRunner {
         Ok(Reply::text(match (stopped.message, stopped.waiting) {
             (Some(_), waiting) => stopping(waiting),
             (None, 0) => "That turn has ended.".to_owned(),
-            (None, _) => "That turn has ended. A later turn is running; `stop` ends it.".to_owned(),
+            (None, _) => LATER_RUNS.to_owned(),
+        }))
+    }
+
+    /// Stops the message whose turn had begun at a time. Later turns are not affected.
+    pub(super) async fn stop_begun(
+        &self,
+        asked: &AcceptedCommand,
+        conversation: ConversationId,
+        pressed: Timestamp,
+    ) -> anyhow::Result<Reply> {
+        let (store, now) = (&self.parts.store, (self.parts.now)());
+        let stopped = store.stop_begun(conversation, asked.inbox, pressed, now).await?;
+        if let Some(message) = stopped.message {
+            self.active_turns.stop(conversation, message);
+        }
+        Ok(Reply::text(match (stopped.message, stopped.waiting) {
+            (Some(_), waiting) => stopping(waiting),
+            (None, 0) => "Nothing is running.".to_owned(),
+            (None, _) => LATER_RUNS.to_owned(),
         }))
     }
 

@@ -7,6 +7,7 @@ mod click;
 mod joining;
 mod conversation;
 mod environments;
+mod export;
 mod login;
 mod messages;
 mod order;
@@ -511,15 +512,21 @@ impl CommandRunner {
             Verb::Discard => self.discard(command.arguments, asked, conversation).await?,
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(identity, conversation).await?,
+            Verb::Export => {
+                return self
+                    .export(command.arguments, asked, address, identity, conversation)
+                    .await;
+            }
             Verb::Usage => self.usage(command.arguments, identity).await?,
             Verb::Budget => {
                 return self
                     .budget_command(command.arguments, asked, address, identity, conversation)
                     .await;
             }
-            Verb::Stop => match stopped_message(command.arguments) {
-                Some(message) => self.stop_message(asked, conversation, message).await?,
-                None => self.stop(asked, conversation).await?,
+            Verb::Stop => match (stopped_message(command.arguments), pressed_at(command.arguments)) {
+                (Some(message), _) => self.stop_message(asked, conversation, message).await?,
+                (None, Some(pressed)) => self.stop_begun(asked, conversation, pressed).await?,
+                (None, None) => self.stop(asked, conversation).await?,
             },
             Verb::Retry => self.retry(asked, conversation).await?,
             Verb::Login => return Ok(self.log_in(asked, identity)),
@@ -645,6 +652,11 @@ fn is_inspection(kind: &InboundKind) -> bool {
 /// Returns the message that a stop names by its number, such as `#7`.
 fn stopped_message(arguments: &str) -> Option<InboxId> {
     arguments.strip_prefix('#')?.parse().ok().map(InboxId)
+}
+
+/// Returns the time at which a stop was meant, such as `at 2026-11-24T10:00:00Z`. A platform may deliver it later.
+fn pressed_at(arguments: &str) -> Option<jiff::Timestamp> {
+    arguments.strip_prefix("at ")?.parse().ok()
 }
 
 fn help(identity: &Identity) -> Reply {

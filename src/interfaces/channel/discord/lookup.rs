@@ -164,7 +164,7 @@ fn id_of(message: &Value, bot: &str, op: &Op, evidence: Evidence<'_>) -> Option<
 }
 
 /// Returns the lowest id of a time.
-fn snowflake_at(at: Timestamp) -> u64 {
+pub(super) fn snowflake_at(at: Timestamp) -> u64 {
     let milliseconds = at.as_millisecond().saturating_sub(EPOCH_MILLISECONDS).max(0);
     u64::try_from(milliseconds).unwrap_or(0) << 22
 }

@@ -19,8 +19,8 @@ mod split;
 mod webhook;
 
 use super::{
-    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound,
-    SendError,
+    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PollMemory,
+    PolledInbound, SendError,
 };
 use crate::base::config::{DiscordSettings, ServerSettings};
 use crate::base::model::{
@@ -225,10 +225,11 @@ impl Channel for DiscordChannel {
     async fn poll(
         &self,
         inbox: mpsc::Sender<PolledInbound>,
+        memory: &dyn PollMemory,
         now: fn() -> Timestamp,
         cancel: CancellationToken,
     ) {
-        gateway::poll(self, &inbox, now, &cancel).await;
+        gateway::poll(self, &inbox, memory, now, &cancel).await;
     }
 }
 

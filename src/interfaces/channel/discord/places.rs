@@ -61,9 +61,14 @@ impl Places {
             Err(DiscordError::Refused { .. }) => return Ok(None),
             Err(error) => return Err(error.into_repeatable_error()),
         };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.put(channel.to_owned(), kind.clone());
+        self.remember(channel.to_owned(), kind.clone());
         Ok(Some(kind))
+    }
+
+    /// Remembers the kind of a channel that Discord has shown.
+    pub(super) fn remember(&self, channel: String, kind: ChannelKindSeen) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.put(channel, kind);
     }
 }
 

@@ -30,8 +30,8 @@ pub use manifest::{SlackConnection, SlackManifest, SlackManifestError};
 pub use permissions::{BOT_SCOPES, BotScope};
 
 use super::{
-    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound,
-    SendError,
+    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PollMemory,
+    PolledInbound, SendError,
 };
 use crate::base::config::{ServerSettings, SlackSettings};
 use crate::base::model::{
@@ -256,6 +256,7 @@ impl Channel for SlackChannel {
     async fn poll(
         &self,
         inbox: mpsc::Sender<PolledInbound>,
+        _memory: &dyn PollMemory,
         now: fn() -> Timestamp,
         cancel: CancellationToken,
     ) {

@@ -1,43 +1,22 @@
 //! Drafts: an unfinished answer in a private chat, with Telegram's own button to stop it. A draft is shown for half a
 //! minute after its last update, and until the next message of the bot. A server that does not know drafts is not asked
-//! again for a day. See <https://core.telegram.org/bots/api#sendmessagedraft>.
+//! again for a day. See <https://core.telegram.org/bots/api#sendrichmessagedraft>.
 
 use super::api::ApiError;
-use super::payload::DraftPayload;
+use super::method_support::is_unknown_method;
+use super::payload::{DraftPayload, RichDraftPayload};
 use super::render::TelegramPayload;
-use super::{TelegramChannel, chat_id, topic_id};
+use super::{TelegramChannel, chat_and_topic};
 use crate::base::model::ChatPlace;
 use crate::interfaces::channel::{Delivered, SendError};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-use tokio::time::Instant;
-
-/// The time for which it is remembered that the server knows no drafts.
-const REMEMBERED: Duration = Duration::from_hours(24);
-/// The code with which a server refuses a method that it does not know.
-const UNKNOWN_METHOD: u16 = 404;
-
-/// The last refusal of a draft by a server that does not know them.
-#[derive(Debug, Default)]
-pub(super) struct DraftSupport {
-    refused_at: Mutex<Option<Instant>>,
-}
-
-impl DraftSupport {
-    /// Returns true for a private chat, unless the server refused drafts within the last day. Only private chats have
-    /// them, and the ids of groups are negative.
-    pub(super) fn is_there(&self, place: &ChatPlace) -> bool {
-        let refused_at = self.refused_at.lock().unwrap_or_else(PoisonError::into_inner);
-        !place.chat.starts_with('-') && refused_at.is_none_or(|at| at.elapsed() >= REMEMBERED)
-    }
-
-    fn remember_refusal(&self) {
-        let mut refused_at = self.refused_at.lock().unwrap_or_else(PoisonError::into_inner);
-        *refused_at = Some(Instant::now());
-    }
-}
 
 impl TelegramChannel {
+    /// Returns true for a private chat, unless the server refused drafts within the last day. Only private chats have
+    /// them, and the ids of groups are negative.
+    pub(super) fn has_drafts(&self, place: &ChatPlace) -> bool {
+        !place.chat.starts_with('-') && self.drafts.is_there()
+    }
+
     /// Shows a draft, or replaces it.
     pub(super) async fn draft(
         &self,
@@ -45,9 +24,23 @@ impl TelegramChannel {
         draft: i64,
         shown: TelegramPayload,
     ) -> Result<Delivered, SendError> {
+        let (chat, topic) = chat_and_topic(place)?;
+        if let Some(rich_message) = self.rich_form(&shown) {
+            let rich = RichDraftPayload {
+                chat_id: chat,
+                message_thread_id: topic,
+                draft_id: draft,
+                rich_message,
+                can_stop: true,
+            };
+            let called = self.call_rich(&rich).await;
+            if called.map_err(ApiError::into_repeatable_error)?.is_some() {
+                return Ok(Delivered::default());
+            }
+        }
         let payload = DraftPayload {
-            chat_id: chat_id(&place.chat)?,
-            message_thread_id: place.thread.as_deref().map(topic_id).transpose()?,
+            chat_id: chat,
+            message_thread_id: topic,
             draft_id: draft,
             text: shown.body.text,
             entities: shown.body.entities,
@@ -56,7 +49,7 @@ impl TelegramChannel {
         match self.api.call(&payload).await {
             Ok(_) => Ok(Delivered::default()),
             Err(error) => {
-                if matches!(&error, ApiError::Refused { code, .. } if *code == UNKNOWN_METHOD) {
+                if is_unknown_method(&error) {
                     self.drafts.remember_refusal();
                     tracing::info!(
                         channel = self.name,

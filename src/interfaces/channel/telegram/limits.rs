@@ -14,6 +14,8 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
     match &op.action {
         Action::Post { .. } | Action::Stream { .. } => messages(&op.place.chat),
         Action::AskForWords { .. } | Action::Upload { .. } => messages(&op.place.chat),
+        // An ephemeral answer is a message of the group.
+        Action::Notice { .. } if op.response_url.is_some() => messages(&op.place.chat),
         Action::Notice { to, .. }
         | Action::AnswerClick {
             to, callback: None, ..

@@ -1,16 +1,20 @@
-//! Telegram: renders replies and delivers operations. It uses text with entities instead of a markup language, so
-//! that text of a model or a repository cannot break or change a message.
+//! Telegram: renders replies and delivers operations. It uses blocks, and text with entities, instead of a markup
+//! language, so that text of a model or a repository cannot break or change a message.
 
 mod api;
 mod form;
 mod auto_links;
 mod draft;
+mod ephemeral;
 mod inspection;
 mod limits;
+mod messages;
+mod method_support;
 mod payload;
 mod poll;
 mod profile;
 mod render;
+mod rich;
 mod split;
 mod text;
 mod webhook;
@@ -18,33 +22,28 @@ mod webhook;
 pub use profile::{SetupChange, SetupStep, set_up_telegram};
 
 use super::{
-    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PolledInbound,
-    SendError,
+    CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PollMemory,
+    PolledInbound, SendError,
 };
 use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{
     Account, Action, ChatFile, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart,
-    Sender,
 };
 use crate::base::webhook::Webhook;
 use api::{ApiError, BotApi};
 use async_trait::async_trait;
 use bytes::Bytes;
-use draft::DraftSupport;
 use jiff::Timestamp;
-use payload::{RenderedMessage, TextPayload};
-use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, plain, render};
+use method_support::MethodSupport;
+use profile::SuggestCommands;
+use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, render};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::str::FromStr;
 use std::sync::Arc;
-use teloxide_core::payloads::{
-    AnswerCallbackQuery, EditMessageText, GetFile, GetMe, SendMessage, SetMessageReaction, SetMyCommands,
-};
+use teloxide_core::payloads::{AnswerCallbackQuery, GetFile, GetMe, SetMessageReaction};
 use teloxide_core::requests::Payload;
-use teloxide_core::types::{
-    BotCommandScope, CallbackQueryId, ChatId, FileId, MessageId, ReactionType, ReplyParameters, ThreadId,
-};
+use teloxide_core::types::{CallbackQueryId, ChatId, FileId, MessageId, ReactionType, ThreadId};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +69,9 @@ struct TelegramChannel {
     api: BotApi,
     mode: TelegramMode,
     link_hosts: Vec<String>,
-    drafts: DraftSupport,
+    drafts: MethodSupport,
+    /// Rich messages, and rich drafts: the server knows both or none of them.
+    rich: MethodSupport,
 }
 
 #[async_trait]
@@ -113,7 +114,8 @@ impl ChannelKind for TelegramSettings {
             api,
             mode: self.mode,
             link_hosts: server.link_hosts.clone(),
-            drafts: DraftSupport::default(),
+            drafts: MethodSupport::default(),
+            rich: MethodSupport::default(),
         };
         channel
             .register(self, server)
@@ -175,7 +177,7 @@ impl Channel for TelegramChannel {
             }
             Action::ShowWork { .. } => Err(SendError::Refused("telegram shows no running work".to_owned())),
             Action::ShowHome { .. } => Err(SendError::Refused("telegram has no page of a bot".to_owned())),
-            Action::Notice { to, reply } => self.notice(place, to, reply).await,
+            Action::Notice { to, reply } => self.notice(op, to, reply).await,
             Action::Upload {
                 file_name,
                 content,
@@ -190,7 +192,7 @@ impl Channel for TelegramChannel {
                 callback: None,
                 to,
                 text,
-            } => self.notice(place, to, &Reply::text(text.as_str())).await,
+            } => self.notice(op, to, &Reply::text(text.as_str())).await,
         }
     }
 
@@ -220,7 +222,7 @@ impl Channel for TelegramChannel {
     }
 
     fn shows_drafts(&self, place: &ChatPlace) -> bool {
-        self.drafts.is_there(place)
+        self.has_drafts(place)
     }
 
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
@@ -230,6 +232,7 @@ impl Channel for TelegramChannel {
     async fn poll(
         &self,
         inbox: mpsc::Sender<PolledInbound>,
+        _memory: &dyn PollMemory,
         _now: fn() -> Timestamp,
         cancel: CancellationToken,
     ) {
@@ -257,13 +260,14 @@ impl TelegramChannel {
 
     /// Sets the commands that Telegram suggests. They are optional: a bot without them works.
     async fn suggest_commands(&self) {
-        let commands = profile::commands_of(&BotCommandScope::Default);
-        if let Err(err) = self.api.call(&SetMyCommands::new(commands)).await {
-            let why = err.into_repeatable_error();
-            tracing::warn!(
-                channel = self.name,
-                "the commands could not be registered with telegram: {why}"
-            );
+        for commands in SuggestCommands::calls() {
+            if let Err(err) = self.api.call(&commands).await {
+                let why = err.into_repeatable_error();
+                tracing::warn!(
+                    channel = self.name,
+                    "the commands could not be registered with telegram: {why}"
+                );
+            }
         }
     }
 
@@ -278,66 +282,6 @@ impl TelegramChannel {
         let emoji = emoji.to_owned();
         reaction.reaction = Some(vec![ReactionType::Emoji { emoji }]);
         self.repeatable(&reaction).await
-    }
-
-    async fn notice(&self, place: &ChatPlace, to: &Sender, reply: &Reply) -> Result<Delivered, SendError> {
-        let place = private_place(place, &to.id);
-        let rendered = self.render(reply, &place.chat);
-        self.post(&place, &rendered, None).await
-    }
-
-    async fn post(
-        &self,
-        place: &ChatPlace,
-        rendered: &TelegramPayload,
-        reply_to: Option<&MessageRef>,
-    ) -> Result<Delivered, SendError> {
-        let mut message = SendMessage::new(chat_id(&place.chat)?, "");
-        message.message_thread_id = place.thread.as_deref().map(topic_id).transpose()?;
-        if let Some(replied) = reply_to {
-            let replied = ReplyParameters::new(message_id(&replied.id)?);
-            message.reply_parameters = Some(replied.allow_sending_without_reply());
-        }
-        let sent = self.send_rendered(message, rendered).await;
-        let sent = sent.map_err(ApiError::into_post_error)?;
-        Ok(Delivered {
-            message: message_of(&sent),
-        })
-    }
-
-    async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
-        let rendered = self.render(reply, &message.chat);
-        let edited = EditMessageText::new(chat_id(&message.chat)?, message_id(&message.id)?, "");
-        match self.send_rendered(edited, &rendered).await {
-            Ok(_) => Ok(Delivered::default()),
-            Err(err) if err.says("message is not modified") => Ok(Delivered::default()),
-            Err(err) => Err(err.into_repeatable_error()),
-        }
-    }
-
-    /// Sends a text. If Telegram refuses the decorations of the text, it is sent again without them, because a plain
-    /// answer is better than none.
-    async fn send_rendered<P>(&self, message: P, rendered: &TelegramPayload) -> Result<Value, ApiError>
-    where
-        P: TextPayload + Send + Sync,
-    {
-        let mut message = RenderedMessage::new(message, rendered);
-        loop {
-            let err = match self.api.call(&message).await {
-                Ok(sent) => return Ok(sent),
-                Err(err) => err,
-            };
-            let is_unreadable = err.says("can't parse entities") || err.says("message is too long");
-            let has_lost_target = err.says("replied not found") || err.says("message to reply not found");
-            let is_simpler = is_unreadable && message.simplify(plain(&rendered.body));
-            if !(is_simpler || has_lost_target && message.detach()) {
-                return Err(err);
-            }
-            tracing::warn!(
-                channel = self.name,
-                "telegram refused the format of a message; it is sent with less formatting"
-            );
-        }
     }
 
     async fn upload(
@@ -397,12 +341,13 @@ impl TelegramChannel {
             link_hosts: &self.link_hosts,
             chat: Some(chat),
         };
-        let rendered = render(reply, setting);
+        let mut rendered = render(reply, setting);
         // A message that was not split, such as a card with words of a model, may have more marks than Telegram keeps.
-        match rendered.body.entities.len() > ENTITIES_MAX {
-            true => rendered.without_marks(),
-            false => rendered,
+        if rendered.body.entities.len() > ENTITIES_MAX {
+            rendered = rendered.without_marks();
         }
+        rendered.rich = rich::rich_message(&reply.parts, setting);
+        rendered
     }
 }
 
@@ -413,8 +358,8 @@ fn message_of(sent: &Value) -> Option<MessageRef> {
     })
 }
 
-/// Returns the private chat of a user with the bot; its id is the user's id. Telegram has no other ephemeral messages
-/// in groups, and refuses this one if the user has never opened the private chat.
+/// Returns the private chat of a user with the bot; its id is the user's id. Telegram refuses a message there if the
+/// user has never opened it.
 fn private_place(place: &ChatPlace, user: &str) -> ChatPlace {
     if place.chat == user {
         return place.clone();
@@ -424,6 +369,12 @@ fn private_place(place: &ChatPlace, user: &str) -> ChatPlace {
         chat: user.to_owned(),
         thread: None,
     }
+}
+
+/// Returns the chat and the topic of a place.
+fn chat_and_topic(place: &ChatPlace) -> Result<(ChatId, Option<ThreadId>), SendError> {
+    let topic = place.thread.as_deref().map(topic_id).transpose()?;
+    Ok((chat_id(&place.chat)?, topic))
 }
 
 fn chat_id(id: &str) -> Result<ChatId, SendError> {

@@ -1,34 +1,44 @@
 //! Calls that teloxide-core cannot express. They have the shape of its own payloads, so [`super::api::BotApi`] sends
 //! them in the same way: a serialisable struct that implements `Payload`.
 
+use super::ephemeral::EphemeralAnswer;
 use super::render::TelegramPayload;
 use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 use teloxide_core::payloads::{EditMessageText, SendMessage, SetWebhook};
 use teloxide_core::requests::Payload;
-use teloxide_core::types::{ChatId, LinkPreviewOptions, ThreadId};
+use teloxide_core::types::{ChatId, LinkPreviewOptions, MessageId, ReplyParameters, ThreadId};
 
 /// A message of the library, with entities and keyboard as they were rendered: its own types lack the styles of
 /// buttons and newer kinds of entities.
 #[derive(Serialize)]
-pub(super) struct RenderedMessage<P> {
+pub(super) struct RenderedMessage<'a, P> {
     #[serde(flatten)]
     message: P,
+    #[serde(flatten)]
+    ephemeral: Option<&'a EphemeralAnswer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) entities: Option<Vec<Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_markup: Option<Value>,
 }
 
-impl<P: TextPayload> RenderedMessage<P> {
+impl<'a, P: TextPayload> RenderedMessage<'a, P> {
     pub(super) fn new(mut message: P, rendered: &TelegramPayload) -> Self {
         message.set_text(rendered.body.text.clone());
         Self {
             message,
+            ephemeral: None,
             entities: Some(rendered.body.entities.clone()),
             reply_markup: rendered.keyboard.clone(),
         }
+    }
+
+    /// Makes the message the answer to an ephemeral one, if there is one.
+    pub(super) fn answering(mut self, ephemeral: Option<&'a EphemeralAnswer>) -> Self {
+        self.ephemeral = ephemeral;
+        self
     }
 
     /// Replaces the text and its entities by a text without entities; false if there were none any more.
@@ -46,7 +56,7 @@ impl<P: TextPayload> RenderedMessage<P> {
     }
 }
 
-impl<P: Payload> Payload for RenderedMessage<P> {
+impl<P: Payload> Payload for RenderedMessage<'_, P> {
     type Output = P::Output;
     const NAME: &'static str = P::NAME;
 }
@@ -144,6 +154,59 @@ impl Payload for DraftPayload {
     const NAME: &'static str = "SendMessageDraft";
 }
 
+/// `sendRichMessage`. See <https://core.telegram.org/bots/api#sendrichmessage>.
+#[derive(Serialize)]
+pub(super) struct RichPostPayload<'a> {
+    pub(super) chat_id: ChatId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message_thread_id: Option<ThreadId>,
+    pub(super) rich_message: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reply_parameters: Option<ReplyParameters>,
+    #[serde(flatten)]
+    pub(super) ephemeral: Option<&'a EphemeralAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reply_markup: Option<&'a Value>,
+}
+
+impl Payload for RichPostPayload<'_> {
+    type Output = Value;
+    const NAME: &'static str = "SendRichMessage";
+}
+
+/// `editMessageText` with a rich message instead of a text. See <https://core.telegram.org/bots/api#editmessagetext>.
+#[derive(Serialize)]
+pub(super) struct RichEditPayload<'a> {
+    pub(super) chat_id: ChatId,
+    #[serde(flatten)]
+    pub(super) message_id: MessageId,
+    pub(super) rich_message: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reply_markup: Option<&'a Value>,
+}
+
+impl Payload for RichEditPayload<'_> {
+    type Output = Value;
+    const NAME: &'static str = EditMessageText::NAME;
+}
+
+/// `sendRichMessageDraft`. See <https://core.telegram.org/bots/api#sendrichmessagedraft>.
+#[derive(Serialize)]
+pub(super) struct RichDraftPayload<'a> {
+    pub(super) chat_id: ChatId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) message_thread_id: Option<ThreadId>,
+    pub(super) draft_id: i64,
+    pub(super) rich_message: &'a Value,
+    /// True if the draft has a button that stops it.
+    pub(super) can_stop: bool,
+}
+
+impl Payload for RichDraftPayload<'_> {
+    type Output = bool;
+    const NAME: &'static str = "SendRichMessageDraft";
+}
+
 #[cfg(test)]
 #[allow(clippy::expect_used)]
 mod tests {
@@ -165,6 +228,7 @@ mod tests {
                 entities: vec![link.clone()],
             },
             keyboard: Some(keyboard.clone()),
+            rich: None,
         };
         let mut message = SendMessage::new(ChatId(-1_001_234_567_890), "");
         message.message_thread_id = Some(ThreadId(MessageId(9)));

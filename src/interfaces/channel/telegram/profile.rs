@@ -7,13 +7,15 @@ use super::payload::RegisterWebhook;
 use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
 use crate::interfaces::channel::SendError;
 use reqwest::Url;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use teloxide_core::payloads::{
     DeleteWebhook, GetMyCommands, GetMyDescription, GetMyShortDescription, GetWebhookInfo, SetMyCommands,
     SetMyDescription, SetMyShortDescription, SetWebhook,
 };
-use teloxide_core::types::{BotCommand, BotCommandScope, BotDescription, BotShortDescription};
+use teloxide_core::requests::Payload;
+use teloxide_core::types::{BotCommandScope, BotDescription, BotShortDescription};
 
 /// The maximum number of concurrent requests from Telegram to the webhook.
 const CONNECTIONS_MAX: u8 = 40;
@@ -27,7 +29,7 @@ const SHORT_DESCRIPTION: &str =
     "Prepares changes to configuration repositories and checks them. Never applies them.";
 
 /// The commands that Telegram suggests while a user types.
-const COMMANDS: [(&str, &str); 19] = [
+const COMMANDS: [(&str, &str); 20] = [
     ("help", "list what I can do here"),
     ("status", "show what is running, waiting and prepared"),
     (
@@ -43,6 +45,7 @@ const COMMANDS: [(&str, &str); 19] = [
     ("discard", "discard the prepared change"),
     ("clear", "clear the history; the prepared change stays"),
     ("context", "show how much of this conversation the model sees"),
+    ("export", "send this conversation to you alone, as a file"),
     (
         "usage",
         "show the tokens and the money you used; for administrators, by person",
@@ -62,6 +65,42 @@ const COMMANDS: [(&str, &str); 19] = [
 ];
 /// The commands whose answers are for one person, which Telegram suggests only in private chats.
 const PRIVATE_COMMANDS: [&str; 3] = ["accept", "block", "login"];
+/// The commands of groups that only their sender and the bot see, as their answers. All of them only show something.
+const EPHEMERAL_COMMANDS: [&str; 5] = ["help", "status", "context", "usage", "budget"];
+
+/// A command that Telegram suggests. See <https://core.telegram.org/bots/api#botcommand>.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SuggestedCommand {
+    command: String,
+    description: String,
+    /// True if only its sender and the bot see it. A server that does not know the field ignores it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_ephemeral: bool,
+}
+
+/// `setMyCommands` with a field that the library does not know.
+#[derive(Debug, Serialize)]
+pub(super) struct SuggestCommands {
+    commands: Vec<SuggestedCommand>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<BotCommandScope>,
+}
+
+impl SuggestCommands {
+    /// Returns the calls for all places: those of groups, and those of all others.
+    pub(super) fn calls() -> [Self; 2] {
+        let of = |scope: BotCommandScope| Self {
+            commands: commands_of(&scope),
+            scope: (scope != BotCommandScope::Default).then_some(scope),
+        };
+        [BotCommandScope::Default, BotCommandScope::AllGroupChats].map(of)
+    }
+}
+
+impl Payload for SuggestCommands {
+    type Output = <SetMyCommands as Payload>::Output;
+    const NAME: &'static str = SetMyCommands::NAME;
+}
 
 /// The effect of a set-up on one part of the registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,12 +228,14 @@ impl Registration<'_> {
         let wanted = commands_of(&scope);
         let mut asked = GetMyCommands::new();
         asked.scope = Some(scope.clone());
-        let registered: Vec<BotCommand> = self.api.ask(&asked).await?;
+        let registered: Vec<SuggestedCommand> = self.api.ask(&asked).await?;
         let change = SetupChange::between(&registered, &wanted);
         let detail = format!("{} commands", wanted.len());
         if change == SetupChange::Changed {
-            let mut set = SetMyCommands::new(wanted);
-            set.scope = Some(scope);
+            let set = SuggestCommands {
+                commands: wanted,
+                scope: Some(scope),
+            };
             self.api.call(&set).await?;
         }
         Ok(SetupStep {
@@ -236,13 +277,17 @@ impl Registration<'_> {
 }
 
 /// Returns the commands that Telegram suggests in a scope.
-pub(super) fn commands_of(scope: &BotCommandScope) -> Vec<BotCommand> {
+fn commands_of(scope: &BotCommandScope) -> Vec<SuggestedCommand> {
     let is_group = scope == &BotCommandScope::AllGroupChats;
     let commands = COMMANDS
         .iter()
         .filter(|(command, _)| !(is_group && PRIVATE_COMMANDS.contains(command)));
     commands
-        .map(|(command, description)| BotCommand::new(*command, *description))
+        .map(|(command, description)| SuggestedCommand {
+            command: (*command).to_owned(),
+            description: (*description).to_owned(),
+            is_ephemeral: is_group && EPHEMERAL_COMMANDS.contains(command),
+        })
         .collect()
 }
 

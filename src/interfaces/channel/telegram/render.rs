@@ -25,6 +25,8 @@ pub(super) struct TelegramPayload {
     pub(super) body: EntityText,
     /// `reply_markup`, if there are buttons or an input field.
     pub(super) keyboard: Option<Value>,
+    /// The same content as `InputRichMessage`, if it gains by that.
+    pub(super) rich: Option<Value>,
 }
 
 /// Rendering options that are not part of the reply.
@@ -84,6 +86,7 @@ pub(super) fn render(reply: &Reply, setting: RenderOptions<'_>) -> TelegramPaylo
     TelegramPayload {
         body: page.text.finish(),
         keyboard: (!rows.is_empty()).then(|| json!({"inline_keyboard": rows})),
+        rich: None,
     }
 }
 
@@ -149,6 +152,15 @@ fn gap(previous: Option<&ReplyPart>, part: &ReplyPart) -> usize {
 pub(super) fn answer_field(question: &str) -> Value {
     let hint: String = escape_line(question).chars().take(FIELD_CHARS_MAX).collect();
     json!({"force_reply": true, "selective": true, "input_field_placeholder": hint})
+}
+
+/// Returns the language of code as one word, and its lines without line ends at their end; code is never empty.
+pub(super) fn preformatted<'t>(language: &str, text: &'t str) -> (String, &'t str) {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '#');
+    let language = language.chars().take_while(|c| is_word(*c)).take(32).collect();
+    let text = text.trim_end_matches('\n');
+    let shown = if text.trim().is_empty() { "(empty)" } else { text };
+    (language, shown)
 }
 
 fn button(button: &Button) -> Value {
@@ -229,12 +241,9 @@ impl MessageBuilder<'_> {
     }
 
     fn code(&mut self, language: &str, text: &str) {
-        let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '#');
-        let language: String = language.chars().take_while(|c| is_word(*c)).take(32).collect();
-        let text = text.trim_end_matches('\n');
-        let shown = if text.trim().is_empty() { "(empty)" } else { text };
+        let (language, text) = preformatted(language, text);
         self.text
-            .push_as(&escape_code(shown), EntityKind::Pre { language });
+            .push_as(&escape_code(text), EntityKind::Pre { language });
     }
 
     fn facts(&mut self, rows: &[(String, String)]) {

@@ -101,7 +101,7 @@ pub(super) struct EntityText {
 impl RichText {
     /// Returns true if the text has no visible character yet.
     pub(super) fn is_blank(&self) -> bool {
-        self.text.chars().all(is_invisible)
+        is_blank(&self.text)
     }
 
     /// Returns the position of the next text, for [`RichText::mark_from`].
@@ -272,6 +272,11 @@ fn word_at(text: &str, position: usize, protected: &[Range<usize>]) -> Range<usi
         '.', ',', ';', ':', '!', '?', ')', ']', '}', '>', '"', '\'', '*', '”',
     ]);
     position - inner.len()..position + outer.len()
+}
+
+/// Returns true if a text has no visible character.
+pub(super) fn is_blank(text: &str) -> bool {
+    text.chars().all(is_invisible)
 }
 
 /// Returns true for an invisible character. Telegram treats a text of such characters as empty and refuses it.

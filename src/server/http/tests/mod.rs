@@ -335,6 +335,7 @@ fn hook_settings(scheme: HookScheme) -> HookSettings {
     HookSettings {
         scheme,
         secret: Secret::new(SECRET.to_owned()),
+        previous_secret: None,
         events: vec!["release".to_owned(), "deploy".to_owned()],
         sources: vec!["acme/api".to_owned()],
         repository: "infra".to_owned(),

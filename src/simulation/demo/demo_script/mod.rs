@@ -3,6 +3,7 @@
 
 mod budget;
 mod commands;
+mod discord;
 mod fallback;
 mod follow_up;
 mod invites;
@@ -10,6 +11,7 @@ mod library;
 mod question;
 mod records;
 mod recovery;
+mod socket_mode;
 mod steering;
 mod stop;
 mod two_people;
@@ -21,12 +23,14 @@ use super::transcript::Transcript;
 use super::{message_text, scripted_model};
 use crate::base::config::WireFormat;
 use crate::engine::admin::{AdminReply, AdminRequest};
-use crate::server::app::Host;
+use crate::server::app::{Host, StartError};
+use crate::simulation::emulator::discord::DiscordEmulator;
 use crate::simulation::emulator::model::{ModelEmulator, ModelRequest};
-use crate::simulation::emulator::slack::{SlackMessage, SlackState};
+use crate::simulation::emulator::slack::{SlackEmulator, SlackMessage, SlackState};
 use crate::simulation::emulator::telegram::PostedMessage;
 use crate::state::access::Role;
 use anyhow::Context;
+use std::net::TcpListener;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -34,6 +38,8 @@ use tokio::time::Instant;
 pub const ALICE: &str = "U0ALICE";
 /// Bob's Telegram account, which is also his private chat.
 pub const BOB: i64 = 4_201;
+/// Dana's account in the second Slack workspace.
+pub const DANA: &str = "U0DANA";
 /// The Slack account of an administrator.
 const CAROL: &str = "U0CAROL";
 /// The Slack account of a user without access.
@@ -47,23 +53,47 @@ const TELEGRAM: &str = "Telegram";
 const BOUND: Duration = Duration::from_secs(20);
 /// The tokens that a person may use in a day. One request of the script reads so much that the next call is refused.
 const PERSON_DAY_TOKENS_MAX: &str = "150_000";
+/// The maximum number of starts, each on another port.
+const STARTS_MAX: usize = 5;
 
-/// The gateway of the script with its emulators, and the service of the fallback model.
+/// The gateway of the script with its emulators, and the services that only the script has.
 pub struct ScriptedDemo {
-    /// The gateway, and the emulators of everything but the fallback model.
+    /// The gateway, and the emulators of most services.
     pub environment: DemoEnvironment,
     fallback: ModelEmulator,
+    /// The second workspace, which has Socket Mode.
+    field: SlackEmulator,
+    discord: DiscordEmulator,
 }
 
 impl ScriptedDemo {
     /// Builds everything and waits until the gateway is ready. `pace` is the simulated thinking time of the models.
     /// `settings` override keys of the configuration, as `--set` does.
     pub async fn build(pace: Duration, host: Host, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let mut starts = 1;
+        loop {
+            match Box::pin(Self::start(pace, host, settings)).await {
+                // Another program took the port between its choice and its use.
+                Err(error) if starts < STARTS_MAX && is_port_taken(&error) => starts += 1,
+                started => return started,
+            }
+        }
+    }
+
+    async fn start(pace: Duration, host: Host, settings: &[(&str, &str)]) -> anyhow::Result<Self> {
         let script = move |asked: &ModelRequest| scripted_model::answer(asked, pace);
         let fallback = ModelEmulator::start(script)?;
         let wire = WireFormat::OpenaiChat;
         let url = fallback.base_url(wire);
+        let field = socket_mode::start(host).await?;
+        let discord = discord::start(host).await?;
+        let (field_url, discord_url) = (field.api_base_url(), discord.api_base_url());
+        // The port is chosen before the start, because the answer to `login` names the address.
+        let listen = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.to_string();
+        let public_url = format!("http://{listen}");
         let own = [
+            ("server.listen", listen.as_str()),
+            ("server.public_url", public_url.as_str()),
             ("model.fallbacks", scripted_model::FALLBACK),
             ("providers.backup.wire", wire.word()),
             ("providers.backup.base_url", url.as_str()),
@@ -73,10 +103,14 @@ impl ScriptedDemo {
             ("budgets.ask_in.channel", "slack"),
             ("budgets.ask_in.chat", SLACK_CHANNEL),
         ];
-        let environment = DemoEnvironment::build(script, host, &[&own, settings].concat()).await?;
+        let (field_keys, discord_keys) = (socket_mode::keys(&field_url), discord::keys(&discord_url));
+        let all = [&own[..], &field_keys[..], &discord_keys[..], settings].concat();
+        let environment = DemoEnvironment::build(script, host, &all).await?;
         Ok(Self {
             environment,
             fallback,
+            field,
+            discord,
         })
     }
 
@@ -85,7 +119,7 @@ impl ScriptedDemo {
         self.environment.stop().await;
     }
 
-    /// Plays every scene, in order.
+    /// Plays every scene, in order, up to [`ScriptedDemo::conclude`].
     pub async fn play(&self, transcript: &mut Transcript<'_>) -> anyhow::Result<()> {
         let environment = &self.environment;
         environment.slack.add_channel(SLACK_CHANNEL, &[ALICE, CAROL, EVE]);
@@ -100,24 +134,38 @@ impl ScriptedDemo {
         steering::play(environment, transcript).await?;
         question::play(environment, transcript).await?;
         fallback::play(environment, &self.fallback, transcript).await?;
+        socket_mode::play(environment, &self.field, transcript).await?;
+        discord::play(environment, &self.discord, transcript).await?;
         stop::play(environment, transcript).await?;
         budget::play(environment, transcript).await?;
-        records::play(environment, transcript).await?;
+        records::play(environment, transcript).await
+    }
+
+    /// Adds the last line: the findings of the emulators about all requests.
+    pub fn conclude(&self, transcript: &mut Transcript<'_>) {
         transcript.scene("The end");
         let problems: Vec<String> = [
-            environment.slack.problems(),
-            environment.telegram.problems(),
-            environment.model.problems(),
+            self.environment.slack.problems(),
+            self.environment.telegram.problems(),
+            self.environment.model.problems(),
             self.fallback.problems(),
+            self.field.problems(),
+            self.discord.problems(),
         ]
         .concat();
         let finding = format!(
-            "Slack, Telegram and the models found nothing wrong with any request{}",
+            "Slack, Telegram, Discord and the models found nothing wrong with any request{}",
             problems.join("\n")
         );
         transcript.expect("loopback", &finding, problems.is_empty());
-        Ok(())
     }
+}
+
+fn is_port_taken(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref::<StartError>(),
+        Some(StartError::Listen { .. })
+    )
 }
 
 /// Requests a change as Alice, in a new thread, and returns the result.
@@ -156,6 +204,16 @@ async fn invite(
 /// Returns the text a user reads in a Slack message, on all its surfaces.
 pub fn slack_text(message: &SlackMessage) -> String {
     message_text::text(message)
+}
+
+/// Returns the text a user reads in a Telegram message, with its buttons.
+fn telegram_text(message: &PostedMessage) -> String {
+    let rows = message.keyboard.iter().map(|row| {
+        let labels = row.iter().map(|(label, _)| format!("[{label}]"));
+        labels.collect::<Vec<_>>().join(" ")
+    });
+    let lines: Vec<String> = std::iter::once(message.text.clone()).chain(rows).collect();
+    lines.join("\n")
 }
 
 /// Returns the first message of the bot in a channel, or in one of its threads, that contains the text.

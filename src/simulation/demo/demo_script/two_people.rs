@@ -1,9 +1,12 @@
 //! Two people have a change prepared at the same time.
 
-use super::{ALICE, BOB, CHANNEL, TELEGRAM, THREAD, slack_result, slack_text, telegram_message};
+use super::{
+    ALICE, BOB, BOUND, CHANNEL, TELEGRAM, THREAD, slack_result, slack_text, telegram_message, telegram_text,
+};
 use crate::simulation::demo::environment::{DemoEnvironment, SLACK_CHANNEL};
 use crate::simulation::demo::transcript::Transcript;
 use crate::simulation::emulator::slack::SentMessage;
+use crate::simulation::emulator::telegram::{PostedMessage, TelegramEmulator};
 use anyhow::Context;
 
 /// Runs Alice's conversation in Slack and Bob's in Telegram at the same time. Returns Alice's thread.
@@ -57,8 +60,10 @@ pub(super) async fn play(
         "1 file, +1 −1",
         "+    memory: '1Gi',",
         "Nothing was applied, committed or pushed.",
+        "[Get patch]",
     ];
-    transcript.expect_answer(TELEGRAM, &result.text, &expected);
+    transcript.expect_answer(TELEGRAM, &telegram_text(&result), &expected);
+    get_patch(environment, transcript, &result).await?;
     let leaked = environment
         .model
         .requests()
@@ -66,4 +71,34 @@ pub(super) async fn play(
         .any(|asked| asked.raw.contains(words) && asked.raw.contains(bobs_words));
     transcript.expect("model", "no model request contains words of both", !leaked);
     Ok(thread)
+}
+
+/// Bob presses a button below his result.
+async fn get_patch(
+    environment: &DemoEnvironment,
+    transcript: &mut Transcript<'_>,
+    result: &PostedMessage,
+) -> anyhow::Result<()> {
+    let telegram = &environment.telegram;
+    transcript.says(TELEGRAM, "bob", "[Get patch]");
+    let pressed = telegram.click(BOB, BOB, result.id, "Get patch").await;
+    pressed.context("the result has no button")?;
+    let find = |telegram: &TelegramEmulator| {
+        let mut files = telegram
+            .messages(BOB)
+            .into_iter()
+            .filter_map(|posted| posted.document);
+        files.find(|(name, _)| name.ends_with(".patch"))
+    };
+    telegram
+        .wait_until(BOUND, |telegram| find(telegram).is_some())
+        .await;
+    let (_, content) = find(telegram).context("no patch file")?;
+    let patch = String::from_utf8_lossy(&content);
+    transcript.expect(
+        TELEGRAM,
+        "the patch was sent as a file: one file, +1 −1",
+        patch.matches("diff --git ").count() == 1 && patch.contains("\n+    memory: '1Gi',"),
+    );
+    Ok(())
 }

@@ -23,6 +23,8 @@ use twilight_model::gateway::payload::outgoing::{Identify, Resume};
 
 /// The number of frames that wait to be written.
 const FRAMES_MAX: usize = 4_096;
+/// The close codes of an application that end its session.
+const ENDING_CODES: [u16; 2] = [1_000, 1_001];
 
 /// The connections and sessions.
 #[derive(Debug)]
@@ -139,6 +141,15 @@ impl GatewayState {
         }
     }
 
+    /// Ends the session of a connection that the application closed with a code that says so.
+    fn closed_by_client(&mut self, orders: &mpsc::Sender<ConnectionOrder>, code: u16) {
+        if ENDING_CODES.contains(&code) {
+            let is_other = |connection: &mpsc::Sender<ConnectionOrder>| !connection.same_channel(orders);
+            self.sessions
+                .retain(|_, session| session.connection.as_ref().is_none_or(is_other));
+        }
+    }
+
     /// Forgets all sessions: none can be resumed any more.
     pub(super) fn forget_sessions(&mut self) {
         self.close(GatewayClosing::Broken);
@@ -217,7 +228,12 @@ async fn run(shared: Arc<SharedDiscord>, upgrade: OnUpgrade) {
                     }
                 }
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_) | Message::Frame(_))) => {}
-                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(Message::Close(frame))) => {
+                    let code = frame.map_or(0, |frame| u16::from(frame.code));
+                    shared.change(|state| state.gateway.closed_by_client(&orders, code));
+                    return;
+                }
+                Some(Err(_)) | None => return,
             },
         }
     }

@@ -4,6 +4,7 @@
 mod check;
 mod form;
 mod gateway;
+mod history;
 mod modals;
 mod people;
 mod rest;
@@ -156,6 +157,11 @@ impl DiscordEmulator {
     /// Removes the permission to read the history of channels.
     pub fn hide_history(&self) {
         self.shared.change(|state| state.is_history_hidden = true);
+    }
+
+    /// Removes the permission to see a channel. Lists of channels still show it.
+    pub fn hide_channel(&self, id: u64) {
+        self.shared.change(|state| state.hidden_channels.insert(id));
     }
 
     /// Refuses the token from now on, or accepts it again.

@@ -46,6 +46,10 @@ impl DiscordEmulator {
                 .channels
                 .get(&channel)
                 .is_some_and(|channel| channel.person.is_some());
+            let mut object = fields.clone();
+            if content.contains(&format!("<@{}>", options.bot)) && fields.get("mentions").is_none() {
+                object["mentions"] = json!([bot_json(options.bot)]);
+            }
             let message = DiscordMessage {
                 id,
                 channel,
@@ -61,17 +65,12 @@ impl DiscordEmulator {
                 only_for: None,
                 replies_to: None,
                 kind: 0,
+                fields: object,
             };
             let mut event = rest::message_json(&message, &self.shared, rest::NonceUse::Shown);
             if !is_direct {
                 event["guild_id"] = json!(options.guild.to_string());
                 event["member"] = json!({"roles": [], "deaf": false, "mute": false, "flags": 0});
-            }
-            if content.contains(&format!("<@{}>", options.bot)) {
-                event["mentions"] = json!([bot_json(options.bot)]);
-            }
-            if let (Some(event), Some(fields)) = (event.as_object_mut(), fields.as_object()) {
-                event.extend(fields.clone());
             }
             state.messages.push(message);
             let needed = match is_direct {
@@ -91,6 +90,13 @@ impl DiscordEmulator {
             "author": user_json(person), "type": 0, "guild_id": options.guild.to_string(),
             "mentions": [bot_json(options.bot)], "edited_timestamp": "2026-11-21T12:00:01.000000+00:00"});
         self.shared.change(|state| {
+            let mut messages = state.messages.iter_mut();
+            if let Some(edited) = messages.find(|message| message.id == id) {
+                edited.content.clone_from(&content);
+                for field in ["edited_timestamp", "mentions"] {
+                    edited.fields[field] = event[field].clone();
+                }
+            }
             state
                 .gateway
                 .dispatch("MESSAGE_UPDATE", &event, Intents::GUILD_MESSAGES)

@@ -2,8 +2,10 @@
 
 use super::SharedDiscord;
 use super::check::{BodyUse, DiscordRefusal, EPHEMERAL, check_body};
-use super::modals;
-use super::state::{DiscordMessage, DiscordState, EmulatedChannel, bot_json, channel_json, user_json};
+use super::state::{
+    DiscordMessage, DiscordState, EmulatedChannel, bot_json, channel_json, listed_channel, user_json,
+};
+use super::{history, modals};
 use bytes::Bytes;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -17,8 +19,6 @@ const LOADING: u64 = 1 << 7;
 const RESPONSE_TIME_MAX: Duration = Duration::from_secs(3);
 /// The time for which the token of an interaction is valid.
 const TOKEN_TIME_MAX: SignedDuration = SignedDuration::from_mins(15);
-/// The maximum number of messages of a page.
-const PAGE_MAX: usize = 100;
 
 /// A call of the API.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl DiscordCall {
         format!("{} {}", self.method, names.join("/"))
     }
 
-    fn parameter(&self, name: &str) -> Option<&str> {
+    pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         let mut query = self.query.iter();
         query.find_map(|(key, value)| (key == name).then_some(value.as_str()))
     }
@@ -71,6 +71,13 @@ pub(super) fn run(state: &mut DiscordState, shared: &SharedDiscord, call: &Disco
                 "remaining": 1000_u64.saturating_sub(state.gateway.identified), "reset_after": 0, "max_concurrency": 1}}),
         )),
         ("GET", ["users", "@me"]) => Ok((200, bot_json(options.bot))),
+        ("GET", ["users", "@me", "guilds"]) => Ok((
+            200,
+            json!([{"id": options.guild.to_string(), "name": "Stage", "icon": null, "owner": false,
+                "permissions": "0", "features": []}]),
+        )),
+        ("GET", ["guilds", guild, "channels"]) => history::channels(state, shared, guild),
+        ("GET", ["guilds", guild, "threads", "active"]) => history::active_threads(state, shared, guild),
         ("GET", ["applications", "@me"]) => {
             let flags = if state.gateway.has_message_content {
                 1_u64 << 18
@@ -102,10 +109,12 @@ pub(super) fn run(state: &mut DiscordState, shared: &SharedDiscord, call: &Disco
         ("GET", ["channels", id]) => {
             let id = number(Some(id))?;
             let channel = state.channels.get(&id).ok_or_else(unknown_channel)?;
-            Ok((200, channel_json(id, channel, options.guild)))
+            Ok((200, listed_channel(state, id, channel, options.guild)))
         }
         ("POST", ["channels", channel, "messages"]) => create(state, shared, number(Some(channel))?, call),
-        ("GET", ["channels", channel, "messages"]) => history(state, shared, number(Some(channel))?, call),
+        ("GET", ["channels", channel, "messages"]) => {
+            history::messages(state, shared, number(Some(channel))?, call)
+        }
         ("PATCH", ["channels", channel, "messages", id]) => {
             let (channel, id) = (number(Some(channel))?, number(Some(id))?);
             let of_bot = |message: &DiscordMessage| message.author == options.bot;
@@ -140,7 +149,7 @@ fn number(id: Option<&str>) -> Result<u64, DiscordRefusal> {
     number.ok_or_else(|| DiscordRefusal::invalid("id", "NUMBER_TYPE_COERCE", "not a snowflake"))
 }
 
-fn unknown_channel() -> DiscordRefusal {
+pub(super) fn unknown_channel() -> DiscordRefusal {
     DiscordRefusal::expected(404, 10_003, "Unknown Channel")
 }
 
@@ -242,6 +251,7 @@ fn bot_message(
         only_for: None,
         replies_to: None,
         kind: 0,
+        fields: json!({}),
     }
 }
 
@@ -256,41 +266,6 @@ fn edit(state: &mut DiscordState, shared: &SharedDiscord, id: u64, body: &Value,
     edited.pinged = pinged;
     edited.edits += 1;
     message_json(edited, shared, NonceUse::Shown)
-}
-
-/// Returns the newest messages first, as they are shown to a bot with the permission to read the history.
-fn history(state: &DiscordState, shared: &SharedDiscord, channel: u64, call: &DiscordCall) -> RestAnswer {
-    if !state.channels.contains_key(&channel) {
-        return Err(unknown_channel());
-    }
-    if state.is_history_hidden {
-        return Ok((200, json!([])));
-    }
-    let limit = call
-        .parameter("limit")
-        .and_then(|limit| limit.parse().ok())
-        .unwrap_or(50);
-    if !(1..=PAGE_MAX).contains(&limit) {
-        return Err(DiscordRefusal::invalid("limit", "NUMBER_TYPE_MAX", "1 to 100"));
-    }
-    let before = call
-        .parameter("before")
-        .and_then(|id| id.parse().ok())
-        .unwrap_or(u64::MAX);
-    let after = call
-        .parameter("after")
-        .and_then(|id| id.parse().ok())
-        .unwrap_or(0);
-    let shown =
-        |message: &&DiscordMessage| message.id < before && message.id > after && message.only_for.is_none();
-    let mut messages: Vec<&DiscordMessage> = state.messages_in(channel).filter(shown).collect();
-    messages.sort_by_key(|message| std::cmp::Reverse(message.id));
-    let page = messages.into_iter().take(limit);
-    // The documentation promises a nonce with new messages only.
-    let page: Vec<Value> = page
-        .map(|message| message_json(message, shared, NonceUse::Hidden))
-        .collect();
-    Ok((200, json!(page)))
 }
 
 fn react(state: &mut DiscordState, channel: u64, id: u64, method: &str, emoji: &str) -> RestAnswer {
@@ -531,6 +506,9 @@ pub(super) fn message_json(message: &DiscordMessage, shared: &SharedDiscord, non
         && let Some(nonce) = &message.nonce
     {
         json["nonce"] = json!(nonce);
+    }
+    if let (Some(json), Some(fields)) = (json.as_object_mut(), message.fields.as_object()) {
+        json.extend(fields.clone());
     }
     json
 }

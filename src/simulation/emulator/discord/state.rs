@@ -73,6 +73,8 @@ pub struct DiscordMessage {
     /// The message that it answers.
     pub replies_to: Option<u64>,
     pub(super) kind: u64,
+    /// Further fields of its object, such as the people it mentions.
+    pub(super) fields: Value,
 }
 
 impl DiscordMessage {
@@ -134,6 +136,8 @@ pub struct DiscordState {
     /// The contents of the files that people sent, by the end of their address.
     pub(super) sent_files: BTreeMap<String, Bytes>,
     pub(super) is_history_hidden: bool,
+    /// The channels that the bot may not see.
+    pub(super) hidden_channels: BTreeSet<u64>,
     pub(super) is_token_refused: bool,
     /// The modals that people see, oldest first.
     pub modals: Vec<ShownModal>,
@@ -156,6 +160,14 @@ impl DiscordState {
         self.messages
             .iter()
             .filter(move |message| message.channel == channel)
+    }
+
+    /// Returns the id of the last message of a channel or thread that is not for one person only.
+    pub(super) fn last_message(&self, channel: u64) -> Option<u64> {
+        let messages = self
+            .messages_in(channel)
+            .filter(|message| message.only_for.is_none());
+        messages.map(|message| message.id).max()
     }
 
     /// Returns the thread of a message, if it has one.
@@ -200,6 +212,13 @@ pub(super) fn channel_json(id: u64, channel: &EmulatedChannel, guild: u64) -> Va
     if let Some(parent) = channel.parent {
         json["parent_id"] = json!(parent.to_string());
     }
+    json
+}
+
+/// Returns a channel object as a list of channels shows it.
+pub(super) fn listed_channel(state: &DiscordState, id: u64, channel: &EmulatedChannel, guild: u64) -> Value {
+    let mut json = channel_json(id, channel, guild);
+    json["last_message_id"] = json!(state.last_message(id).map(|id| id.to_string()));
     json
 }
 

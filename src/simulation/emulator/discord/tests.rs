@@ -32,6 +32,7 @@ fn settings(api_base_url: &str) -> ChannelSettings {
     ChannelSettings::Discord(DiscordSettings {
         bot_token: Secret::new(TOKEN.to_owned()),
         public_key: None,
+        previous_public_key: None,
         api_base_url: api_base_url.to_owned(),
         paced: true,
         repository: None,

@@ -86,6 +86,7 @@ fn settings(api_base_url: &str) -> SlackSettings {
     SlackSettings {
         bot_token: Secret::new("xoxb-1".to_owned()),
         signing_secret: Some(Secret::new("shh".to_owned())),
+        previous_signing_secret: None,
         app_token: None,
         api_base_url: api_base_url.to_owned(),
         paced: true,

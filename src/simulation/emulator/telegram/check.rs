@@ -23,9 +23,7 @@ pub(super) fn check_known(parameters: &Map<String, Value>, known: &[&str]) -> Re
 /// Checks a text with its entities.
 pub(super) fn text(text: &str, entities: &[Value], units_max: usize) -> Result<(), String> {
     let units: Vec<u16> = text.encode_utf16().collect();
-    let unseen =
-        |c: char| c.is_whitespace() || "\u{200b}\u{200d}\u{2060}\u{feff}\u{2800}\u{3164}".contains(c);
-    if text.chars().all(unseen) {
+    if is_blank(text) {
         return Err("message text is empty".to_owned());
     }
     if units.len() > units_max {
@@ -40,6 +38,13 @@ pub(super) fn text(text: &str, entities: &[Value], units_max: usize) -> Result<(
     }
     nesting(&ranges)?;
     check_no_auto_links(text, &ranges)
+}
+
+/// Returns true if no character of a text is visible.
+pub(super) fn is_blank(text: &str) -> bool {
+    let unseen =
+        |c: char| c.is_whitespace() || "\u{200b}\u{200d}\u{2060}\u{feff}\u{2800}\u{3164}".contains(c);
+    text.chars().all(unseen)
 }
 
 fn kind(entity: &Value) -> Result<&str, String> {

@@ -3,10 +3,13 @@
 //! loopback only.
 
 mod check;
+mod ephemeral;
 mod form;
 mod links;
+mod messages;
 mod methods;
 mod profile;
+mod rich;
 mod sent_files;
 mod server;
 mod state;
@@ -14,6 +17,7 @@ mod state;
 #[allow(clippy::unwrap_used, clippy::expect_used)]
 mod tests;
 
+pub use rich::{RichWords, rich_words};
 pub use state::{PostedMessage, ShownDraft, TelegramFault};
 
 use crate::simulation::emulator::lasting_fault::LastingFault;
@@ -205,9 +209,22 @@ impl TelegramEmulator {
         self.shared.read(|state| state.drafts.get(&user).cloned())
     }
 
-    /// Refuses drafts from now on, like a server from before them.
+    /// Refuses drafts from now on, like a server from before them. Such a server knows no rich messages either.
     pub fn forget_drafts(&self) {
-        self.shared.change(|state| state.knows_no_drafts = true);
+        self.shared.change(|state| {
+            state.missing_methods = &["sendMessageDraft", "sendRichMessage", "sendRichMessageDraft"]
+        });
+    }
+
+    /// Refuses rich messages from now on, like a server from before them.
+    pub fn forget_rich_messages(&self) {
+        self.shared
+            .change(|state| state.missing_methods = &["sendRichMessage", "sendRichMessageDraft"]);
+    }
+
+    /// Knows all methods from now on, like a server after an upgrade.
+    pub fn upgrade(&self) {
+        self.shared.change(|state| state.missing_methods = &[]);
     }
 
     /// Delivers any update, possibly again: pushes it to the webhook, or queues it for polling.

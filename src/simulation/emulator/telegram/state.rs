@@ -1,5 +1,6 @@
 //! Chats, messages and waiting updates of the emulated Telegram.
 
+use super::ephemeral::{EphemeralCommand, EphemeralMessage};
 use super::profile::DescriptionKind;
 use super::sent_files::SentTelegramFile;
 use super::{BOT_ID, BOT_NAME};
@@ -40,8 +41,10 @@ pub struct PostedMessage {
     pub topic: Option<i64>,
     /// The text or caption.
     pub text: String,
-    /// The entities.
+    /// The entities; of a rich message, those that its text would have.
     pub entities: Vec<Value>,
+    /// The `InputRichMessage` of a rich message, whose `text` is what a person reads.
+    pub rich: Option<Value>,
     /// The rows of buttons: label and callback data.
     pub keyboard: Vec<Vec<(String, String)>>,
     /// The message it replies to.
@@ -61,6 +64,8 @@ pub struct ShownDraft {
     pub topic: Option<i64>,
     /// The text.
     pub text: String,
+    /// The `InputRichMessage` of a rich draft, whose `text` is what a person reads.
+    pub rich: Option<Value>,
     /// True if the user sees a button that stops it.
     pub can_stop: bool,
 }
@@ -114,10 +119,14 @@ pub(super) struct TelegramState {
     pub(super) sent_files: BTreeMap<String, SentTelegramFile>,
     pub(super) answers: Vec<(String, String)>,
     pub(super) reactions: BTreeMap<(i64, i64), String>,
+    /// The commands that only a user and the bot see, by their id.
+    pub(super) ephemeral_commands: BTreeMap<i64, EphemeralCommand>,
+    /// The messages of the bot that only one user of a group sees.
+    pub(super) ephemeral_answers: Vec<EphemeralMessage>,
     /// The drafts that are shown, by chat.
     pub(super) drafts: BTreeMap<i64, ShownDraft>,
-    /// True for a server from before drafts.
-    pub(super) knows_no_drafts: bool,
+    /// The methods that the server does not know, because it is an older one.
+    pub(super) missing_methods: &'static [&'static str],
     pub(super) rates: Option<Rates>,
     pub(super) faults: Vec<(String, TelegramFault)>,
     pub(super) lasting_faults: Vec<LastingFault<TelegramFault>>,
@@ -157,8 +166,10 @@ impl TelegramState {
             sent_files: BTreeMap::new(),
             answers: Vec::new(),
             reactions: BTreeMap::new(),
+            ephemeral_commands: BTreeMap::new(),
+            ephemeral_answers: Vec::new(),
             drafts: BTreeMap::new(),
-            knows_no_drafts: false,
+            missing_methods: &[],
             rates: None,
             faults: Vec::new(),
             lasting_faults: Vec::new(),
@@ -199,7 +210,7 @@ impl TelegramState {
         allowed.is_none_or(|allowed| allowed.iter().any(|allowed| allowed == kind))
     }
 
-    fn update_id(&mut self) -> i64 {
+    pub(super) fn update_id(&mut self) -> i64 {
         let id = self.next_update;
         self.next_update += 1;
         id
@@ -299,8 +310,14 @@ impl TelegramState {
         let bot = json!({"id": BOT_ID, "is_bot": true, "first_name": "Drydock", "username": BOT_NAME});
         let mut described = json!({
             "message_id": message, "date": 1_700_000_000, "chat": describe_chat(chat), "from": bot,
-            "text": posted.text, "entities": posted.entities,
         });
+        match &posted.rich {
+            Some(rich) => described["rich_message"] = json!({"blocks": rich["blocks"]}),
+            None => {
+                described["text"] = json!(posted.text);
+                described["entities"] = json!(posted.entities);
+            }
+        }
         if let Some(topic) = posted.topic {
             described["message_thread_id"] = json!(topic);
             described["is_topic_message"] = json!(true);
@@ -371,7 +388,7 @@ impl Rates {
     }
 }
 
-fn describe_chat(chat: i64) -> Value {
+pub(super) fn describe_chat(chat: i64) -> Value {
     let kind = if chat > 0 { "private" } else { "supergroup" };
     json!({"id": chat, "type": kind})
 }

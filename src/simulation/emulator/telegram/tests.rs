@@ -4,6 +4,7 @@ mod delivery;
 mod faults;
 mod polling;
 mod rendering;
+mod rich;
 mod strictness;
 mod webhook;
 
@@ -30,6 +31,7 @@ fn settings(api_base_url: &str, mode: TelegramMode) -> ChannelSettings {
         bot_token: Secret::new(TOKEN.to_owned()),
         mode,
         secret_token: Some(Secret::new("s3cret".to_owned())),
+        previous_secret_token: None,
         api_base_url: api_base_url.to_owned(),
         paced: true,
         repository: None,

@@ -484,3 +484,28 @@ async fn conversation_of(store: &Store, thread: &str, second: i64) -> Conversati
     store.release(&claimed).await.unwrap();
     id
 }
+
+/// A stop that says when it was meant ends the turn that had begun by then, and neither a later one nor a message that waits.
+#[tokio::test]
+async fn a_stop_of_a_time_ends_only_a_turn_that_had_begun_by_then() {
+    let (_directory, store) = fresh();
+    let (first, running, _) = begin(&store, "U1", 10).await;
+    let (later, id, _) = accept(&store, &says("U1", "later", &["later"]), 11).await;
+    let stop = async |name: &str, pressed| {
+        let stop = command(&store, "stop", name, 20).await;
+        let stopped = store.stop_begun(id, stop, at(pressed), at(21)).await.unwrap();
+        // A repeated run returns the first result.
+        assert_eq!(store.stop_begun(id, stop, at(99), at(22)).await, Ok(stopped));
+        (stopped.message, stopped.waiting)
+    };
+    assert_eq!(stop("a", 9).await, (None, 2));
+    assert_eq!(stop("b", 10).await, (Some(running), 1));
+    store.dismiss(&first, running, Vec::new(), at(23)).await.unwrap();
+    assert_eq!(stop("c", 24).await, (None, 1));
+    store
+        .begin_turn(&first, later, TurnStart::quiet("later"), at(30))
+        .await
+        .unwrap();
+    assert_eq!(stop("d", 29).await, (None, 1));
+    assert_eq!(stop("e", 31).await, (Some(later), 0));
+}

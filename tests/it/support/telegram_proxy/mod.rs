@@ -2,7 +2,8 @@
 //! every call, and adds the features that the emulator lacks, as Telegram documents them: updates are returned until an
 //! offset confirms them, and a poll waits until there is one (<https://core.telegram.org/bots/api#getupdates>);
 //! `setMyCommands`, `setMessageReaction` and `sendDocument`; and the secret token of a webhook
-//! (<https://core.telegram.org/bots/api#setwebhook>). All other answers are the emulator's own.
+//! (<https://core.telegram.org/bots/api#setwebhook>). It knows neither drafts nor rich messages, and refuses them like a
+//! server from before them. All other answers are the emulator's own.
 
 mod missing_methods;
 
@@ -370,6 +371,14 @@ impl ProxyShared {
             "setMessageReaction" => self.set_reaction(&call.parameters).await?,
             "sendDocument" => self.send_document(call),
             "setWebhook" => self.set_webhook(&call.parameters).await?,
+            // The emulator answers 500, after which nobody knows whether a call took effect.
+            "sendMessageDraft" | "sendRichMessage" | "sendRichMessageDraft" => {
+                return Ok(error_response(404, "Not Found: method not found"));
+            }
+            // A server from before rich messages does not read the field.
+            "editMessageText" if call.parameters.get("rich_message").is_some() => {
+                Err("Bad Request: message text is empty".to_owned())
+            }
             _ => {
                 let request = self
                     .http

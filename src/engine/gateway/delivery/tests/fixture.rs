@@ -6,7 +6,7 @@ use crate::base::model::{
 use crate::engine::gateway::delivery::ChannelDelivery;
 use crate::engine::gateway::delivery::Pacing;
 use crate::interfaces::channel::{
-    CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PolledInbound, Scope, SendError,
+    CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PollMemory, PolledInbound, Scope, SendError,
 };
 use crate::state::store::{DeadLetter, Store};
 use async_trait::async_trait;
@@ -206,6 +206,7 @@ impl Channel for FakeChannel {
     async fn poll(
         &self,
         _inbox: mpsc::Sender<PolledInbound>,
+        _memory: &dyn PollMemory,
         _now: fn() -> Timestamp,
         _cancel: CancellationToken,
     ) {

@@ -1,6 +1,6 @@
 //! The addresses of the gateway. A connection leads only to Discord, or to the host of the configured API.
 
-use super::session::GatewaySession;
+use super::position::GatewaySession;
 use crate::interfaces::channel::SendError;
 use crate::interfaces::channel::discord::api::{DiscordApi, DiscordError};
 use crate::interfaces::channel::web_socket::{ChannelSocket, open_socket, socket_config, socket_failed};

@@ -1,26 +1,30 @@
 //! One connection to the gateway: identifies or resumes, keeps the heartbeat, and passes events on in order.
 
 use super::Responses;
-use super::events::{EventContent, EventDecoder, InteractionAddress};
-use super::session::GatewaySession;
+use super::catch_up::{CatchUp, read_missed};
+use super::end::ConnectionEnd;
+use super::events::{EventContent, InteractionAddress};
+use super::identification::identification;
+use super::missed::{MissedMessages, id_of};
+use super::parts::SharedParts;
+use super::position::{GatewayPosition, GatewaySession};
+use crate::interfaces::channel::discord::lookup::snowflake_at;
 use crate::interfaces::channel::web_socket::ChannelSocket;
 use crate::interfaces::channel::{PolledInbound, SendError};
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, SinkExt, StreamExt};
-use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::error::Error;
 use tokio_tungstenite::tungstenite::protocol::Message;
-use twilight_model::gateway::payload::outgoing::identify::{IdentifyInfo, IdentifyProperties};
-use twilight_model::gateway::payload::outgoing::{Heartbeat, Identify, Resume};
-use twilight_model::gateway::{Capabilities, CloseCode, Intents};
+use twilight_model::gateway::CloseCode;
+use twilight_model::gateway::payload::outgoing::{Heartbeat, Resume};
 
 /// Time limit of writing one frame.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(10);
@@ -33,67 +37,34 @@ const HEARTBEAT_MAX: Duration = Duration::from_secs(120);
 const UNACCEPTED_MAX: usize = 64;
 /// The number of events that may wait behind one that is not accepted.
 const OPEN_EVENTS_MAX: usize = 4_096;
+/// The number of messages that may wait behind those that were missed.
+const BEHIND_MISSED_MAX: usize = 1_024;
 /// The number of responses to interactions that may be under way.
 const RESPONSES_MAX: usize = 64;
-/// The number of members above which Discord leaves some out of an event that Drydock does not request.
-const LARGE_THRESHOLD: u64 = 50;
 
-/// The reason for which a connection is closed.
+/// Where an event comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionEnd {
-    /// Discord refuses every connection with this close code.
-    Refused(u16),
-    /// Discord closed it with this code, or with 0 for none.
-    Closed(u16),
-    /// Discord asks for another connection.
-    Reconnect,
-    /// The session has ended.
-    InvalidSession,
-    /// The connection broke, or a frame was not written in time.
-    Lost,
-    /// A heartbeat was not answered.
-    Silent,
-    /// An event was not stored.
-    Unaccepted,
-    /// A frame was too long, or was none of the gateway.
-    Unreadable,
-    /// The receiver of the messages is gone.
-    Stopped,
+enum EventOrigin {
+    /// The session, with this sequence number.
+    Session(u64),
+    /// The messages that were missed.
+    Missed,
 }
 
-impl ConnectionEnd {
-    /// Returns true if the session can be resumed.
-    pub(super) fn keeps_session(self) -> bool {
-        match self {
-            Self::Refused(_) | Self::InvalidSession => false,
-            Self::Closed(code) => !matches!(
-                CloseCode::try_from(code),
-                Ok(CloseCode::NotAuthenticated | CloseCode::InvalidSequence | CloseCode::SessionTimedOut)
-            ),
-            Self::Reconnect
-            | Self::Lost
-            | Self::Silent
-            | Self::Unaccepted
-            | Self::Unreadable
-            | Self::Stopped => true,
-        }
-    }
-}
-
-/// An event that the gateway of Drydock decides on: its sequence number, the interaction to respond to, and true if it is
+/// An event that the gateway of Drydock decides on: its origin, the interaction to respond to, and true if it is
 /// accepted.
-type Accepting = Pin<Box<dyn Future<Output = (u64, Option<InteractionAddress>, bool)> + Send>>;
+type Accepting = Pin<Box<dyn Future<Output = (EventOrigin, Option<InteractionAddress>, bool)> + Send>>;
 
-/// The content of an event, and its sequence number.
-type Decoding<'a> = BoxFuture<'a, (u64, Result<EventContent, SendError>)>;
+/// The content of an event, and its origin.
+type Decoding<'a> = BoxFuture<'a, (EventOrigin, Result<EventContent, SendError>)>;
 
 /// An open connection.
 pub(super) struct Connection<'a> {
     socket: ChannelSocket,
-    decoder: &'a EventDecoder<'a>,
-    inbox: &'a mpsc::Sender<PolledInbound>,
-    now: fn() -> Timestamp,
-    session: Option<GatewaySession>,
+    shared: &'a SharedParts<'a>,
+    position: GatewayPosition,
+    /// The messages that were missed, until all are accepted.
+    catch_up: Option<CatchUp<'a>>,
     /// A message that waits for room in the inbox. Until then nothing is read, so that messages keep their order.
     waiting: Option<PolledInbound>,
     accepting: FuturesUnordered<Accepting>,
@@ -113,19 +84,12 @@ struct HeartbeatState {
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(
-        socket: ChannelSocket,
-        decoder: &'a EventDecoder<'a>,
-        inbox: &'a mpsc::Sender<PolledInbound>,
-        now: fn() -> Timestamp,
-        session: Option<GatewaySession>,
-    ) -> Self {
+    pub(super) fn new(socket: ChannelSocket, shared: &'a SharedParts<'a>, position: GatewayPosition) -> Self {
         Self {
             socket,
-            decoder,
-            inbox,
-            now,
-            session,
+            shared,
+            position,
+            catch_up: None,
             waiting: None,
             accepting: FuturesUnordered::new(),
             decoding: None,
@@ -141,10 +105,10 @@ impl<'a> Connection<'a> {
         self.has_session
     }
 
-    pub(super) fn into_session(self) -> Option<GatewaySession> {
-        let mut session = self.session?;
-        session.progress.rewind();
-        Some(session)
+    pub(super) fn into_position(self) -> GatewayPosition {
+        let mut position = self.position;
+        position.rewind();
+        position
     }
 
     /// Runs until the connection ends.
@@ -158,29 +122,31 @@ impl<'a> Connection<'a> {
 
     async fn step(&mut self, responses: &mut Responses<'a>) -> Result<(), ConnectionEnd> {
         let reads = self.has_room(responses);
+        let reads_missed = self.catch_up.as_ref().is_some_and(CatchUp::is_reading);
         let passes_on = self.waiting.is_none() && self.accepting.len() < UNACCEPTED_MAX;
         let due = match &self.heartbeat {
             Some(heartbeat) => heartbeat.due,
             None => self.began + HELLO_TIME_MAX,
         };
         tokio::select! {
-            room = self.inbox.reserve(), if self.waiting.is_some() => {
+            room = self.shared.inbox.reserve(), if self.waiting.is_some() => {
                 let room = room.map_err(|_| ConnectionEnd::Stopped)?;
                 if let Some(polled) = self.waiting.take() {
                     room.send(polled);
                 }
             }
-            Some((sequence, interaction, is_accepted)) = self.accepting.next(), if !self.accepting.is_empty() => {
+            Some((origin, interaction, is_accepted)) = self.accepting.next(), if !self.accepting.is_empty() => {
                 if !is_accepted {
                     return Err(ConnectionEnd::Unaccepted);
                 }
-                self.accept(sequence);
-                responses.extend(interaction.map(|address| self.decoder.respond(address)));
+                self.accept(origin);
+                responses.extend(interaction.map(|address| self.shared.decoder.respond(address)));
             }
             Some(()) = responses.next(), if !responses.is_empty() => {}
-            (sequence, content) = decoded(&mut self.decoding), if passes_on && self.decoding.is_some() => {
+            missed = read_missed(&mut self.catch_up), if reads_missed => self.take_missed(missed),
+            (origin, content) = decoded(&mut self.decoding), if passes_on && self.decoding.is_some() => {
                 self.decode_next();
-                return self.pass_on(sequence, content, responses);
+                return self.pass_on(origin, content, responses);
             }
             message = self.socket.next(), if reads => return self.take(message, responses).await,
             () = sleep_until(due) => return self.beat().await,
@@ -190,21 +156,66 @@ impl<'a> Connection<'a> {
 
     /// Returns true if another frame can be read without exceeding a bound.
     fn has_room(&self, responses: &Responses<'a>) -> bool {
-        let open = self.session.as_ref().map_or(0, |session| session.progress.open());
+        let undecoded_max = match self.catch_up {
+            Some(_) => BEHIND_MISSED_MAX,
+            None => UNACCEPTED_MAX,
+        };
         self.waiting.is_none()
             && self.accepting.len() < UNACCEPTED_MAX
-            && self.undecoded.len() < UNACCEPTED_MAX
-            && open < OPEN_EVENTS_MAX
+            && self.undecoded.len() < undecoded_max
+            && self.position.open() < OPEN_EVENTS_MAX
             && responses.len() < RESPONSES_MAX
     }
 
-    /// Begins to decode the message that waits longest.
+    /// Begins to decode the next message: first those that were missed.
     fn decode_next(&mut self) {
-        let decoder = self.decoder;
-        self.decoding = self
-            .undecoded
-            .pop_front()
-            .map(|(sequence, data)| async move { (sequence, decoder.message(&data).await) }.boxed());
+        if self.catch_up.as_ref().is_some_and(CatchUp::is_reading) {
+            self.decoding = None;
+            return;
+        }
+        let missed = self.catch_up.as_mut().and_then(CatchUp::next_event);
+        let next = match missed {
+            Some(data) => Some((EventOrigin::Missed, data)),
+            None => {
+                let next = self.undecoded.pop_front();
+                next.map(|(sequence, data)| (EventOrigin::Session(sequence), data))
+            }
+        };
+        let decoder = &self.shared.decoder;
+        self.decoding =
+            next.map(|(origin, data)| async move { (origin, decoder.message(&data).await) }.boxed());
+    }
+
+    /// Begins to read the messages that may be missed, if there are any.
+    fn begin_catch_up(&mut self) {
+        let shared = self.shared;
+        let since = self.position.missed_since();
+        self.catch_up = since.map(|since| CatchUp::begin(shared.reader.read(since).boxed()));
+    }
+
+    /// Takes the missed messages. If they could not be read, the session goes on without them.
+    fn take_missed(&mut self, missed: Option<MissedMessages>) {
+        match missed {
+            Some(missed) => {
+                if let Some(catch_up) = &mut self.catch_up {
+                    catch_up.take(missed);
+                }
+            }
+            None => self.catch_up = None,
+        }
+        self.end_catch_up();
+        if self.decoding.is_none() {
+            self.decode_next();
+        }
+    }
+
+    /// Ends the catch-up once all missed messages are accepted.
+    fn end_catch_up(&mut self) {
+        if let Some(newest) = self.catch_up.as_ref().and_then(CatchUp::finished) {
+            self.catch_up = None;
+            self.position.end_missed(newest);
+            self.store_position();
+        }
     }
 
     async fn take(
@@ -255,24 +266,22 @@ impl<'a> Connection<'a> {
         let interval = interval.ok_or(ConnectionEnd::Unreadable)?;
         let interval = interval.clamp(HEARTBEAT_MIN, HEARTBEAT_MAX);
         // The first heartbeat comes at a random time within the interval.
-        let fraction = (self.now)().subsec_nanosecond().unsigned_abs() / 1_000_000;
+        let fraction = (self.shared.now)().subsec_nanosecond().unsigned_abs() / 1_000_000;
         self.heartbeat = Some(HeartbeatState {
             interval,
             due: Instant::now() + interval * fraction / 1_000,
             is_answered: true,
         });
-        let position = self.session.as_ref().and_then(|session| {
-            let position = session.progress.position()?;
-            Some((session.id.clone(), position))
-        });
-        match position {
-            Some((id, position)) => {
-                let resume = Resume::new(position, id, self.decoder.token());
+        let token = self.shared.decoder.token();
+        match (self.position.session(), self.position.sequence()) {
+            (Some(session), Some(sequence)) => {
+                let resume = Resume::new(sequence, session.id.clone(), token);
+                self.begin_catch_up();
                 self.write(&resume).await
             }
-            None => {
-                self.session = None;
-                self.write(&identification(self.decoder.token())).await
+            _ => {
+                self.position.end_session();
+                self.write(&identification(token)).await
             }
         }
     }
@@ -280,68 +289,83 @@ impl<'a> Connection<'a> {
     fn dispatch(&mut self, mut frame: Value, responses: &mut Responses<'a>) -> Result<(), ConnectionEnd> {
         let data = frame["d"].take();
         let kind = frame["t"].as_str().unwrap_or_default();
+        let name = self.shared.decoder.name();
         let sequence = frame["s"].as_u64().ok_or(ConnectionEnd::Unreadable)?;
         match kind {
             "READY" => {
-                self.session = GatewaySession::of_ready(&data);
-                tracing::info!(
-                    channel = self.decoder.name(),
-                    "a session of the gateway of discord has begun"
-                );
+                let now = snowflake_at((self.shared.now)());
+                self.position.begin(GatewaySession::of_ready(&data), now);
+                self.begin_catch_up();
+                tracing::info!(channel = name, "a session of the gateway of discord has begun");
             }
-            "RESUMED" => tracing::info!(channel = self.decoder.name(), "the session is resumed"),
+            "RESUMED" => tracing::info!(channel = name, "the session is resumed"),
             _ => {}
         }
         self.has_session = true;
-        if let Some(session) = &mut self.session {
-            session.progress.receive(sequence);
-        }
-        if kind == "MESSAGE_CREATE" {
+        let is_message = kind == "MESSAGE_CREATE";
+        let message = id_of(&data).filter(|_| is_message);
+        self.position.receive(sequence, message);
+        if is_message {
             self.undecoded.push_back((sequence, data));
             if self.decoding.is_none() {
                 self.decode_next();
             }
             return Ok(());
         }
-        let content = self.decoder.decode(kind, &data);
-        self.pass_on(sequence, Ok(content), responses)
+        let content = self.shared.decoder.decode(kind, &data);
+        self.pass_on(EventOrigin::Session(sequence), Ok(content), responses)
     }
 
     /// Passes the content of an event on to the inbox.
     fn pass_on(
         &mut self,
-        sequence: u64,
+        origin: EventOrigin,
         content: Result<EventContent, SendError>,
         responses: &mut Responses<'a>,
     ) -> Result<(), ConnectionEnd> {
         let (inbound, interaction) = match content {
             Ok(EventContent::Inbound(inbound, interaction)) => (*inbound, interaction),
             Ok(EventContent::Ignored(interaction)) => {
-                responses.push(self.decoder.respond(interaction));
-                self.accept(sequence);
+                responses.push(self.shared.decoder.respond(interaction));
+                self.accept(origin);
                 return Ok(());
             }
             Ok(EventContent::Nothing) => {
-                self.accept(sequence);
+                self.accept(origin);
                 return Ok(());
             }
             Err(error) => {
-                tracing::warn!(channel = self.decoder.name(), %error, "the place of a message is not known");
+                tracing::warn!(channel = self.shared.decoder.name(), %error, "the place of a message is not known");
                 return Err(ConnectionEnd::Unaccepted);
             }
         };
         let (accepted, answer) = oneshot::channel();
         self.waiting = Some(PolledInbound { inbound, accepted });
         self.accepting.push(Box::pin(
-            async move { (sequence, interaction, answer.await.is_ok()) },
+            async move { (origin, interaction, answer.await.is_ok()) },
         ));
         Ok(())
     }
 
-    fn accept(&mut self, sequence: u64) {
-        if let Some(session) = &mut self.session {
-            session.progress.accept(sequence);
+    fn accept(&mut self, origin: EventOrigin) {
+        match origin {
+            EventOrigin::Session(sequence) => {
+                self.position.accept(sequence);
+                self.store_position();
+            }
+            EventOrigin::Missed => {
+                if let Some(catch_up) = &mut self.catch_up {
+                    catch_up.accept();
+                }
+                self.end_catch_up();
+            }
         }
+    }
+
+    /// Has the position stored, without waiting for it.
+    fn store_position(&self) {
+        let position = self.position.stored(self.shared.bot);
+        self.shared.positions.send_replace(Some(position));
     }
 
     /// Sends the heartbeat that is due. Without an answer to the one before, the connection is dead.
@@ -360,11 +384,7 @@ impl<'a> Connection<'a> {
     /// Sends a heartbeat with the position of the session, and not that of the last received event, which Discord
     /// could forget then.
     async fn send_heartbeat(&mut self) -> Result<(), ConnectionEnd> {
-        let position = self
-            .session
-            .as_ref()
-            .and_then(|session| session.progress.position());
-        self.write(&Heartbeat::new(position)).await
+        self.write(&Heartbeat::new(self.position.sequence())).await
     }
 
     async fn write(&mut self, frame: &impl Serialize) -> Result<(), ConnectionEnd> {
@@ -377,31 +397,9 @@ impl<'a> Connection<'a> {
 }
 
 /// Returns the content of the message that is decoded.
-async fn decoded<'a>(decoding: &mut Option<Decoding<'a>>) -> (u64, Result<EventContent, SendError>) {
+async fn decoded<'a>(decoding: &mut Option<Decoding<'a>>) -> (EventOrigin, Result<EventContent, SendError>) {
     match decoding {
         Some(decoding) => decoding.await,
         None => std::future::pending().await,
     }
-}
-
-/// Returns the frame that opens a session. Discord documents its optional fields as absent and not as null.
-fn identification(token: String) -> Value {
-    let mut frame = json!(identify(token));
-    if let Some(fields) = frame["d"].as_object_mut() {
-        fields.retain(|_, value| !value.is_null());
-    }
-    frame
-}
-
-fn identify(token: String) -> Identify {
-    Identify::new(IdentifyInfo {
-        capabilities: Capabilities::empty(),
-        compress: false,
-        intents: Intents::GUILD_MESSAGES | Intents::DIRECT_MESSAGES | Intents::MESSAGE_CONTENT,
-        large_threshold: LARGE_THRESHOLD,
-        presence: None,
-        properties: IdentifyProperties::new("drydock", "drydock", "drydock"),
-        shard: None,
-        token,
-    })
 }

@@ -1,28 +1,39 @@
 //! Receives events over the gateway. A session is resumed from the last event that the gateway of Drydock has accepted,
-//! so no event is lost while the connection is. The connection is our own and not that of twilight-gateway, which
+//! so no event is lost while the connection is. The position is stored, so a restart resumes as well. When Discord has ended
+//! the session, the messages since then are read. The connection is our own and not that of twilight-gateway, which
 //! resumes from the last event it has received, and which opens connections beside our HTTP client.
 
 mod address;
+mod catch_up;
 mod connection;
+mod end;
 mod events;
+mod identification;
+mod missed;
+mod parts;
+mod position;
+mod position_writer;
 mod progress;
-mod session;
 
 use super::DiscordChannel;
 use super::inspection::ENABLE_INTENT;
 use super::places::Places;
 use crate::base::http_client::socket_client;
 use crate::interfaces::channel::web_socket::ChannelSocket;
-use crate::interfaces::channel::{PolledInbound, SendError};
-use connection::{Connection, ConnectionEnd};
+use crate::interfaces::channel::{PollMemory, PolledInbound, SendError};
+use connection::Connection;
+use end::ConnectionEnd;
 use events::EventDecoder;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
-use session::GatewaySession;
+use missed::MissedReader;
+use parts::SharedParts;
+use position::{GatewayPosition, GatewaySession, StoredPosition};
+use position_writer::PositionWriter;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use twilight_model::gateway::CloseCode;
 
@@ -40,58 +51,85 @@ type Responses<'a> = FuturesUnordered<BoxFuture<'a, ()>>;
 pub(super) async fn poll(
     channel: &DiscordChannel,
     inbox: &mpsc::Sender<PolledInbound>,
+    memory: &dyn PollMemory,
     now: fn() -> Timestamp,
     cancel: &CancellationToken,
 ) {
+    let (positions, newest) = watch::channel(None);
+    let mut writer = PositionWriter {
+        channel: &channel.name,
+        memory,
+        positions: newest,
+    };
     let receiver = GatewayReceiver {
         channel,
         places: Places::new(),
         inbox,
+        memory,
         now,
     };
-    cancel.run_until_cancelled(Box::pin(receiver.run())).await;
+    tokio::select! {
+        _ = cancel.run_until_cancelled(Box::pin(receiver.run(positions))) => {}
+        () = writer.run() => {}
+    }
+    writer.write().await;
 }
 
 struct GatewayReceiver<'a> {
     channel: &'a DiscordChannel,
     places: Places,
     inbox: &'a mpsc::Sender<PolledInbound>,
+    memory: &'a dyn PollMemory,
     now: fn() -> Timestamp,
 }
 
 impl GatewayReceiver<'_> {
-    async fn run(&self) {
-        let name = self.channel.name.as_str();
-        let mut session: Option<GatewaySession> = None;
-        let decoder = EventDecoder::new(self.channel, &self.places, self.now);
+    async fn run(&self, positions: watch::Sender<Option<StoredPosition>>) {
+        let mut position = self.stored_position().await;
+        let shared = SharedParts {
+            decoder: EventDecoder::new(self.channel, &self.places, self.now),
+            reader: MissedReader {
+                channel: self.channel,
+                places: &self.places,
+                memory: self.memory,
+                now: self.now,
+            },
+            inbox: self.inbox,
+            now: self.now,
+            bot: &self.channel.installation.bot_id,
+            positions,
+        };
         let mut responses: Responses<'_> = FuturesUnordered::new();
         let (mut failures, mut wait) = (0, Duration::ZERO);
         loop {
-            let opened = self.open_after(wait, session.as_ref());
+            let opened = self.open_after(wait, position.session());
             let socket = match meanwhile(&mut responses, opened).await {
                 Ok(socket) => socket,
                 Err(error) => {
                     // While the network is down, Discord can still resume.
                     let is_down = matches!(error, SendError::Unreachable(_) | SendError::NotSent { .. });
                     if failures >= RESUME_FAILURES_MAX && !is_down {
-                        session = None;
+                        position.end_session();
                     }
                     wait = backoff(&mut failures, self.now).max(asked_wait(&error));
                     let seconds = wait.as_secs_f32();
                     tracing::warn!(
-                        channel = name,
+                        channel = self.channel.name,
                         %error,
                         "no connection to the gateway of discord; trying again in {seconds} s"
                     );
                     continue;
                 }
             };
-            let mut connection = Connection::new(socket, &decoder, self.inbox, self.now, session.take());
+            let mut connection = Connection::new(socket, &shared, position);
             let end = connection.run(&mut responses).await;
             if connection.was_useful() {
                 failures = 0;
             }
-            session = connection.into_session().filter(|_| end.keeps_session());
+            position = connection.into_position();
+            if !end.keeps_session() {
+                position.end_session();
+            }
             wait = match end {
                 ConnectionEnd::Stopped => return,
                 ConnectionEnd::Refused(_) => OPERATOR_WAIT,
@@ -104,6 +142,33 @@ impl GatewayReceiver<'_> {
                 _ => backoff(&mut failures, self.now),
             };
             self.report(&end, wait);
+        }
+    }
+
+    /// Returns the position at which the previous process ended, once the store can be read.
+    async fn stored_position(&self) -> GatewayPosition {
+        let channel = self.channel.name.as_str();
+        let mut failures = 0;
+        loop {
+            let error = match self.memory.position().await {
+                Ok(None) => return GatewayPosition::default(),
+                Ok(Some(text)) => {
+                    let read = GatewayPosition::read(&text, &self.channel.installation.bot_id);
+                    if read.is_none() {
+                        tracing::warn!(
+                            channel,
+                            "the stored position in the gateway of discord is that of another bot or version; messages \
+                             that were sent before this start are not answered"
+                        );
+                    }
+                    return read.unwrap_or_default();
+                }
+                Err(error) => error,
+            };
+            let wait = backoff(&mut failures, self.now);
+            let seconds = wait.as_secs_f32();
+            tracing::warn!(channel, %error, "the position in the gateway of discord is not readable; trying again in {seconds} s");
+            tokio::time::sleep(wait).await;
         }
     }
 

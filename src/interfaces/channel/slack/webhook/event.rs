@@ -1,7 +1,7 @@
 //! The Events API: decides which messages are addressed to Drydock.
 
 use super::text::{self, MessageText};
-use super::{Received, Rejected, SlackInstallation, is_direct_id, sender, text_at};
+use super::{DeliveryTime, Received, Rejected, SlackInstallation, is_direct_id, sender, text_at};
 use crate::base::model::{ChatFile, ChatPlace, Inbound, InboundKind, MessageRef};
 use crate::interfaces::channel::slack::agent_session::STOPPED_EVENT;
 use crate::interfaces::channel::slack::home::{HOME_TAB, OPENED_EVENT};
@@ -13,16 +13,24 @@ const CHALLENGE_CHARS_MAX: usize = 256;
 /// The maximum number of files of a message that are decoded.
 const FILES_MAX: usize = 32;
 
-pub(super) fn decode(body: &[u8], installed: &SlackInstallation) -> Result<Received, Rejected> {
+pub(super) fn decode(
+    body: &[u8],
+    installed: &SlackInstallation,
+    time: DeliveryTime,
+) -> Result<Received, Rejected> {
     let envelope = serde_json::from_slice(body).map_err(|_| Rejected::Malformed("the body is not JSON"))?;
-    decode_json(&envelope, installed)
+    decode_json(&envelope, installed, time)
 }
 
 /// Decodes the JSON of a request, which is also the payload of an envelope of Socket Mode.
-pub(super) fn decode_json(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+pub(super) fn decode_json(
+    envelope: &Value,
+    installed: &SlackInstallation,
+    time: DeliveryTime,
+) -> Result<Received, Rejected> {
     match text_at(envelope, "/type") {
         Some("url_verification") => challenge(envelope),
-        Some("event_callback") => event(envelope, installed),
+        Some("event_callback") => event(envelope, installed, time),
         Some("app_rate_limited") => Ok(Received::Ignored("slack limits the rate of events")),
         Some(_) => Ok(Received::Ignored("unknown type of envelope")),
         None => Err(Rejected::Malformed("the body is not an event")),
@@ -37,10 +45,11 @@ fn challenge(envelope: &Value) -> Result<Received, Rejected> {
     Ok(Received::Answer(challenge.to_owned()))
 }
 
-fn event(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+fn event(envelope: &Value, installed: &SlackInstallation, time: DeliveryTime) -> Result<Received, Rejected> {
     if is_for_another_workspace(envelope, installed) {
         return Ok(Received::Ignored("event of another installation"));
     }
+    let stop = |envelope: &Value, installed: &SlackInstallation| press_of_stop(envelope, installed, time);
     match text_at(envelope, "/event/type") {
         Some("message" | "app_mention" | "message.im") => message(envelope, installed),
         Some(STOPPED_EVENT) => stop(envelope, installed),
@@ -114,9 +123,13 @@ fn team_of_sender<'a>(event: &'a Value, envelope: &'a Value) -> Option<&'a str> 
         .or_else(|| text_at(envelope, "/team_id"))
 }
 
-/// Decodes a press of the Stop button of Slack: a `stop` of the person in the thread of the session. See
-/// <https://docs.slack.dev/reference/events/agent_session_stopped>.
-fn stop(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
+/// Decodes a press of the Stop button of Slack: a `stop` of the person in the thread of the session, of the work that ran
+/// when they pressed. See <https://docs.slack.dev/reference/events/agent_session_stopped>.
+fn press_of_stop(
+    envelope: &Value,
+    installed: &SlackInstallation,
+    time: DeliveryTime,
+) -> Result<Received, Rejected> {
     let event = envelope.get("event").unwrap_or(&Value::Null);
     let (Some(user), Some(chat), Some(account), Some(event_id)) = (
         text_at(event, "/user"),
@@ -129,6 +142,7 @@ fn stop(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rej
     let Some(thread) = text_at(event, "/thread_ts") else {
         return Ok(Received::Ignored("a stop outside of a thread"));
     };
+    let pressed_at = text_at(event, "/event_ts").and_then(|event_ts| time.ours(event_ts));
     Ok(Received::Inbound(Box::new(Inbound {
         channel: installed.channel.clone(),
         delivery: vec![delivery_of_event(event_id, installed)],
@@ -142,7 +156,7 @@ fn stop(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rej
         message: None,
         kind: InboundKind::Command {
             verb: "stop".to_owned(),
-            arguments: String::new(),
+            arguments: pressed_at.map_or_else(String::new, |pressed| format!("at {pressed}")),
         },
         files: Vec::new(),
         about: None,

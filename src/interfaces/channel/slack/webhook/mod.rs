@@ -2,9 +2,12 @@
 //! type. The signature over the raw bytes is verified before anything is decoded. This module makes no decisions
 //! about permissions.
 
+mod delivery_time;
 mod event;
 mod form;
 mod text;
+
+use delivery_time::DeliveryTime;
 
 use crate::base::config::SlackSettings;
 use crate::base::model::{Account, Installation, Platform, Secret, Sender};
@@ -51,7 +54,7 @@ pub(super) fn decode_payload(
     at: Timestamp,
 ) -> Result<Received, Rejected> {
     match kind {
-        PayloadKind::Event => event::decode_json(payload, installed),
+        PayloadKind::Event => event::decode_json(payload, installed, DeliveryTime::over_socket(at)),
         PayloadKind::Interaction => form::interaction(payload, installed),
         PayloadKind::SlashCommand => {
             form::slash_command(|name| payload.get(name).and_then(Value::as_str), installed, at)
@@ -98,7 +101,10 @@ impl Webhook for SlackWebhook {
             return Err(Rejected::Unsupported("encoded bodies are not accepted"));
         }
         match content_type(headers).as_deref() {
-            Some("application/json") => event::decode(request.body(), &self.installation),
+            Some("application/json") => {
+                let time = DeliveryTime::of_request(headers, at);
+                event::decode(request.body(), &self.installation, time)
+            }
             Some("application/x-www-form-urlencoded") => form::decode(request.body(), &self.installation, at),
             Some(_) | None => Err(Rejected::Unsupported("neither JSON nor a form")),
         }

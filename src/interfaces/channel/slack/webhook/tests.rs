@@ -31,6 +31,7 @@ fn slack_named(name: &str) -> Arc<dyn Webhook> {
     let settings = SlackSettings {
         bot_token: secret("xoxb-1"),
         signing_secret: Some(secret(SECRET)),
+        previous_signing_secret: None,
         app_token: None,
         api_base_url: String::new(),
         paced: true,

@@ -1,6 +1,8 @@
 //! Decodes an update to an [`Inbound`], or to a reason for ignoring it. Pure; shared by webhook and polling. This
 //! module decides which words are a user's own, not what the user may do.
 
+use super::super::ephemeral::answer_address;
+use super::rich_words::rich_words;
 use super::update::{CallbackQuery, Entity, PressedMessage, StoppedDraft, TelegramChat, TelegramMessage};
 use crate::base::model::{
     ChatFile, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
@@ -89,6 +91,9 @@ impl UpdateDecoder<'_> {
         };
         let chat = message.chat.id;
         let topic = topic(message.is_topic_message, message.message_thread_id);
+        if let Some(id) = message.ephemeral_message_id {
+            return self.ephemeral(message, id, sender, topic, kind);
+        }
         // A message is identified only by chat and message id. The update id is not used as a second identity:
         // Telegram restarts these ids at a random value after a quiet week, so a new message could carry an old
         // update id and be dropped as a duplicate. Redeliveries keep chat and message id.
@@ -104,6 +109,27 @@ impl UpdateDecoder<'_> {
         Received::Inbound(Box::new(inbound))
     }
 
+    /// Decodes a message that only its sender and the bot see: a command, which is answered to them alone. Other words
+    /// would start work that everybody sees. Telegram may give its id to a later message.
+    fn ephemeral(
+        &self,
+        message: &TelegramMessage,
+        id: i64,
+        sender: i64,
+        topic: Option<i64>,
+        kind: InboundKind,
+    ) -> Received {
+        if !matches!(kind, InboundKind::Command { .. } | InboundKind::Join { .. }) {
+            return Received::Ignored("ephemeral message without a command");
+        }
+        let (bot, chat, at) = (&self.installation.account.id, message.chat.id, message.date);
+        let delivery = vec![format!("telegram:{bot}:{chat}:ephemeral:{sender}:{id}:{at}")];
+        let mut inbound = self.inbound(delivery, sender, &message.chat, topic, message.message_id, kind);
+        inbound.message = None;
+        inbound.response_url = answer_address(sender, id, at);
+        Received::Inbound(Box::new(inbound))
+    }
+
     fn press(&self, query: CallbackQuery) -> Received {
         if query.from.is_bot || SYSTEM_ACCOUNTS.contains(&query.from.id) {
             return Received::Ignored("button pressed by a bot");
@@ -111,6 +137,7 @@ impl UpdateDecoder<'_> {
         let (
             Some(PressedMessage {
                 message_id,
+                ephemeral_message_id,
                 chat,
                 is_topic_message,
                 message_thread_id,
@@ -127,7 +154,10 @@ impl UpdateDecoder<'_> {
             callback: Some(query.id),
             trigger: None,
         };
-        let inbound = self.inbound(vec![delivery], query.from.id, &chat, topic, message_id, kind);
+        let mut inbound = self.inbound(vec![delivery], query.from.id, &chat, topic, message_id, kind);
+        if ephemeral_message_id.is_some() {
+            inbound.message = None;
+        }
         Received::Inbound(Box::new(inbound))
     }
 
@@ -312,7 +342,7 @@ struct MessageWords {
 impl MessageWords {
     fn into_text(mut self, message: &TelegramMessage) -> InboundKind {
         if let Some(replied) = replied_text(message) {
-            self.quoted.insert(0, replied.to_owned());
+            self.quoted.insert(0, replied);
         }
         self.quoted.retain(|quoted| !quoted.trim().is_empty());
         InboundKind::Text {
@@ -369,15 +399,16 @@ fn reply_target(message: &TelegramMessage) -> Option<&super::update::RepliedMess
     (!opens_topic).then_some(replied)
 }
 
-fn replied_text(message: &TelegramMessage) -> Option<&str> {
+fn replied_text(message: &TelegramMessage) -> Option<String> {
     let quote = message.quote.as_ref().and_then(|quote| quote.text.as_deref());
     let external = message.external_reply.as_ref().and_then(|external| {
         let quote = external.quote.as_ref().and_then(|quote| quote.text.as_deref());
         quote.or(external.text.as_deref()).or(external.caption.as_deref())
     });
-    let replied =
-        reply_target(message).and_then(|replied| replied.text.as_deref().or(replied.caption.as_deref()));
-    quote.or(external).or(replied)
+    let replied = reply_target(message);
+    let words = replied.and_then(|replied| replied.text.as_deref().or(replied.caption.as_deref()));
+    let rich = || Some(rich_words(replied?.rich_message.as_ref()?));
+    quote.or(external).or(words).map(str::to_owned).or_else(rich)
 }
 
 fn is_quote(entity: &Entity) -> bool {

@@ -2,6 +2,7 @@
 //! information about chats and users.
 
 mod decode;
+mod rich_words;
 mod update;
 #[cfg(test)]
 #[path = "tests.rs"]
@@ -99,6 +100,7 @@ mod tests {
             bot_token: Secret::new("42:token".to_owned()),
             mode,
             secret_token: secret.map(|secret| Secret::new(secret.to_owned())),
+            previous_secret_token: None,
             api_base_url: "http://127.0.0.1:1".to_owned(),
             paced: true,
             repository: None,

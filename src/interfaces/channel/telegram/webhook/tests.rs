@@ -231,6 +231,17 @@ fn in_a_group_only_a_mention_or_a_reply_to_us_is_addressed() {
         kind_of(-100, json!({"text": "make it 3", "reply_to_message": ours})),
         text("make it 3", Some("CHG-1 is ready"))
     );
+    let rich = json!({"message_id": 5, "from": {"id": 42, "is_bot": true}, "rich_message": {"blocks": [
+        {"type": "heading", "size": 4, "text": ["CHG-1 is ", {"type": "code", "text": "ready"}]},
+        {"type": "table", "cells": [[{"text": "replicas"}, {"text": "4"}], [{"text": "none"}, {}]]},
+        {"type": "divider"},
+        {"type": "details", "summary": "Diff", "blocks": [
+            {"type": "list", "items": [{"blocks": [{"type": "paragraph", "text": "+ 4"}]}]}]},
+    ]}});
+    assert_eq!(
+        kind_of(-100, json!({"text": "make it 3", "reply_to_message": rich})),
+        text("make it 3", Some("CHG-1 is ready\nreplicas  4\nnone\nDiff\n+ 4"))
+    );
 }
 
 /// T08
@@ -389,6 +400,36 @@ fn a_press_carries_token_and_callback() {
         read(&inline),
         Ok(Received::Ignored("button without message or data"))
     );
+}
+
+/// Telegram has one id for all ephemeral messages, 0, and gives their own ids to later ones.
+#[test]
+fn an_ephemeral_command_is_answered_for_seconds_and_in_no_reply() {
+    let whispered = |id: i64, date: i64, text: &str| {
+        let fields = json!({"text": text, "message_id": 0, "ephemeral_message_id": id, "date": date});
+        message(-100, fields)
+    };
+    let read_one = |update: &Value| match read(update) {
+        Ok(Received::Inbound(inbound)) => inbound,
+        other => panic!("{other:?}"),
+    };
+    let first = read_one(&whispered(9, 1_000, "/usage@drydock_bot"));
+    assert_eq!(first.delivery, ["telegram:42:-100:ephemeral:7:9:1000"]);
+    assert_eq!((&first.message, &first.kind), (&None, &command("usage", "")));
+    let address = first.response_url.unwrap();
+    let at = |second| jiff::Timestamp::from_second(second).unwrap();
+    assert!(address.is_valid_at(at(1_014)) && !address.is_valid_at(at(1_015)));
+    let again = read_one(&whispered(9, 2_000, "/usage"));
+    assert_ne!(again.delivery, first.delivery);
+    assert_eq!(
+        read(&whispered(9, 1_000, "@drydock_bot scale web")),
+        Ok(Received::Ignored("ephemeral message without a command"))
+    );
+    let pressed =
+        json!({"message_id": 0, "ephemeral_message_id": 9, "chat": {"id": -100, "type": "supergroup"}});
+    let press = json!({"update_id": 1, "callback_query":
+        {"id": "cb1", "from": {"id": 7, "is_bot": false}, "data": "tok", "message": pressed}});
+    assert_eq!(read_one(&press).message, None);
 }
 
 /// R5: Telegram restarts update ids at a random value after a quiet week.

@@ -6,7 +6,13 @@ use serde_json::Value;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct TelegramMessage {
+    /// The id in the chat; 0 for an ephemeral message.
     pub(super) message_id: i64,
+    /// The id of a message that only its sender and the bot see.
+    pub(super) ephemeral_message_id: Option<i64>,
+    /// The time at which it was sent, in seconds.
+    #[serde(default)]
+    pub(super) date: i64,
     pub(super) chat: TelegramChat,
     pub(super) from: Option<TelegramUser>,
     pub(super) sender_chat: Option<Value>,
@@ -37,6 +43,7 @@ pub(super) struct RepliedMessage {
     pub(super) from: Option<TelegramUser>,
     pub(super) text: Option<String>,
     pub(super) caption: Option<String>,
+    pub(super) rich_message: Option<Value>,
     pub(super) forum_topic_created: Option<Value>,
 }
 
@@ -92,6 +99,7 @@ pub(super) struct CallbackQuery {
 #[derive(Debug, Deserialize)]
 pub(super) struct PressedMessage {
     pub(super) message_id: i64,
+    pub(super) ephemeral_message_id: Option<i64>,
     pub(super) chat: TelegramChat,
     pub(super) is_topic_message: Option<bool>,
     pub(super) message_thread_id: Option<i64>,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::model::ButtonStyle;
-use crate::interfaces::channel::PolledInbound;
+use crate::interfaces::channel::{NoPollMemory, PolledInbound};
 use crate::simulation::emulator::slack::{SlackState, SocketClosing, SocketModeState};
 use futures_util::{SinkExt, StreamExt};
 use jiff::SignedDuration;
@@ -179,7 +179,7 @@ impl Receiving {
         let (sender, inbox) = mpsc::channel(8);
         let (polled, cancel) = (Arc::clone(&channel), CancellationToken::new());
         let stop = cancel.clone();
-        tokio::spawn(async move { polled.poll(sender, now, stop).await });
+        tokio::spawn(async move { polled.poll(sender, &NoPollMemory, now, stop).await });
         Self {
             emulator,
             channel,

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::base::model::{Button, ButtonStyle, Receipt, ReplyPart};
-use serde_json::json;
+use serde_json::{Value, json};
 
-fn result() -> Reply {
+pub(super) fn result() -> Reply {
     Reply::default()
         .with(ReplyPart::Mention { to: alice() })
         .with(ReplyPart::Heading {
@@ -34,6 +34,7 @@ fn result() -> Reply {
 #[tokio::test]
 async fn a_result_in_a_topic_mentions_who_asked() {
     let setup = Setup::new().await;
+    setup.telegram.forget_rich_messages();
     let asked = setup
         .telegram
         .say_in_topic(ALICE, GROUP, 55, "@drydock_bot scale web")
@@ -190,11 +191,14 @@ async fn connecting_registers_how_updates_arrive() {
         .into_iter()
         .map(|(method, _)| method)
         .collect();
-    assert_eq!(methods, ["getMe", "deleteWebhook", "setMyCommands"]);
+    assert_eq!(
+        methods,
+        ["getMe", "deleteWebhook", "setMyCommands", "setMyCommands"]
+    );
     let settings = settings(&setup.telegram.api_base_url(), TelegramMode::Webhook);
     let channel = connect("tg", &settings, &server(), &client()).await.unwrap();
     assert_eq!(channel.installation().bot_name, "drydock_bot");
-    let (method, parameters) = setup.telegram.calls().remove(4);
+    let (method, parameters) = setup.telegram.calls().remove(5);
     assert_eq!(method, "setWebhook");
     assert_eq!(
         parameters,
@@ -220,6 +224,15 @@ async fn telegram_suggests_the_commands_as_help_lists_them() {
         .map(|known| json!({"command": known.word.replace('-', "_"), "description": known.what}))
         .collect();
     assert_eq!(suggested, json!({ "commands": known }));
+    // In groups, answers for one person are for that person only.
+    let (_, suggested) = setup.telegram.calls().remove(3);
+    assert_eq!(suggested["scope"], json!({"type": "all_group_chats"}));
+    let commands = suggested["commands"].as_array().unwrap().iter();
+    let ephemeral: Vec<&Value> = commands
+        .filter(|command| command["is_ephemeral"] == true)
+        .map(|command| &command["command"])
+        .collect();
+    assert_eq!(ephemeral, ["help", "status", "context", "usage", "budget"]);
 }
 
 /// Captions and answers to presses must show no backticks, as messages do not.

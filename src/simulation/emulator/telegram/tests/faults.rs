@@ -2,6 +2,7 @@
 
 use super::super::TelegramFault;
 use super::*;
+use crate::interfaces::channel::NoPollMemory;
 use std::io::Write;
 use std::sync::Mutex;
 
@@ -276,7 +277,11 @@ async fn no_failure_ever_shows_the_token() {
     let cancel = tokio_util::sync::CancellationToken::new();
     let task = tokio::spawn({
         let cancel = cancel.clone();
-        async move { polling.poll(inbox, || jiff::Timestamp::UNIX_EPOCH, cancel).await }
+        async move {
+            polling
+                .poll(inbox, &NoPollMemory, || jiff::Timestamp::UNIX_EPOCH, cancel)
+                .await;
+        }
     });
     let polls =
         |telegram: &TelegramEmulator| telegram.calls().iter().any(|(method, _)| method == "getUpdates");

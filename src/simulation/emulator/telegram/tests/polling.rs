@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::model::{Inbound, InboundKind};
-use crate::interfaces::channel::PolledInbound;
+use crate::interfaces::channel::{NoPollMemory, PolledInbound};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -22,8 +22,11 @@ impl Polling {
         let cancel = CancellationToken::new();
         let channel = Arc::clone(&setup.channel);
         let stop = cancel.clone();
-        let task =
-            tokio::spawn(async move { channel.poll(sender, || jiff::Timestamp::UNIX_EPOCH, stop).await });
+        let task = tokio::spawn(async move {
+            channel
+                .poll(sender, &NoPollMemory, || jiff::Timestamp::UNIX_EPOCH, stop)
+                .await;
+        });
         Self {
             setup,
             inbox,

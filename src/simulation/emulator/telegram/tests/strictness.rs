@@ -4,7 +4,7 @@ use super::*;
 use serde_json::{Value, json};
 
 /// Calls the Bot API and returns the status and the description of its answer.
-async fn call(telegram: &TelegramEmulator, method: &str, parameters: &Value) -> (u16, String) {
+pub(super) async fn call(telegram: &TelegramEmulator, method: &str, parameters: &Value) -> (u16, String) {
     let url = format!("{}/bot{TOKEN}/{method}", telegram.api_base_url());
     let mut response = client().post(url).json(parameters).send().await.unwrap();
     let status = response.status().as_u16();

@@ -1,0 +1,6 @@
+-- The position of a channel among the messages of its platform, in a form of the channel. Nothing else depends on it: a
+-- message after it that comes again is recognised by its name in `delivery`.
+CREATE TABLE channel_position (
+    channel TEXT PRIMARY KEY,
+    position TEXT NOT NULL
+) WITHOUT ROWID;

@@ -1,0 +1,349 @@
+//! `export`: a person gets their own conversation as a file, in their private chat, and nobody else gets it.
+
+use crate::support::app::{TestApp, visible_text};
+use drydock::engine::admin::{AdminReply, AdminRequest};
+use drydock::simulation::demo::environment::{SLACK_CHANNEL, SLACK_SIGNING_SECRET};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::slack::{SharedFile, SlackFault};
+use drydock::state::access::{Grant, Role};
+use serde_json::{Value, json};
+
+const ALICE: &str = "U0ALICE";
+const BOB: &str = "U0BOB";
+const UNKNOWN: &str = "You have no conversation of this name.";
+
+/// Sets the replicas of dev to four, and only answers other requests.
+fn scale(asked: &ModelRequest) -> ScriptedAnswer {
+    match (
+        asked.last_results(),
+        asked.last_user_text().contains("four replicas"),
+    ) {
+        ([], true) => calls(
+            "file_edit",
+            json!({"path": "environments/dev/main.jsonnet", "old": "web:1.8.3',\n    replicas: 2,",
+                   "new": "web:1.8.3',\n    replicas: 4,"}),
+        ),
+        _ => says("Scaled as you asked."),
+    }
+}
+
+fn files(app: &TestApp) -> Vec<SharedFile> {
+    app.demo.slack.with_state(|state| {
+        let files = state.files.iter();
+        files
+            .filter(|file| file.name.starts_with("conversation-"))
+            .cloned()
+            .collect()
+    })
+}
+
+fn lines_of(file: &SharedFile) -> Vec<Value> {
+    let text = std::str::from_utf8(&file.content).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Sends a message in the private chat of a person, and returns its answer.
+async fn ask_privately(app: &TestApp, user: &str, words: &str) -> String {
+    let sent = app.demo.slack.dm(user, words).await.unwrap();
+    let shown = app
+        .wait_for_slack("the private answer", |state| {
+            state.replies(&format!("D{user}"), &sent.ts).next().cloned()
+        })
+        .await;
+    app.wait_until_idle().await;
+    visible_text(&shown)
+}
+
+/// Returns the number in the answer to `export` in a group.
+fn number_in(answer: &str) -> String {
+    let (_, rest) = answer.split_once("!export ").unwrap();
+    rest.chars().take_while(char::is_ascii_digit).collect()
+}
+
+/// T33
+#[tokio::test]
+async fn a_conversation_is_exported_to_its_person_alone_with_everything_in_order() {
+    let app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "four replicas in dev, please").await;
+    app.wait_until_idle().await;
+    let asked = app.model_requests().len();
+    let answer = app.run_command_in(ALICE, &result.thread, "!export").await;
+    assert!(answer.starts_with("Others would see a file here."), "{answer}");
+    assert!(files(&app).is_empty());
+    let number = number_in(&answer);
+
+    let answer = ask_privately(&app, ALICE, &format!("!export {number}")).await;
+    let exported = files(&app);
+    let [file] = exported.as_slice() else {
+        panic!("{exported:?}");
+    };
+    assert_eq!(
+        (file.name.as_str(), file.channel.as_str()),
+        (format!("conversation-{number}.jsonl").as_str(), "DU0ALICE")
+    );
+    let lines = lines_of(file);
+    let described = format!("Conversation {number}: {} lines of JSON, from ", lines.len());
+    assert!(answer.starts_with(&described), "{answer}");
+    assert!(!answer.contains("left out"), "{answer}");
+    let events: Vec<&str> = lines.iter().filter_map(|line| line["event"].as_str()).collect();
+    assert_eq!(
+        events,
+        ["began", "assistant", "result", "assistant", "change", "verdict"]
+    );
+    assert!(lines.iter().all(|line| line["at"].is_string()));
+    assert!(
+        lines[0]["user"]
+            .as_str()
+            .unwrap()
+            .contains("four replicas in dev")
+    );
+    assert_eq!(lines[1]["calls"][0]["name"], "file_edit");
+    assert!(
+        lines[1]["calls"][0]["arguments"]
+            .to_string()
+            .contains("replicas: 4")
+    );
+    assert_eq!(lines[2]["is_error"], false);
+    assert_eq!(lines[3]["text"], "Scaled as you asked.");
+    assert!(lines[4]["change"].as_str().unwrap().starts_with("CHG-1"));
+
+    // An operator reads the same lines.
+    let which = "CHG-1".to_owned();
+    let AdminReply::Session { records } = app.send_admin_request(AdminRequest::Session { which }).await
+    else {
+        panic!("a recording");
+    };
+    let read: Vec<Value> = records
+        .iter()
+        .map(|record| serde_json::to_value(record).unwrap())
+        .collect();
+    assert_eq!(read, lines);
+    let audited = app.audit_lines_with("session.exported");
+    assert_eq!(audited.len(), 2, "{audited:?}");
+    assert!(
+        audited[0].contains("\"command\":") && audited[1].contains("\"by\":\"operator\""),
+        "{audited:?}"
+    );
+
+    // The name of a change means its conversation, and a conversation in the private chat needs no name.
+    ask_privately(&app, ALICE, "!export CHG-1").await;
+    let own = app.demo.slack.dm(ALICE, "what is dev?").await.unwrap();
+    app.wait_until_idle().await;
+    let calls = app.model_requests().len();
+    app.demo
+        .slack
+        .reply_in_thread(ALICE, "DU0ALICE", &own.ts, "export")
+        .await
+        .unwrap();
+    app.wait_until_idle().await;
+    let exported = files(&app);
+    assert_eq!(exported.len(), 3, "{exported:?}");
+    assert_eq!(exported[1].content, exported[0].content);
+    assert!(String::from_utf8_lossy(&exported[2].content).contains("what is dev?"));
+    assert_eq!(exported[2].thread_ts.as_deref(), Some(own.ts.as_str()));
+    assert_eq!((asked, app.model_requests().len()), (2, calls));
+}
+
+/// T33
+#[tokio::test]
+async fn nobody_exports_the_conversation_of_another_person() {
+    let app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_editor(BOB).await;
+    let result = app.ask(ALICE, "four replicas in dev").await;
+    app.wait_until_idle().await;
+    let number = number_in(&app.run_command_in(ALICE, &result.thread, "!export").await);
+    let session = app
+        .column("SELECT session FROM conversation ORDER BY id LIMIT 1")
+        .remove(0);
+
+    // The answer is the same for an id that exists and for one that does not.
+    let made_up = "0".repeat(32);
+    for id in [
+        number.as_str(),
+        "CHG-1",
+        session.as_str(),
+        "987654",
+        "CHG-77",
+        made_up.as_str(),
+    ] {
+        let answer = ask_privately(&app, BOB, &format!("!export {id}")).await;
+        assert!(answer.starts_with(UNKNOWN), "{id}: {answer}");
+    }
+    // In the thread of Alice, Bob has a conversation of his own, without a turn.
+    let answer = app.run_command_in(BOB, &result.thread, "!export").await;
+    assert_eq!(answer, "There is nothing to export in this conversation.");
+
+    // Somebody who joined acts in it, and still cannot export it.
+    app.say_in(BOB, &result.thread, "@drydock what is dev?").await;
+    let question = app
+        .wait_for_slack("the question whose thread it is", |state| {
+            let mut shown = state.ephemerals.iter().rev();
+            shown
+                .find(|message| {
+                    message.user == BOB && visible_text(message).contains("This thread belongs to")
+                })
+                .cloned()
+        })
+        .await;
+    app.demo
+        .slack
+        .click_as_seen(BOB, &question, "Ask U0ALICE to join")
+        .await
+        .unwrap();
+    let request = app
+        .wait_for_slack_reply(&result.thread, "U0BOB asks to join")
+        .await;
+    app.demo
+        .slack
+        .click(ALICE, &request.ts, "Let U0BOB join")
+        .await
+        .unwrap();
+    app.wait_for_slack_reply(&result.thread, "U0BOB has joined this conversation.")
+        .await;
+    app.wait_until_idle().await;
+    let answer = app.run_command_in(BOB, &result.thread, "!export").await;
+    assert_eq!(
+        answer,
+        "Only the person whose conversation this is can export it."
+    );
+    let answer = ask_privately(&app, BOB, &format!("!export {number}")).await;
+    assert!(answer.starts_with(UNKNOWN), "{answer}");
+
+    // A stranger gets the notice for strangers only, and a revoked person nothing.
+    app.add_slack_account("U0MALLORY");
+    app.demo
+        .slack
+        .dm("U0MALLORY", &format!("!export {number}"))
+        .await
+        .unwrap();
+    app.revoke(ALICE).await;
+    app.demo
+        .slack
+        .dm(ALICE, &format!("!export {number}"))
+        .await
+        .unwrap();
+    app.wait_until_idle().await;
+    assert!(files(&app).is_empty());
+    assert!(app.audit_lines_with("session.exported").is_empty());
+}
+
+/// T33
+#[tokio::test]
+async fn a_conversation_about_a_repository_without_a_grant_is_not_exported() {
+    let app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    app.ask(ALICE, "four replicas in dev").await;
+    app.wait_until_idle().await;
+    app.grant(ALICE, Role::Editor, &["staging"]).await;
+    let answer = ask_privately(&app, ALICE, "!export CHG-1").await;
+    assert!(
+        answer.contains("is prepared in this conversation: ") && answer.contains("Nothing is exported"),
+        "{answer}"
+    );
+    let grant = Grant {
+        role: Role::Editor,
+        repositories: "apps".to_owned(),
+        environments: vec!["**".to_owned()],
+    };
+    let which = ALICE.to_owned();
+    let answer = app.send_admin_request(AdminRequest::Grant { which, grant }).await;
+    assert!(matches!(answer, AdminReply::Granted { .. }), "{answer:?}");
+    let answer = ask_privately(&app, ALICE, "!export CHG-1").await;
+    assert_eq!(
+        answer.replace('`', ""),
+        "This conversation is about infra, and you have no grant for it any more."
+    );
+    assert!(files(&app).is_empty());
+}
+
+/// T33
+#[tokio::test]
+async fn an_export_is_bounded_says_what_is_missing_and_shows_no_secret() {
+    let app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    app.ask(ALICE, "four replicas in dev").await;
+    app.wait_until_idle().await;
+    let (name, recorded) = app.recordings().remove(0);
+    let record = |text: &str| {
+        let event = json!({"at": "2026-11-24T10:00:00Z", "turn": null, "event": "message", "text": text});
+        format!("{event}\n")
+    };
+    let mut long = recorded.clone();
+    for number in 0..400 {
+        long.push_str(&record(&format!("{number} {}", "x".repeat(8 << 10))));
+    }
+    // A secret that was configured after the line was written, and a line that a crash cut.
+    long.push_str(&record(&format!("the secret is {SLACK_SIGNING_SECRET}")));
+    long.push_str("{\"at\":");
+    std::fs::write(app.demo.data().join("sessions").join(name), long).unwrap();
+    let answer = ask_privately(&app, ALICE, "!export CHG-1").await;
+    assert!(
+        answer.ends_with("Older lines are left out, because the file has at most 1 MiB."),
+        "{answer}"
+    );
+    let exported = files(&app);
+    let content = &exported[0].content;
+    assert!(
+        content.len() <= 1 << 20 && content.len() > 900_000,
+        "{}",
+        content.len()
+    );
+    let lines = lines_of(&exported[0]);
+    let last = lines.last().unwrap()["text"].as_str().unwrap();
+    assert!(
+        last.starts_with("the secret is ") && !last.contains(SLACK_SIGNING_SECRET),
+        "{last}"
+    );
+    assert!(
+        lines[lines.len() - 2]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("399 ")
+    );
+}
+
+/// T33
+#[tokio::test]
+async fn an_export_that_a_restart_interrupts_is_sent_and_recorded_once() {
+    let mut app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    app.ask(ALICE, "four replicas in dev").await;
+    app.wait_until_idle().await;
+    // The file cannot be sent before the restart.
+    let fault = SlackFault::Status {
+        status: 503,
+        retry_after_seconds: None,
+    };
+    app.demo.slack.fail_all("files.getUploadURLExternal", fault);
+    let sent = app.demo.slack.dm(ALICE, "!export CHG-1").await.unwrap();
+    app.wait_for_slack("the answer", |state| {
+        state.replies("DU0ALICE", &sent.ts).next().cloned()
+    })
+    .await;
+    app.demo.stop().await;
+    assert!(files(&app).is_empty());
+    app.demo.slack.recover("files.getUploadURLExternal");
+    // The process ended after the answer was stored, and the command was accepted again.
+    app.demo.start().await.unwrap();
+    app.wait_until_idle().await;
+    assert_eq!(files(&app).len(), 1);
+    // The process ended before the answer was stored.
+    app.demo.stop().await;
+    app.alter_database(
+        "DELETE FROM outbox WHERE op LIKE 'inbox-' || (SELECT MAX(id) FROM inbox) || '/%';
+         UPDATE inbox SET done_at = NULL WHERE id = (SELECT MAX(id) FROM inbox)",
+    );
+    app.demo.start().await.unwrap();
+    app.wait_until_idle().await;
+    app.restart().await;
+    app.wait_until_idle().await;
+    let exported = files(&app);
+    assert_eq!(exported.len(), 2, "{exported:?}");
+    assert_eq!(exported[0].content, exported[1].content);
+    assert_eq!(app.audit_lines_with("session.exported").len(), 2);
+    assert!(exported.iter().all(|file| file.channel != SLACK_CHANNEL));
+}
