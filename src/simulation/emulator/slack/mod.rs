@@ -23,6 +23,7 @@ pub use sockets::{SocketClosing, SocketModeState};
 pub use state::{SharedFile, ShownButton, SlackCall, SlackFault, SlackMessage, SlackState};
 pub use views::OpenView;
 
+use crate::simulation::emulator::RequestedWait;
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use crate::simulation::emulator::traffic::{SentRequest, Traffic};
 use jiff::Timestamp;
@@ -280,6 +281,11 @@ impl SlackEmulator {
     /// Returns the recorded requests, oldest first.
     pub fn traffic(&self) -> Vec<SentRequest> {
         self.shared.traffic.received()
+    }
+
+    /// Returns the waits that calls were answered with, oldest first.
+    pub fn requested_waits(&self) -> Vec<RequestedWait> {
+        self.with_state(|state| state.waits.all().to_vec())
     }
 
     /// Returns all problems of the requests so far.

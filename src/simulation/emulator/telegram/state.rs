@@ -4,6 +4,7 @@ use super::profile::DescriptionKind;
 use super::sent_files::SentTelegramFile;
 use super::{BOT_ID, BOT_NAME};
 use crate::simulation::emulator::lasting_fault::LastingFault;
+use crate::simulation::emulator::requested_wait::RequestedWaits;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -119,6 +120,8 @@ pub(super) struct TelegramState {
     /// True for a server from before drafts.
     pub(super) knows_no_drafts: bool,
     pub(super) rates: Option<Rates>,
+    /// The waits that calls were answered with, by chat.
+    pub(super) waits: RequestedWaits,
     pub(super) faults: Vec<(String, TelegramFault)>,
     pub(super) lasting_faults: Vec<LastingFault<TelegramFault>>,
     /// True if the token is revoked, so that calls are answered with 401.
@@ -160,6 +163,7 @@ impl TelegramState {
             drafts: BTreeMap::new(),
             knows_no_drafts: false,
             rates: None,
+            waits: RequestedWaits::default(),
             faults: Vec::new(),
             lasting_faults: Vec::new(),
             is_revoked: false,
