@@ -98,16 +98,35 @@ async fn a_person_joins_a_thread_only_when_its_owner_lets_them_and_keeps_their_o
         .click(ALICE, &request.ts, "Let U0BOB join")
         .await
         .unwrap();
-    let refusal = "CHG-1 is prepared in this conversation: environments/dev/main.jsonnet is edited, which requires a \
-                   grant for environments/dev; your grant covers no environment. Nothing was done";
-    app.wait_for_slack_reply(&thread, refusal).await;
+    let uncovered = "environments/dev/main.jsonnet is edited, which requires a grant for environments/dev; your grant \
+                     covers no environment.";
+    // A viewer may ask, and nothing is written for them.
+    let answered = app.wait_for_result(&thread, 2).await;
+    assert!(
+        answered.text.contains("I read: U0BOB writes:\nfrom 4 to 5"),
+        "{}",
+        answered.text
+    );
+    let remark = format!("You can only ask here, because CHG-1 is prepared: {uncovered}");
+    assert!(answered.text.contains(&remark), "{}", answered.text);
+    assert_eq!(labels(&answered.message), [""; 0]);
     app.wait_until_idle().await;
-    assert_eq!(app.model_requests().len(), before, "a viewer reached the model");
+    let asked = app.model_requests().pop().unwrap();
+    assert!(asked.raw.contains("The person has role viewer"), "{}", asked.raw);
+    assert_eq!(
+        app.column("SELECT revision || ' ' || number FROM change"),
+        ["1 1"]
+    );
+    let edits = "SELECT count(DISTINCT edits_after) FROM turn";
+    assert_eq!(app.count(edits), 1, "the turn of Bob edited files");
     assert_eq!(app.audit_lines_with("thread.joined").len(), 1);
+    let status = app.run_command_in(ALICE, &thread, "!status").await;
+    assert!(status.contains("U0BOB since 2026-"), "{status}");
+    let refusal = format!("CHG-1 is prepared in this conversation: {uncovered} Nothing was done");
     // Neither do the commands of Bob touch what his grants do not cover.
     for command in ["!discard", "!undo", "!clear", "!patch", "!context"] {
         let answer = app.run_command_in(BOB, &thread, command).await;
-        assert!(answer.starts_with(refusal), "{command}: {answer}");
+        assert!(answer.starts_with(&refusal), "{command}: {answer}");
     }
     let prepared = app.run_command_in(ALICE, &thread, "!diff").await;
     assert!(prepared.contains("CHG-1"), "{prepared}");
@@ -124,9 +143,9 @@ async fn a_person_joins_a_thread_only_when_its_owner_lets_them_and_keeps_their_o
         last.raw.contains("from 2 to 4"),
         "the history of Alice is missing"
     );
-    // The cost of the turn is that of its person.
+    // The cost of his two turns is that of their person.
     let bob = "SELECT count(*) FROM usage JOIN users ON users.id = usage.user_id WHERE users.name = 'U0BOB'";
-    assert_eq!(app.count(bob), 2);
+    assert_eq!(app.count(bob), 4);
 
     // Further messages of Bob reach the conversation without a mention, and he can be removed.
     let read = app.ask_in(BOB, &thread, "what is prepared?").await;

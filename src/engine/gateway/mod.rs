@@ -14,6 +14,7 @@ mod choice;
 mod commands;
 mod compose;
 mod delivery;
+mod form_words;
 mod handover;
 mod home;
 mod housekeeping;

@@ -125,9 +125,9 @@ pub struct TurnAnswer {
     pub context: ContextState,
     /// The reason the edits are withheld, if the person may not have them. Then the prospective change is not stored.
     pub withheld: Option<String>,
-    /// True for a hook event, whose edits begin at the base. An event without a change has edited nothing, and leaves
-    /// the change of an earlier event as it is.
-    pub edits_anew: bool,
+    /// True if a turn that ends without a change has edited nothing, and leaves the open change as it is: the event of a
+    /// hook, whose edits begin at the base, and a person who may only ask.
+    pub leaves_change: bool,
     /// The facts about the turn, for `/status` and the recording.
     pub summary: Value,
 }
@@ -148,7 +148,7 @@ impl TurnAnswer {
     pub fn stored<'a>(&self, prospect: &'a ProspectiveChange) -> StoredChange<'a> {
         match (&self.withheld, prospect.change(), prospect.closes()) {
             (None, Some(numbered), _) => StoredChange::Change(numbered),
-            (None, None, Some(name)) if !self.edits_anew => StoredChange::Closed(name),
+            (None, None, Some(name)) if !self.leaves_change => StoredChange::Closed(name),
             (None, None, _) | (Some(_), _, _) => StoredChange::Nothing,
         }
     }
@@ -523,7 +523,7 @@ fn finish_turn(
         }
         None => match prospect.store(tx, claim.conversation, at)?.cloned() {
             Some(change) => (Some(change), None),
-            None if finish.edits_anew => (None, None),
+            None if finish.leaves_change => (None, None),
             None => (None, shown_result::close(tx, claim.conversation, at)?),
         },
     };

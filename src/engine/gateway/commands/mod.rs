@@ -28,6 +28,7 @@ use super::active_turns::ActiveTurns;
 use super::compose::{self, Address, COMPOSITIONS_MAX, FULL_REPLY_FILE, MESSAGES_MAX, outdated_too_often};
 use super::inspections::Inspections;
 use super::intake::hash_of_click;
+use super::joined::ConversationRights;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::scheduler::TurnScheduler;
@@ -556,10 +557,15 @@ impl CommandRunner {
     ) -> anyhow::Result<Option<Reply>> {
         let store = &self.parts.store;
         let conversation = store.conversation(conversation).await?;
-        match self.parts.refusal_to_joined(identity, &conversation).await? {
-            Some(why) if !store.has_effect(asked.inbox).await? => Ok(Some(Reply::text(why))),
-            Some(_) | None => Ok(None),
-        }
+        let why = match self.parts.conversation_rights(identity, &conversation).await? {
+            ConversationRights::Own | ConversationRights::Joined => return Ok(None),
+            ConversationRights::Questions(change) => change.refusal(),
+            ConversationRights::Nothing(why) => why,
+        };
+        Ok(match store.has_effect(asked.inbox).await? {
+            true => None,
+            false => Some(Reply::text(why)),
+        })
     }
 
     /// Returns a reply as a few messages, plus a file with the full text if it needs more.
