@@ -1,7 +1,9 @@
 //! `drydock pull`: from the request in a chat to the files of a person's checkout.
 
+use crate::hooks::{ONE, deliver, release};
 use crate::support::app::{TestApp, step_number};
 use crate::support::machine::{Machine, PUBLIC_URL};
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
@@ -295,4 +297,28 @@ async fn a_pull_works_in_a_directory_of_a_linked_work_tree() {
     let text = std::fs::read_to_string(linked.join(DEV)).unwrap();
     assert!(text.contains("1.8.3',\n    replicas: 4,"));
     assert_eq!(machine.git(&["status", "--porcelain"]), "");
+}
+
+/// The change of a hook is pulled by the person who took it over, and by nobody before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_was_taken_over_from_a_hook_is_pulled() {
+    let app = TestApp::with_settings(scale, &[PUBLIC_URL]).await;
+    app.admit_slack_editor(ALICE).await;
+    let (status, _) = deliver(&app, "release", ONE, &release("four replicas")).await;
+    assert_eq!(status, 200);
+    let post = app.wait_for_slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
+    app.wait_until_idle().await;
+    let Some(machine) = Machine::new(&app) else { return };
+    machine.log_in(&app, ALICE).await;
+    let refused = machine.run(&["pull", "1"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.err.starts_with("there is no CHG-1 for you"),
+        "{refused:?}"
+    );
+    app.demo.slack.click(ALICE, &post.ts, "Take over").await.unwrap();
+    app.wait_for_slack_reply(&post.ts, "CHG-1 is yours now.").await;
+    let pulled = machine.run(&["pull", "1"]);
+    assert_eq!(pulled.out, format!("written    {DEV}\n"), "{pulled:?}");
+    assert!(machine.shell.get(DEV).contains("1.8.3',\n    replicas: 4,"));
 }

@@ -172,8 +172,13 @@ impl CommandRunner {
                     verb,
                     arguments: &argument,
                 };
-                self.carry_out(command, asked, address, &identity, conversation)
-                    .await?
+                let done = self
+                    .carry_out(command, asked, address, &identity, conversation)
+                    .await?;
+                match verb {
+                    Verb::Patch => self.kept_for_everybody(done, conversation).await?,
+                    _ => done,
+                }
             }
         };
         done.ops.insert(0, receipt);
