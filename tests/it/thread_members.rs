@@ -316,3 +316,53 @@ async fn nobody_joins_a_conversation_of_several_repositories_or_of_one_without_a
     app.wait_until_idle().await;
     assert_eq!(app.model_requests().len(), asked);
 }
+
+/// What a member asks about is in the history that both read.
+#[tokio::test]
+async fn a_member_leads_nobody_into_a_repository_that_they_may_not_read() {
+    let mut app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_user(BOB, Role::Editor, &["**"]).await;
+    app.demo.stop().await;
+    app.alter_database(
+        "UPDATE user_grant SET repositories = 'infra' WHERE user_id = (SELECT id FROM users WHERE name = 'U0ALICE')",
+    );
+    let mut config = app.demo.config().unwrap();
+    let infra = config.repositories["infra"].clone();
+    config.repositories.insert("apps".to_owned(), infra);
+    app.start_with(config).await;
+    let url = format!("{}/in/slack", app.demo.url());
+    app.demo.slack.connect_to(&url);
+    let first = app.ask(ALICE, "hello").await;
+    let thread = first.thread;
+    app.say_in(BOB, &thread, "@drydock infra: hello too").await;
+    let question = wait_for_question(&app, BOB).await;
+    press_privately(&app, BOB, &question, "Ask U0ALICE to join").await;
+    let request = app.wait_for_slack_reply(&thread, "U0BOB asks to join").await;
+    app.demo
+        .slack
+        .click(ALICE, &request.ts, "Let U0BOB join")
+        .await
+        .unwrap();
+    let joined = app.wait_for_result(&thread, 2).await;
+    assert!(
+        joined.text.contains("I read: U0BOB writes:\nhello too"),
+        "{}",
+        joined.text
+    );
+    app.wait_until_idle().await;
+    let asked = app.model_requests().len();
+    app.say_in(BOB, &thread, "apps: what is here?").await;
+    app.wait_for_slack_reply(
+        &thread,
+        "The person of this conversation has no grant for apps; ask in another thread.",
+    )
+    .await;
+    app.wait_until_idle().await;
+    assert_eq!(app.model_requests().len(), asked);
+    let bound = "SELECT repository FROM conversation WHERE repository IS NOT NULL";
+    assert_eq!(app.column(bound), ["infra"]);
+    // Alone, he may ask about it.
+    let own = app.ask(BOB, "apps: what is here?").await;
+    assert!(own.text.contains("I read: what is here?"), "{}", own.text);
+}
