@@ -25,6 +25,7 @@ mod outgoing;
 mod parts;
 mod people;
 mod prerender;
+mod replaced_result;
 mod questions;
 mod reception;
 mod repositories;

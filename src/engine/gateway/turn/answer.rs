@@ -432,7 +432,7 @@ impl ResultDraft {
         } = result.messages();
         let replaced = self
             .address
-            .replaced_result(&messages)
+            .replaced_result(&self.config, &messages)
             .filter(|_| change.is_some())
             .map(Box::new);
         // The result goes first, because people wait for it.
