@@ -471,7 +471,7 @@ async fn a_person_with_the_grants_takes_the_change_of_a_hook_over_and_goes_on() 
 /// Waits for the question that the press of [Discard] asks, and presses one of its buttons.
 async fn decide(app: &TestApp, user: &str, thread: &str, label: &str) {
     let question = app
-        .wait_for_slack_reply(thread, "Discard CHG-1? Its edits are removed")
+        .wait_for_slack_reply(thread, "Discard CHG-1 rev 1? Its edits are removed")
         .await;
     app.demo.slack.click(user, &question.ts, label).await.unwrap();
     app.wait_until_idle().await;
@@ -524,11 +524,11 @@ async fn the_change_of_a_hook_is_discarded_only_by_somebody_who_could_take_it_ov
         })
         .await;
     let seen = app.ephemeral_messages("U0BOB").len();
-    let press = app.demo.slack.click("U0BOB", &question.ts, "Discard CHG-1");
+    let press = app.demo.slack.click("U0BOB", &question.ts, "Discard CHG-1 rev 1");
     press.await.unwrap();
     let refused = app.wait_for_ephemeral("U0BOB", seen).await;
     assert_eq!(refused, "This button belongs to U0ALICE.");
-    let press = app.demo.slack.click("U0ALICE", &question.ts, "Discard CHG-1");
+    let press = app.demo.slack.click("U0ALICE", &question.ts, "Discard CHG-1 rev 1");
     press.await.unwrap();
     app.wait_for_slack_reply(&post.ts, "CHG-1 is discarded").await;
     app.wait_until_idle().await;
