@@ -528,7 +528,10 @@ async fn the_change_of_a_hook_is_discarded_only_by_somebody_who_could_take_it_ov
     press.await.unwrap();
     let refused = app.wait_for_ephemeral("U0BOB", seen).await;
     assert_eq!(refused, "This button belongs to U0ALICE.");
-    let press = app.demo.slack.click("U0ALICE", &question.ts, "Discard CHG-1 rev 1");
+    let press = app
+        .demo
+        .slack
+        .click("U0ALICE", &question.ts, "Discard CHG-1 rev 1");
     press.await.unwrap();
     app.wait_for_slack_reply(&post.ts, "CHG-1 is discarded").await;
     app.wait_until_idle().await;

@@ -366,3 +366,50 @@ async fn a_member_leads_nobody_into_a_repository_that_they_may_not_read() {
     let own = app.ask(BOB, "apps: what is here?").await;
     assert!(own.text.contains("I read: what is here?"), "{}", own.text);
 }
+
+/// Asks the person back, except about replicas.
+fn asks_back(asked: &ModelRequest) -> ScriptedAnswer {
+    match asked.last_results() {
+        _ if asked.last_user_text().contains("from ") => scale(asked),
+        [] => calls(
+            "ask_user",
+            json!({"question": "Which environment?", "choices": ["dev", "prod"], "default": "dev", "minutes": 600}),
+        ),
+        [.., last] => says(format!("I was told: {}", last.content)),
+    }
+}
+
+/// T29
+#[tokio::test]
+async fn a_member_who_may_only_ask_is_asked_back_and_the_change_stays_as_it_is() {
+    let mut app = TestApp::new(asks_back).await;
+    let (thread, question) = asked_in_the_thread_of_alice(&app, Role::Viewer, "where is it?").await;
+    press_privately(&app, BOB, &question, "Ask U0ALICE to join").await;
+    let request = app.wait_for_slack_reply(&thread, "U0BOB asks to join").await;
+    app.demo
+        .slack
+        .click(ALICE, &request.ts, "Let U0BOB join")
+        .await
+        .unwrap();
+    let asked = app.wait_for_slack_reply(&thread, "Which environment?").await;
+    app.restart().await;
+    app.demo.slack.click(BOB, &asked.ts, "prod").await.unwrap();
+    let result = app.wait_for_result(&thread, 2).await;
+    for line in [
+        "I was told: The person chose: prod",
+        "You can only ask here, because CHG-1 is prepared: ",
+        "no file changed",
+    ] {
+        assert!(result.text.contains(line), "{line}: {}", result.text);
+    }
+    app.wait_until_idle().await;
+    assert_eq!(
+        app.column("SELECT revision || ' ' || number FROM change"),
+        ["1 1"]
+    );
+    let prepared = app.run_command_in(ALICE, &thread, "!diff").await;
+    assert!(prepared.contains("CHG-1"), "{prepared}");
+    // His own thread is not affected.
+    let own = app.ask(BOB, "from 2 to 5").await;
+    assert!(!own.text.contains("You can only ask here"), "{}", own.text);
+}

@@ -111,12 +111,11 @@ impl TurnRunner {
     ) -> Result<OpenedTurn, TurnRefusal> {
         let repositories = &self.parts.repositories;
         let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
-        let goes_on = assigned.work.answered.is_some() || assigned.work.continues.is_some();
         let rights = self.parts.conversation_rights(identity, conversation).await?;
         let only_asks = match &rights {
             ConversationRights::Nothing(why) => return Err(refuse_with(why)),
-            // Edits of an earlier attempt would stay in the change of the other person.
-            ConversationRights::Questions(change) if goes_on || assigned.work.has_edited => {
+            // Edits of this message, before a crash or a question, would stay in the change of the other person.
+            ConversationRights::Questions(change) if assigned.work.has_edited => {
                 return Err(refuse_with(change.refusal()));
             }
             ConversationRights::Questions(change) => Some(change.remark()),
@@ -145,6 +144,7 @@ impl TurnRunner {
                 format!("{} writes:\n{words}", one_line(identity.name()))
             }
         };
+        let goes_on = assigned.work.answered.is_some() || assigned.work.continues.is_some();
         // Its steps contain files of the repository that it began with.
         if let Some(bound) = conversation
             .repository
