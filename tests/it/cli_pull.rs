@@ -374,7 +374,11 @@ async fn the_next_pull_removes_what_a_killed_one_left() {
     // No process has such a number.
     let left = [".drydock-2147483646-0.tmp", ".drydock-2147483645-17.tmp"];
     let running = format!(".drydock-{}-0.tmp", std::process::id());
-    let others = [&running, ".drydock-notes.tmp", ".drydock-2147483646-0.tmp.txt"];
+    let others = [
+        running.as_str(),
+        ".drydock-notes.tmp",
+        ".drydock-2147483646-0.tmp.txt",
+    ];
     for name in left.iter().chain(&others) {
         std::fs::write(directory.join(name), "half").unwrap();
     }

@@ -14,8 +14,8 @@ pub(super) fn temporary_name(number: u64) -> String {
 }
 
 impl Handle {
-    /// Removes the temporary files in a directory whose processes have ended, except the paths that `is_kept` names. What cannot be
-    /// removed stays, because it is harmless.
+    /// Removes the temporary files in a directory whose processes have ended, except the paths that `is_kept` names. What
+    /// cannot be removed stays, because it is harmless.
     pub(in crate::state::workspace::directory) fn remove_leftovers(
         &self,
         directory: &str,
