@@ -1,4 +1,4 @@
-//! What the bot can read of the server: its channels, its active threads and their messages.
+//! The parts of the server that the bot can read: its channels, its active threads and their messages.
 
 use super::SharedDiscord;
 use super::check::DiscordRefusal;
