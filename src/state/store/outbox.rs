@@ -535,7 +535,8 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
         return Ok(());
     }
     if let Some(url) = &op.response_url {
-        response_url::store_url(tx, response_url::answered(&op.id), url, at)?;
+        let owned = (url, response_url::recipient(op));
+        response_url::store_url(tx, response_url::answered(&op.id), owned, at)?;
     }
     tx.prepare_cached(
         "INSERT INTO outbox (op, channel, lane, body, state, due_at, attempts, created_at)
