@@ -19,7 +19,8 @@ pub(super) fn channels(state: &DiscordState, shared: &SharedDiscord, guild: &str
 /// Returns the active threads that the bot can see.
 pub(super) fn active_threads(state: &DiscordState, shared: &SharedDiscord, guild: &str) -> RestAnswer {
     check_guild(shared, guild)?;
-    let mut threads = listed(state, shared, |channel| channel.parent.is_some());
+    let is_shown = |parent: u64| !state.hidden_channels.contains(&parent);
+    let mut threads = listed(state, shared, |channel| channel.parent.is_some_and(is_shown));
     threads.reverse();
     Ok((200, json!({"threads": threads, "members": []})))
 }
