@@ -94,8 +94,8 @@ async fn a_position_that_lags_behind_the_stored_messages_doubles_no_answer() {
         app.wait_for_result(thread, 2).await;
         app.discord.dm(ALICE, "stop");
         app.app.wait_until_idle().await;
-        app.stop().await;
         assert!(!is_stored(&app, asked));
+        app.stop().await;
         app.app.alter_database("DROP TRIGGER lag");
         if is_ended {
             app.discord.forget_sessions();

@@ -258,13 +258,7 @@ async fn the_change_of_a_hook_in_a_channel_of_discord_is_taken_over_in_its_threa
     assert!(shown.text().contains(line), "{}", shown.text());
     // Without a mention, and on the edits of the hook.
     app.discord.say(ALICE, post.id, "also in prod");
-    let result = app.wait_for_result(post.id, 1).await;
-    assert!(
-        result
-            .text()
-            .contains("CHG-1 rev 2 is ready: 3 environments, 3 files"),
-        "{}",
-        result.text()
-    );
+    app.wait_for_message(post.id, "CHG-1 rev 2 is ready: 3 environments, 3 files")
+        .await;
     app.app.wait_until_idle().await;
 }
