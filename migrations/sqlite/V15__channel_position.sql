@@ -4,3 +4,6 @@ CREATE TABLE channel_position (
     channel TEXT PRIMARY KEY,
     position TEXT NOT NULL
 ) WITHOUT ROWID;
+
+-- The person who reads what is sent there, as JSON; NULL if it is not known. What is for another person never goes there.
+ALTER TABLE response_url ADD COLUMN person TEXT;

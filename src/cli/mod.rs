@@ -38,6 +38,7 @@ mod tanka_fmt;
 mod tanka_lint;
 mod telegram;
 mod terminal;
+mod user_directory;
 
 use crate::base::config::{ConfigSources, SandboxSettings, ignored_variables};
 use crate::base::redact::Redactor;
@@ -463,17 +464,7 @@ impl Global {
 
 /// Returns the directory of this user's configuration: `drydock` below `$XDG_CONFIG_HOME` or `~/.config`.
 fn personal_directory() -> Option<PathBuf> {
-    let variable = |name: &str| {
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "the shell is where the environment is read"
-        )]
-        let value = std::env::var_os(name);
-        value.map(PathBuf::from).filter(|path| path.is_absolute())
-    };
-    let home = || variable("HOME").map(|home| home.join(".config"));
-    let directory = variable("XDG_CONFIG_HOME").or_else(home)?;
-    Some(directory.join("drydock"))
+    user_directory::user_directory("XDG_CONFIG_HOME", ".config")
 }
 
 fn environment() -> impl Iterator<Item = (String, String)> {

@@ -100,7 +100,15 @@ async fn a_login_code_is_shown_to_its_person_alone_and_logs_one_machine_in() {
     }
     assert!(app.data_files_with(&token).is_empty());
     assert_eq!(app.count("SELECT count(*) FROM login"), 1);
-    // The outbox of the answers has the code, which is used.
+    // The outbox of the answers does not keep it.
+    assert_eq!(
+        app.count("SELECT count(*) FROM outbox WHERE op LIKE '%/login-code'"),
+        2
+    );
+    for secret in [&code, &first] {
+        let with = format!("SELECT count(*) FROM outbox WHERE body LIKE '%{secret}%'");
+        assert_eq!(app.count(&with), 0);
+    }
     let again = machine.run(&["login", &url, &code]);
     assert_eq!(again.code, Some(1));
     assert!(again.err.contains(INVALID), "{again:?}");

@@ -1,7 +1,11 @@
 //! `drydock pull`: from the request in a chat to the files of a person's checkout.
 
+use crate::hooks::{ONE, deliver, release};
+use crate::shown_texts::stable;
 use crate::support::app::{TestApp, step_number};
 use crate::support::machine::{Machine, PUBLIC_URL};
+use crate::support::phone;
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
@@ -295,4 +299,109 @@ async fn a_pull_works_in_a_directory_of_a_linked_work_tree() {
     let text = std::fs::read_to_string(linked.join(DEV)).unwrap();
     assert!(text.contains("1.8.3',\n    replicas: 4,"));
     assert_eq!(machine.git(&["status", "--porcelain"]), "");
+}
+
+/// The change of a hook is pulled by the person who took it over, and by nobody before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_was_taken_over_from_a_hook_is_pulled() {
+    let app = TestApp::with_settings(scale, &[PUBLIC_URL]).await;
+    app.admit_slack_editor(ALICE).await;
+    let (status, _) = deliver(&app, "release", ONE, &release("four replicas")).await;
+    assert_eq!(status, 200);
+    let post = app.wait_for_slack_message(SLACK_CHANNEL, "CHG-1 is ready").await;
+    app.wait_until_idle().await;
+    let Some(machine) = Machine::new(&app) else { return };
+    machine.log_in(&app, ALICE).await;
+    let refused = machine.run(&["pull", "1"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused.err.starts_with("there is no CHG-1 for you"),
+        "{refused:?}"
+    );
+    app.demo.slack.click(ALICE, &post.ts, "Take over").await.unwrap();
+    app.wait_for_slack_reply(&post.ts, "CHG-1 is yours now.").await;
+    let pulled = machine.run(&["pull", "1"]);
+    assert_eq!(pulled.out, format!("written    {DEV}\n"), "{pulled:?}");
+    assert!(machine.shell.get(DEV).contains("1.8.3',\n    replicas: 4,"));
+}
+
+/// Asserts that the change cannot be merged into a file whose line ends git converted, and that its patch can be applied.
+fn assert_unconverted(machine: &Machine) {
+    std::fs::remove_file(machine.shell.work().join(DEV)).unwrap();
+    machine.git(&["checkout", "-q", "--", DEV]);
+    let converted = machine.shell.get(DEV);
+    assert!(converted.contains("{\r\n"), "{converted:?}");
+    let mine = converted.replace("api:4.2.0", "api:4.3.0");
+    for content in [&converted, &mine] {
+        machine.shell.put(DEV, content);
+        let git_files = machine.git_files();
+        let refused = machine.run(&["pull", "1"]);
+        assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
+        let why =
+            format!("{DEV}: its lines end with CRLF here and with LF in the commit, or the other way round");
+        assert!(refused.err.contains(&why), "{refused:?}");
+        assert_eq!(&machine.shell.get(DEV), content);
+        assert_eq!(machine.git_files(), git_files);
+    }
+    machine.shell.put(DEV, &converted);
+    let patch = machine.run(&["pull", "1", "--patch"]).out;
+    machine.shell.put("../CHG-1.patch", &patch);
+    machine.git(&["apply", "--3way", "../CHG-1.patch"]);
+    let applied = machine.shell.get(DEV);
+    assert!(applied.contains("1.8.3',\r\n    replicas: 4,"), "{applied:?}");
+    machine.git(&["reset", "-q", "--hard"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_whose_line_ends_git_converts_is_never_merged() {
+    let Some((_app, machine)) = prepared_for_machine(scale).await else {
+        return;
+    };
+    machine.git(&["config", "core.autocrlf", "true"]);
+    assert_unconverted(&machine);
+    machine.git(&["config", "--unset", "core.autocrlf"]);
+    machine.shell.put(".gitattributes", "*.jsonnet text eol=crlf\n");
+    assert_unconverted(&machine);
+}
+
+/// A run that is killed while it writes a file leaves a temporary one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_pull_removes_what_a_killed_one_left() {
+    let Some((_app, machine)) = prepared_for_machine(scale).await else {
+        return;
+    };
+    let directory = machine.shell.work().join("environments/dev");
+    // No process has such a number.
+    let left = [".drydock-2147483646-0.tmp", ".drydock-2147483645-17.tmp"];
+    let running = format!(".drydock-{}-0.tmp", std::process::id());
+    let others = [
+        running.as_str(),
+        ".drydock-notes.tmp",
+        ".drydock-2147483646-0.tmp.txt",
+    ];
+    for name in left.iter().chain(&others) {
+        std::fs::write(directory.join(name), "half").unwrap();
+    }
+    let link = directory.join(".drydock-2147483646-1.tmp");
+    std::os::unix::fs::symlink("main.jsonnet", &link).unwrap();
+    let is_there = |name: &str| directory.join(name).exists();
+    assert_eq!(machine.run(&["pull", "1", "--check"]).code, Some(0));
+    assert!(left.iter().all(|name| is_there(name)));
+    assert_eq!(machine.run(&["pull", "1"]).code, Some(0));
+    assert!(!left.iter().any(|name| is_there(name)));
+    assert!(others.iter().all(|name| is_there(name)) && link.is_symlink());
+}
+
+/// The line that names the command is the last one, below what people look at first.
+#[tokio::test]
+async fn a_result_that_can_be_pulled_looks_like_this_on_a_phone() {
+    let app = TestApp::with_settings(scale, &[PUBLIC_URL]).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_telegram_editor(4_201).await;
+    let in_slack = app.ask(ALICE, "four replicas").await;
+    let in_telegram = app.ask_telegram(4_201, "four replicas").await;
+    app.wait_until_idle().await;
+    let pictures = [phone::slack(&in_slack.message), phone::telegram(&in_telegram)];
+    let shown = pictures.map(|picture| stable(&picture).trim_end().to_owned());
+    insta::assert_snapshot!(shown.join("\n\n"));
 }

@@ -25,14 +25,18 @@ async fn with_conversations() -> (DiscordApp, u64, u64) {
     (app, thread, direct)
 }
 
-/// Waits until no message up to this one is missed, and that is stored.
-async fn wait_until_stored(app: &DiscordApp, message: u64) {
+/// True if no message up to this one is missed, and that is stored.
+fn is_stored(app: &DiscordApp, message: u64) -> bool {
     let stored = format!(
         "SELECT count(*) FROM channel_position WHERE channel = 'discord' AND position ->> 'seen' >= {message}
          AND position ->> 'missed_since' IS NULL"
     );
+    app.app.count(&stored) == 1
+}
+
+async fn wait_until_stored(app: &DiscordApp, message: u64) {
     let started = Instant::now();
-    while app.app.count(&stored) == 0 {
+    while !is_stored(app, message) {
         assert!(started.elapsed() < BOUND, "the position is never stored");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
@@ -90,6 +94,7 @@ async fn a_position_that_lags_behind_the_stored_messages_doubles_no_answer() {
         app.wait_for_result(thread, 2).await;
         app.discord.dm(ALICE, "stop");
         app.app.wait_until_idle().await;
+        assert!(!is_stored(&app, asked));
         app.stop().await;
         app.app.alter_database("DROP TRIGGER lag");
         if is_ended {

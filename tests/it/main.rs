@@ -106,6 +106,7 @@ mod linked_secrets;
 mod long_answers;
 mod map;
 mod matrix;
+mod merges;
 mod messages;
 mod mirrors;
 mod model_output;

@@ -4,6 +4,7 @@ use drydock::base::config::{ChannelSettings, ServerSettings, SlackSettings, Tele
 use drydock::base::model::{Account, Action, ChatPlace, Op, Platform, Reply, Secret};
 use drydock::engine::gateway::{ChannelDelivery, Pacing};
 use drydock::interfaces::channel::{self, Channel};
+use drydock::simulation::emulator::RequestedWait;
 use drydock::simulation::emulator::slack::{RateLimits, SlackEmulator, SlackFault, SlackOptions};
 use drydock::simulation::emulator::telegram::{TelegramEmulator, TelegramFault};
 use drydock::state::store::{DeadLetterFilter, Store};
@@ -168,6 +169,23 @@ fn in_telegram(chat: i64) -> ChatPlace {
     }
 }
 
+/// Checks that after each wait that a platform asked for, the next call came within a second.
+fn waits_are_kept(waits: &[RequestedWait]) {
+    const TOLERANCE: Duration = Duration::from_secs(1);
+    assert!(waits.len() > REPLIES / 50, "{} waits", waits.len());
+    let kept = |wait: &RequestedWait| {
+        let is_kept = |waited: Duration| wait.wait <= waited && waited <= wait.wait + TOLERANCE;
+        wait.waited.is_none_or(is_kept)
+    };
+    let broken: Vec<&RequestedWait> = waits.iter().filter(|wait| !kept(wait)).collect();
+    assert!(
+        broken.is_empty(),
+        "{} of {}: {broken:?}",
+        broken.len(),
+        waits.len()
+    );
+}
+
 /// R17
 #[tokio::test(start_paused = true)]
 async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its_limits() {
@@ -218,6 +236,7 @@ async fn two_thousand_replies_over_a_bad_line_to_slack_show_once_each_within_its
         problems.len(),
         problems.first()
     );
+    waits_are_kept(&slack.requested_waits());
 }
 
 /// Checks that results are posted as one line first, because Telegram shows a bot no history. That line may be left
@@ -288,6 +307,7 @@ async fn two_thousand_replies_over_a_bad_line_to_telegram_show_once_each_within_
     // The rate is limited before the call, so Telegram refuses hardly any.
     let refused = telegram.rate_violations();
     assert!(refused <= REPLIES / 100, "{refused} came too fast");
+    waits_are_kept(&telegram.requested_waits());
 }
 
 /// Checks that dead letters whose delivery is unknown are sent again, and that finding this out consumes no quota. P2

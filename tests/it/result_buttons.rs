@@ -218,6 +218,11 @@ async fn nobody_speaks_for_somebody_else_in_a_form() {
     slack.submit_view(BOB, form, "what is this?").await.unwrap();
     app.start_own(BOB).await;
     app.wait_for_result(&first.thread, 2).await;
+    // Everybody in the thread sees what was asked.
+    let shown = app
+        .wait_for_slack_reply(&first.thread, "U0BOB about CHG-1:")
+        .await;
+    assert!(visible_text(&shown).contains("what is this?"), "{shown:?}");
     app.wait_until_idle().await;
     let conversations = "SELECT count(DISTINCT conversation) FROM turn";
     assert_eq!(app.count(conversations), 2);

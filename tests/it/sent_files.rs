@@ -4,6 +4,7 @@ use crate::support::app::TestApp;
 use crate::support::discord::{self, DiscordApp};
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, says};
+use drydock::simulation::emulator::telegram::TelegramFault;
 use drydock::state::access::Role;
 use serde_json::json;
 
@@ -89,6 +90,23 @@ async fn a_file_that_the_platform_does_not_give_is_named_with_the_reason() {
     let line = "a.txt was not read: the platform refused it (400 Bad Request: invalid file_id).";
     app.wait_for_telegram_message(4_201, line).await;
     app.wait_until_idle().await;
+}
+
+/// A platform that does not answer delays a turn by its time at most.
+#[tokio::test]
+async fn a_file_that_never_arrives_is_waited_for_as_long_as_its_turn_may_take() {
+    let app = TestApp::with_settings(repeats, &[("limits.turn_seconds_max", "4")]).await;
+    app.admit_telegram_editor(4_201).await;
+    let telegram = &app.demo.telegram;
+    telegram.fail("getFile", 1, TelegramFault::Silence);
+    let document = telegram.document("values.yaml", b"replicas: 7\n");
+    let fields = json!({"document": document, "caption": "use this"});
+    telegram.write(4_201, 4_201, fields).await;
+    let line = "values.yaml was not read: it took too long to load.";
+    app.wait_for_telegram_message(4_201, line).await;
+    app.wait_until_idle().await;
+    let asked = app.model_requests();
+    assert!(asked.iter().all(|asked| !asked.raw.contains("replicas: 7")));
 }
 
 /// A turn that a restart cut short reads the file again.

@@ -3,7 +3,7 @@
 
 use crate::support::app::{BOUND, TestApp, step_number, visible_text};
 use crate::support::log::LogCapture;
-use crate::support::world::world;
+use crate::support::world::{advance, world};
 use drydock::base::config::{ChannelSettings, Config};
 use drydock::base::model::Secret;
 use drydock::server::app::App;
@@ -275,4 +275,61 @@ async fn a_wrong_app_token_is_reported_with_its_key() {
     assert!(!log.text().contains("of-another-app"), "the token is in the log");
     start(&mut app).await;
     app.admit_slack_editor(ALICE).await;
+}
+
+#[tokio::test]
+async fn a_start_requests_one_address_which_opens_the_first_socket() {
+    let app = app(answers).await;
+    app.wait_for_slack("a socket", |state| {
+        (state.socket_mode.staying_sockets() > 0).then_some(())
+    })
+    .await;
+    app.demo.slack.with_state(|state| {
+        let requested = state
+            .calls
+            .iter()
+            .filter(|call| call.method == "apps.connections.open");
+        assert_eq!((requested.count(), state.socket_mode.opened), (1, 1));
+    });
+}
+
+/// R36
+#[tokio::test]
+async fn a_channel_without_an_open_socket_for_a_minute_is_not_ready() {
+    const CLOCK: usize = 4;
+    let mut app = TestApp::new(answers).await;
+    app.demo.stop().await;
+    app.demo.slack.turn_socket_mode_on(APP_TOKEN);
+    let config = socket_mode(&app, APP_TOKEN);
+    app.start_with_host(config, world::<CLOCK>()).await;
+    let opened = |state: &SlackState| (state.socket_mode.staying_sockets() > 0).then_some(());
+    app.wait_for_slack("a socket", opened).await;
+    app.demo.slack.turn_socket_mode_off();
+    app.wait_for_slack("no socket", |state| {
+        (state.socket_mode.open_sockets() == 0).then_some(())
+    })
+    .await;
+    assert_eq!(app.readyz().await, (200, r#"{"ready":true}"#.to_owned()));
+    let why = "channel slack: no connection is open over which messages arrive, since 2026-11-21T";
+    let until = async |status: u16, says: &str| {
+        let started = Instant::now();
+        loop {
+            let (answered, body) = app.readyz().await;
+            if answered == status && body.contains(says) {
+                return;
+            }
+            assert!(started.elapsed() < BOUND, "{answered} {body}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // Whether the gateway noticed the end of the socket already is not known.
+    let started = Instant::now();
+    while app.readyz().await.0 == 200 {
+        assert!(started.elapsed() < BOUND, "it stays ready");
+        advance::<CLOCK>(60);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    until(503, why).await;
+    app.demo.slack.turn_socket_mode_on(APP_TOKEN);
+    until(200, r#"{"ready":true}"#).await;
 }

@@ -98,16 +98,35 @@ async fn a_person_joins_a_thread_only_when_its_owner_lets_them_and_keeps_their_o
         .click(ALICE, &request.ts, "Let U0BOB join")
         .await
         .unwrap();
-    let refusal = "CHG-1 is prepared in this conversation: environments/dev/main.jsonnet is edited, which requires a \
-                   grant for environments/dev; your grant covers no environment. Nothing was done";
-    app.wait_for_slack_reply(&thread, refusal).await;
+    let uncovered = "environments/dev/main.jsonnet is edited, which requires a grant for environments/dev; your grant \
+                     covers no environment.";
+    // A viewer may ask, and nothing is written for them.
+    let answered = app.wait_for_result(&thread, 2).await;
+    assert!(
+        answered.text.contains("I read: U0BOB writes:\nfrom 4 to 5"),
+        "{}",
+        answered.text
+    );
+    let remark = format!("You can only ask here, because CHG-1 is prepared: {uncovered}");
+    assert!(answered.text.contains(&remark), "{}", answered.text);
+    assert_eq!(labels(&answered.message), [""; 0]);
     app.wait_until_idle().await;
-    assert_eq!(app.model_requests().len(), before, "a viewer reached the model");
+    let asked = app.model_requests().pop().unwrap();
+    assert!(asked.raw.contains("The person has role viewer"), "{}", asked.raw);
+    assert_eq!(
+        app.column("SELECT revision || ' ' || number FROM change"),
+        ["1 1"]
+    );
+    let edits = "SELECT count(DISTINCT edits_after) FROM turn";
+    assert_eq!(app.count(edits), 1, "the turn of Bob edited files");
     assert_eq!(app.audit_lines_with("thread.joined").len(), 1);
+    let status = app.run_command_in(ALICE, &thread, "!status").await;
+    assert!(status.contains("U0BOB since 2026-"), "{status}");
+    let refusal = format!("CHG-1 is prepared in this conversation: {uncovered} Nothing was done");
     // Neither do the commands of Bob touch what his grants do not cover.
     for command in ["!discard", "!undo", "!clear", "!patch", "!context"] {
         let answer = app.run_command_in(BOB, &thread, command).await;
-        assert!(answer.starts_with(refusal), "{command}: {answer}");
+        assert!(answer.starts_with(&refusal), "{command}: {answer}");
     }
     let prepared = app.run_command_in(ALICE, &thread, "!diff").await;
     assert!(prepared.contains("CHG-1"), "{prepared}");
@@ -124,9 +143,9 @@ async fn a_person_joins_a_thread_only_when_its_owner_lets_them_and_keeps_their_o
         last.raw.contains("from 2 to 4"),
         "the history of Alice is missing"
     );
-    // The cost of the turn is that of its person.
+    // The cost of his two turns is that of their person.
     let bob = "SELECT count(*) FROM usage JOIN users ON users.id = usage.user_id WHERE users.name = 'U0BOB'";
-    assert_eq!(app.count(bob), 2);
+    assert_eq!(app.count(bob), 4);
 
     // Further messages of Bob reach the conversation without a mention, and he can be removed.
     let read = app.ask_in(BOB, &thread, "what is prepared?").await;
@@ -296,4 +315,101 @@ async fn nobody_joins_a_conversation_of_several_repositories_or_of_one_without_a
     .await;
     app.wait_until_idle().await;
     assert_eq!(app.model_requests().len(), asked);
+}
+
+/// What a member asks about is in the history that both read.
+#[tokio::test]
+async fn a_member_leads_nobody_into_a_repository_that_they_may_not_read() {
+    let mut app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_user(BOB, Role::Editor, &["**"]).await;
+    app.demo.stop().await;
+    app.alter_database(
+        "UPDATE user_grant SET repositories = 'infra' WHERE user_id = (SELECT id FROM users WHERE name = 'U0ALICE')",
+    );
+    let mut config = app.demo.config().unwrap();
+    let infra = config.repositories["infra"].clone();
+    config.repositories.insert("apps".to_owned(), infra);
+    app.start_with(config).await;
+    let url = format!("{}/in/slack", app.demo.url());
+    app.demo.slack.connect_to(&url);
+    let first = app.ask(ALICE, "hello").await;
+    let thread = first.thread;
+    app.say_in(BOB, &thread, "@drydock infra: hello too").await;
+    let question = wait_for_question(&app, BOB).await;
+    press_privately(&app, BOB, &question, "Ask U0ALICE to join").await;
+    let request = app.wait_for_slack_reply(&thread, "U0BOB asks to join").await;
+    app.demo
+        .slack
+        .click(ALICE, &request.ts, "Let U0BOB join")
+        .await
+        .unwrap();
+    let joined = app.wait_for_result(&thread, 2).await;
+    assert!(
+        joined.text.contains("I read: U0BOB writes:\nhello too"),
+        "{}",
+        joined.text
+    );
+    app.wait_until_idle().await;
+    let asked = app.model_requests().len();
+    app.say_in(BOB, &thread, "apps: what is here?").await;
+    app.wait_for_slack_reply(
+        &thread,
+        "The person of this conversation has no grant for apps; ask in another thread.",
+    )
+    .await;
+    app.wait_until_idle().await;
+    assert_eq!(app.model_requests().len(), asked);
+    let bound = "SELECT repository FROM conversation WHERE repository IS NOT NULL";
+    assert_eq!(app.column(bound), ["infra"]);
+    // Alone, he may ask about it.
+    let own = app.ask(BOB, "apps: what is here?").await;
+    assert!(own.text.contains("I read: what is here?"), "{}", own.text);
+}
+
+/// Asks the person back, except about replicas.
+fn asks_back(asked: &ModelRequest) -> ScriptedAnswer {
+    match asked.last_results() {
+        _ if asked.last_user_text().contains("from ") => scale(asked),
+        [] => calls(
+            "ask_user",
+            json!({"question": "Which environment?", "choices": ["dev", "prod"], "default": "dev", "minutes": 600}),
+        ),
+        [.., last] => says(format!("I was told: {}", last.content)),
+    }
+}
+
+/// T29
+#[tokio::test]
+async fn a_member_who_may_only_ask_is_asked_back_and_the_change_stays_as_it_is() {
+    let mut app = TestApp::new(asks_back).await;
+    let (thread, question) = asked_in_the_thread_of_alice(&app, Role::Viewer, "where is it?").await;
+    press_privately(&app, BOB, &question, "Ask U0ALICE to join").await;
+    let request = app.wait_for_slack_reply(&thread, "U0BOB asks to join").await;
+    app.demo
+        .slack
+        .click(ALICE, &request.ts, "Let U0BOB join")
+        .await
+        .unwrap();
+    let asked = app.wait_for_slack_reply(&thread, "Which environment?").await;
+    app.restart().await;
+    app.demo.slack.click(BOB, &asked.ts, "prod").await.unwrap();
+    let result = app.wait_for_result(&thread, 2).await;
+    for line in [
+        "I was told: The person chose: prod",
+        "You can only ask here, because CHG-1 is prepared: ",
+        "no file changed",
+    ] {
+        assert!(result.text.contains(line), "{line}: {}", result.text);
+    }
+    app.wait_until_idle().await;
+    assert_eq!(
+        app.column("SELECT revision || ' ' || number FROM change"),
+        ["1 1"]
+    );
+    let prepared = app.run_command_in(ALICE, &thread, "!diff").await;
+    assert!(prepared.contains("CHG-1"), "{prepared}");
+    // His own thread is not affected.
+    let own = app.ask(BOB, "from 2 to 5").await;
+    assert!(!own.text.contains("You can only ask here"), "{}", own.text);
 }

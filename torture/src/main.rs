@@ -11,6 +11,7 @@ mod explain;
 #[allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 mod git_server;
 mod hook;
+mod long_run;
 mod model;
 mod program;
 mod slack_thread;
@@ -105,7 +106,7 @@ async fn run(scenario: &Scenario, arguments: &TortureArguments) -> bool {
             "{}",
             serde_json::json!({"goals": scenario.goals, "scenario": scenario.name, "verdict": verdict, "seed": arguments.seed,
                 "ends": tally.ends, "messages": tally.messages, "faults": tally.faults, "violations": tally.violations(),
-                "slowest_start_ms": tally.slowest_start.as_millis(), "seconds": seconds, "skipped": tally.skipped,
+                "slowest_start_ms": tally.slowest_start.as_millis(), "seconds": seconds, "measured": tally.measured, "skipped": tally.skipped,
                 "failures": failures, "error": broken})
         );
         return is_sound;

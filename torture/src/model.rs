@@ -1,12 +1,13 @@
 //! The emulated model. It carries out tasks slowly enough to be interrupted, and can be held at a step.
 
+use crate::long_run::LongRun;
 use crate::task::Task;
 use drydock::simulation::emulator::model::{
     AnswerFault, ModelEmulator, ModelRequest, RequestRole, ScriptedAnswer, says,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// The choice with which people answer questions.
@@ -31,6 +32,8 @@ struct State {
     slow: BTreeMap<u32, (usize, Duration)>,
     /// Tasks by id, with the step at which the model also asks a question.
     asks: BTreeMap<u32, usize>,
+    /// The times at which the steps of long runs began, by run and step.
+    begun: BTreeMap<(u32, usize), Instant>,
     /// The errors found in requests.
     problems: Vec<String>,
     /// The longest time an answer takes.
@@ -90,6 +93,11 @@ impl HoldableModel {
         *self.shared.held.borrow()
     }
 
+    /// Returns the time at which a step of a long run began.
+    pub(crate) fn begun(&self, run: &LongRun, step: usize) -> Option<Instant> {
+        self.shared.state().begun.get(&(run.id, step)).copied()
+    }
+
     /// Returns the errors found in requests.
     pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = self.emulator.problems();
@@ -100,6 +108,9 @@ impl HoldableModel {
 
 fn answer(shared: &Shared, asked: &ModelRequest) -> ScriptedAnswer {
     let mut state = shared.state();
+    if let Some(run) = LongRun::in_text(asked.last_user_text()) {
+        return long_answer(&mut state, asked, &run);
+    }
     let notes = notes(asked);
     if let Some(twice) = notes.iter().find(|(_, times)| **times > 1) {
         let problem = format!("note {} is in a request {} times", twice.0, twice.1);
@@ -168,6 +179,24 @@ fn answer(shared: &Shared, asked: &ModelRequest) -> ScriptedAnswer {
     // The delay differs between steps, and is the same for each repetition of a step.
     let share = (task.id.wrapping_mul(2_654_435_761) >> 8).wrapping_add(step as u32 * 37) % 100;
     words.with_fault(AnswerFault::Delay(state.slowest * share / 100))
+}
+
+/// Answers a request of a long run, which has nothing from other places in it.
+fn long_answer(state: &mut State, asked: &ModelRequest, run: &LongRun) -> ScriptedAnswer {
+    let mut named = asked
+        .messages
+        .iter()
+        .filter_map(|message| LongRun::in_text(&message.text));
+    if let Some(foreign) = named.find(|other| other.place != run.place) {
+        let problem = format!(
+            "a request of place {} has text of place {}",
+            run.place, foreign.place
+        );
+        state.problems.push(problem);
+    }
+    let step = step_of(asked);
+    state.begun.entry((run.id, step)).or_insert_with(Instant::now);
+    run.answer(step)
 }
 
 /// Returns the task of a request. A note that reached a running turn names none.

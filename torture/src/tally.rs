@@ -22,6 +22,8 @@ pub(crate) struct Tally {
     pub(crate) faults: usize,
     pub(crate) slowest_start: Duration,
     pub(crate) failures: Vec<TestbedFailure>,
+    /// What was measured, with its value.
+    pub(crate) measured: Vec<String>,
     /// The parts that could not be tested here, and the reasons.
     pub(crate) skipped: Vec<String>,
 }
@@ -84,6 +86,7 @@ impl Tally {
         self.faults += other.faults;
         self.slowest_start = self.slowest_start.max(other.slowest_start);
         self.failures.extend(other.failures);
+        self.measured.extend(other.measured);
         self.skipped.extend(other.skipped);
     }
 
@@ -100,6 +103,7 @@ impl Tally {
         if self.faults > 0 {
             words.push(format!("{} faults", self.faults));
         }
+        words.extend(self.measured.iter().cloned());
         words.push(format!("{} violations", self.violations()));
         words.join(", ")
     }

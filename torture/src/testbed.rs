@@ -39,6 +39,8 @@ pub(crate) struct TestbedOptions {
     pub(crate) people: usize,
     /// The longest time an answer of the model takes.
     pub(crate) slowest_answer: Duration,
+    /// The sections of channels beside that of Slack.
+    pub(crate) channels: String,
     /// The lines of `[limits]`.
     pub(crate) limits: &'static str,
     pub(crate) environment: Vec<(String, String)>,
@@ -132,7 +134,13 @@ impl Testbed {
             }
             false => format!("path = \"{}/infra.git\"", directory.path().display()),
         };
-        launch.write_config(&config(&launch, &slack, &model, &repository, plan.limits))?;
+        launch.write_config(&config(
+            &launch,
+            (&slack, plan.rate_limits),
+            &model,
+            &repository,
+            (&plan.channels, plan.limits),
+        ))?;
         slack.connect_to(&format!("http://{}/in/slack", launch.address));
         Ok(Self {
             slack,
@@ -427,10 +435,10 @@ impl Testbed {
 
 fn config(
     launch: &ServerLaunch,
-    slack: &SlackEmulator,
+    (slack, rate_limits): (&SlackEmulator, RateLimits),
     model: &HoldableModel,
     repository: &str,
-    limits: &str,
+    (channels, limits): (&str, &str),
 ) -> String {
     format!(
         r#"
@@ -453,11 +461,12 @@ base_url = "{model}"
 
 [channels.slack]
 kind = "slack"
-paced = false
+paced = {is_paced}
 bot_token = {{ env = "TORTURE_BOT_TOKEN" }}
 signing_secret = {{ env = "TORTURE_SIGNING_SECRET" }}
 api_base_url = "{slack}"
 
+{channels}
 [hooks.release]
 scheme = "github"
 secret = {{ env = "TORTURE_HOOK_SECRET" }}
@@ -482,6 +491,7 @@ grants = {{ role = "editor", environments = ["**"] }}
         address = launch.address,
         data = launch.data.display(),
         model = model.emulator.url(),
+        is_paced = rate_limits == RateLimits::Slack,
         slack = slack.api_base_url(),
     )
 }

@@ -1,7 +1,6 @@
 //! `drydock pull`: writes a prepared change into the files of the person's checkout. Only files of the work tree are
 //! written: the index, the refs and the objects of the repository stay as they are, and no program is started.
 
-mod merge;
 mod plan;
 
 use super::CliError;
@@ -121,6 +120,7 @@ fn checkout_at(directory: &Path) -> Result<Checkout, CliError> {
 
 /// Writes the files of a plan, each at once. After a failure the same pull can be repeated.
 fn write(directory: &Directory, planned: &[PlannedFile]) -> Result<(), CliError> {
+    directory.remove_leftovers(planned.iter().map(|file| &file.path));
     let mut written = 0;
     for file in planned.iter().filter(|file| file.step != FileStep::Unchanged) {
         let put = directory.put_expected(&file.path, file.current.as_ref(), file.after.clone());

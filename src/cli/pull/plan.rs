@@ -1,11 +1,11 @@
 //! The plan of a pull: the new state of each file. It is made for all files before the first one is written, from the answer of
 //! the server, the base commit of this repository and the files as they are now. The answer is not trusted.
 
-use super::merge::{MergeOutcome, merge};
 use crate::base::model::{
     FileMode, FileVersion, PulledChange, PulledFile, PulledSide, RepoPath, fold_name, is_hex, pluralize,
 };
 use crate::cli::CliError;
+use crate::state::workspace::merge::{MergeOutcome, merge};
 use crate::state::workspace::{Directory, Repository, RepositoryError, patch};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -148,6 +148,14 @@ fn decide(
         };
         return Ok((step, after.cloned()));
     }
+    if let Some((before, current)) = before.zip(current)
+        && has_other_line_ends(&before.content, &current.content)
+    {
+        // Git may have converted them, by its configuration or by attributes.
+        return Err(
+            "its lines end with CRLF here and with LF in the commit, or the other way round, and a pull converts none",
+        );
+    }
     let (current, after) = match (before, current, after) {
         (_, Some(_), None) => return Err("you edited it, and the change deletes it"),
         (_, None, _) => return Err("you deleted it, and the change edits it"),
@@ -166,6 +174,32 @@ fn decide(
         true => Ok((FileStep::Unchanged, Some(after))),
         false => Ok((FileStep::Merged, Some(after))),
     }
+}
+
+/// The end of each line of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnds {
+    Lf,
+    CrLf,
+}
+
+/// Returns the end of all lines of a text; `None` if they differ, or if there are no lines.
+fn line_ends(content: &[u8]) -> Option<LineEnds> {
+    let mut ends = memchr::memchr_iter(b'\n', content).map(|at| {
+        let before = at.checked_sub(1).and_then(|before| content.get(before));
+        match before == Some(&b'\r') {
+            true => LineEnds::CrLf,
+            false => LineEnds::Lf,
+        }
+    });
+    let first = ends.next()?;
+    ends.all(|end| end == first).then_some(first)
+}
+
+/// True if all lines of one text end with CRLF, and all of the other with LF.
+fn has_other_line_ends(one: &[u8], other: &[u8]) -> bool {
+    let ends = line_ends(one).zip(line_ends(other));
+    ends.is_some_and(|(one, other)| one != other)
 }
 
 /// Returns a file with the edits of both sides.
@@ -350,6 +384,24 @@ mod tests {
         ] {
             assert!(decide(before, current, after).is_err(), "{current:?} {after:?}");
         }
+    }
+
+    #[test]
+    fn converted_line_ends_are_never_merged() {
+        let base = file("1\n2\n3\n4\n5\n");
+        let converted = file("1\r\n2\r\n3\r\n4\r\n5\r\n");
+        let new = file("1\n2\n3\n4\nfive\n");
+        for (before, current) in [(&base, &converted), (&converted, &base)] {
+            for after in [Some(&new), None] {
+                let refused = decide(Some(before), Some(current), after).unwrap_err();
+                assert!(refused.contains("CRLF"), "{refused}");
+            }
+        }
+        // One line of a person is an edit like others.
+        let edited = file("1\r\n2\n3\n4\n5\n");
+        let merged = decide(Some(&base), Some(&edited), Some(&new)).unwrap();
+        assert_eq!(merged, (FileStep::Merged, Some(file("1\r\n2\n3\n4\nfive\n"))));
+        assert!(decide(Some(&file("one")), Some(&file("two\r\n")), Some(&new)).is_err());
     }
 
     #[test]

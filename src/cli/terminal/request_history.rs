@@ -2,6 +2,7 @@
 //! contains a request with a secret.
 
 use crate::base::redact::Redactor;
+use crate::cli::user_directory::user_directory;
 use reedline::{
     FileBackedHistory, History, HistoryItem, HistoryItemId, HistorySessionId, Result, SearchQuery,
 };
@@ -34,17 +35,7 @@ pub(super) fn in_memory() -> Box<dyn History> {
 
 /// Returns the path of the file: `drydock/requests` below `$XDG_STATE_HOME` or `~/.local/state`.
 fn path() -> Option<PathBuf> {
-    let variable = |name: &str| {
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "the shell is where the environment is read"
-        )]
-        let value = std::env::var_os(name);
-        value.map(PathBuf::from).filter(|path| path.is_absolute())
-    };
-    let state = variable("XDG_STATE_HOME");
-    let state = state.or_else(|| Some(variable("HOME")?.join(".local/state")));
-    Some(state?.join("drydock/requests"))
+    Some(user_directory("XDG_STATE_HOME", ".local/state")?.join("requests"))
 }
 
 /// A history that leaves out requests with secrets.

@@ -133,19 +133,10 @@ impl Reception {
         inbound: &Inbound,
         at: Timestamp,
     ) -> Result<ReceiveOutcome, AccessError> {
-        let administrators = self.parts.reachable_administrators().await?;
-        let asked = administrators.len();
-        let questions = administrators
-            .iter()
-            .map(|administrator| question(&self.parts, inbound, administrator));
-        let (ops, buttons): (Vec<Op>, Vec<Vec<NewAction>>) = questions.unzip();
-        let outcome = match asked {
-            // Nobody would read the request.
-            0 => AccessRequestOutcome::Full,
-            _ => {
-                let question = (ops, buttons.concat());
-                self.parts.store.request_access(inbound, question, at).await?
-            }
+        // A press that asks nobody reads no administrators.
+        let outcome = match self.parts.store.access_request_refusal(inbound, at).await? {
+            Some(refusal) => refusal,
+            None => self.ask_administrators(inbound, at).await?,
         };
         let said = match outcome {
             AccessRequestOutcome::Asked => {
@@ -160,6 +151,25 @@ impl Reception {
             AccessRequestOutcome::Asked => ReceiveOutcome::New,
             AccessRequestOutcome::Before | AccessRequestOutcome::Full => ReceiveOutcome::Refused,
         })
+    }
+
+    /// Stores the request with a question to each administrator. The store checks again that it may ask.
+    async fn ask_administrators(
+        &self,
+        inbound: &Inbound,
+        at: Timestamp,
+    ) -> Result<AccessRequestOutcome, AccessError> {
+        let administrators = self.parts.reachable_administrators().await?;
+        if administrators.is_empty() {
+            // Nobody would read the request.
+            return Ok(AccessRequestOutcome::Full);
+        }
+        let questions = administrators
+            .iter()
+            .map(|administrator| question(&self.parts, inbound, administrator));
+        let (ops, buttons): (Vec<Op>, Vec<Vec<NewAction>>) = questions.unzip();
+        let question = (ops, buttons.concat());
+        Ok(self.parts.store.request_access(inbound, question, at).await?)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::base::model::{
 };
 use crate::base::redact::{self, Redactor};
 use crate::interfaces::channel;
-use crate::state::store::{self, Conversation, REPLACED, StoreError};
+use crate::state::store::{self, Conversation, StoreError};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -192,18 +192,6 @@ impl Address {
         ops
     }
 
-    /// Returns the operation that takes the buttons off a result; `None` if it has none.
-    pub(super) fn replaced_result(&self, messages: &[Reply]) -> Option<Op> {
-        let is_row = |part: &ReplyPart| matches!(part, ReplyPart::Buttons { .. });
-        let with_buttons = messages
-            .iter()
-            .rposition(|message| message.parts.iter().any(is_row))?;
-        let mut reply = messages.get(with_buttons)?.clone();
-        reply.parts.retain(|part| !is_row(part));
-        let post = self.id(&result_name(with_buttons));
-        Some(self.op(REPLACED, Action::Fill { post, reply }))
-    }
-
     /// Returns the full text of a long reply as a file.
     pub(super) fn full_reply_file(&self, reply: &Reply) -> Op {
         let mut text = reply.plain();
@@ -251,7 +239,7 @@ fn assert_may_render() {
 }
 
 /// Returns the operation name of each message of a result.
-fn result_name(index: usize) -> String {
+pub(super) fn result_name(index: usize) -> String {
     match index {
         0 => "result".to_owned(),
         _ => format!("result-{}", index + 1),

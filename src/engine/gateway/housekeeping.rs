@@ -60,12 +60,16 @@ impl Housekeeping {
         }
     }
 
-    /// Purges response URLs of commands every few minutes until `cancel`. They are credentials.
+    /// Purges the expired response URLs of commands and login codes every few minutes until `cancel`. They are credentials.
     pub async fn drop_addresses(self, cancel: CancellationToken) {
         loop {
-            if let Err(error) = self.parts.store.drop_response_urls((self.parts.now)()).await {
+            let (store, now) = (&self.parts.store, (self.parts.now)());
+            if let Err(error) = store.drop_response_urls(now).await {
                 tracing::warn!(%error, "expired addresses for answers to commands could not be removed; it is tried \
                                         again");
+            }
+            if let Err(error) = store.forget_login_codes(now).await {
+                tracing::warn!(%error, "expired login codes could not be removed; it is tried again");
             }
             tokio::select! {
                 () = tokio::time::sleep(RESPONSE_URL_PURGE_INTERVAL) => {}

@@ -7,6 +7,7 @@ use crate::base::config::ChannelSettings;
 use crate::base::model::{Account, Action, ChatPlace, Inbound, InboundKind, Op, Receipt, Reply, ReplyPart};
 use crate::interfaces::channel::{self, Channel};
 use crate::state::store::{DueOperation, StoreError};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -85,6 +86,16 @@ impl OutgoingMessages {
             )
         };
         states.filter(is_closed).collect()
+    }
+
+    /// Returns the channels that have no connection over which messages arrive, by name, with the time since then.
+    pub fn disconnected_channels(&self) -> Vec<(String, Timestamp)> {
+        let channels = self.deliveries.iter();
+        let since = channels.filter_map(|(name, delivery)| {
+            let since = delivery.channel()?.disconnected_since()?;
+            Some((name.clone(), since))
+        });
+        since.collect()
     }
 
     /// Makes a channel look for work at once.

@@ -14,9 +14,7 @@ use super::scheduler::TurnScheduler;
 use super::thread_question;
 use super::turn::TurnRunner;
 use super::welcome::greeting;
-use crate::base::model::{
-    AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Op, Receipt, Reply, ReplyPart,
-};
+use crate::base::model::{AskedQuestion, ConversationId, Inbound, InboundKind, InboxId, Receipt, Reply};
 use crate::crash_point;
 use crate::engine::command;
 use crate::planted;
@@ -175,7 +173,7 @@ impl Reception {
         QueueLimits {
             answers: (!wants_own_turn).then(|| self.answer_reader()),
             notices: match queue_kind {
-                QueueKind::Turn => self.words_of_form(inbound),
+                QueueKind::Turn => self.parts.form_words(inbound),
                 QueueKind::Command | QueueKind::Change => Vec::new(),
             },
             thread_question: match queue_kind {
@@ -186,26 +184,6 @@ impl Reception {
             of_hook_max: limits.waiting_events_max,
             refusal,
         }
-    }
-
-    /// Returns the messages that show the words of a form, which are in no message of their own.
-    fn words_of_form(&self, inbound: &Inbound) -> Vec<Op> {
-        let (Some(about), InboundKind::Text { text, .. }) = (&inbound.about, &inbound.kind) else {
-            return Vec::new();
-        };
-        let Some(identity) = self.parts.identity(inbound) else {
-            return Vec::new();
-        };
-        let id = inbound.delivery.first().map_or("", String::as_str);
-        let address = commands::address_of(inbound, format!("form/{id}"));
-        let reply = Reply::text(format!("{} about {about}:", identity.name())).with(ReplyPart::Code {
-            language: String::new(),
-            text: text.replace("\r\n", "\n").replace('\r', "\n"),
-        });
-        let messages = address.split(&self.parts.config, &reply).into_iter().enumerate();
-        messages
-            .map(|(index, message)| address.post(&format!("words-{}", index + 1), message))
-            .collect()
     }
 
     fn answer_reader(&self) -> AnswerReader {

@@ -163,6 +163,12 @@ pub trait Channel: Send + Sync {
     /// answers [`SendError::Limited`].
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;
 
+    /// Returns the time since which no connection is open over which messages arrive; `None` while one is, and for a
+    /// channel without such connections.
+    fn disconnected_since(&self) -> Option<Timestamp> {
+        None
+    }
+
     /// Receives messages by polling, or over a connection that the channel opens, until `cancel`. Channels that only
     /// have a webhook return at once. A platform that does not deliver again what was missed needs `memory`.
     async fn poll(

@@ -11,9 +11,12 @@ use crate::engine::gateway::{self, Gateway, HandoverAnswer, LoadObserver};
 use crate::interfaces::channel;
 use crate::server::http::{Ingress, IngressResult, PersonalApi, Readiness, Route, Unavailable};
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The longest time without a connection over which messages of a channel arrive.
+const DISCONNECTED_TIME_MAX: SignedDuration = SignedDuration::from_mins(1);
 
 /// The webhooks by name, and the repositories that are not ready yet.
 pub(super) struct IngressRoutes {
@@ -197,6 +200,12 @@ impl Ingress for GatewayIngress {
 
     fn ready(&self) -> Readiness {
         let mut readiness = self.routes.readiness();
+        let disconnected = self.gateway.outgoing.disconnected_channels().into_iter();
+        let too_long =
+            disconnected.filter(|(_, since)| self.now().duration_since(*since) >= DISCONNECTED_TIME_MAX);
+        readiness.waiting_for.extend(too_long.map(|(name, since)| {
+            format!("channel {name}: no connection is open over which messages arrive, since {since:.0}")
+        }));
         let closed = self.gateway.outgoing.closed_channels().into_iter();
         readiness
             .degraded

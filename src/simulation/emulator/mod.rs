@@ -4,6 +4,7 @@
 mod answer;
 pub mod discord;
 pub mod model;
+mod requested_wait;
 mod server;
 mod lasting_fault;
 pub mod slack;
@@ -11,4 +12,5 @@ pub mod telegram;
 mod traffic;
 mod web_socket;
 
+pub use requested_wait::RequestedWait;
 pub use traffic::SentRequest;

@@ -28,6 +28,8 @@ pub struct Identity {
     name: String,
     sender: Sender,
     current_grants: CurrentGrants,
+    /// True if every grant counts as that of a viewer.
+    is_reading_only: bool,
 }
 
 /// The current grants of a user, shared by all copies of their identity. `None` after revocation.
@@ -70,6 +72,15 @@ impl Identity {
             name,
             sender,
             current_grants: standing,
+            is_reading_only: false,
+        }
+    }
+
+    /// Returns the same person with the rights of a viewer wherever they have any.
+    pub(crate) fn reading_only(&self) -> Self {
+        Self {
+            is_reading_only: true,
+            ..self.clone()
         }
     }
 
@@ -211,7 +222,11 @@ impl Identity {
     }
 
     fn grants(&self) -> Arc<[CompiledGrant]> {
-        self.current_grants.0.borrow().clone().unwrap_or_default()
+        let grants = self.current_grants.0.borrow().clone().unwrap_or_default();
+        match self.is_reading_only {
+            true => grants.iter().map(CompiledGrant::of_viewer).collect(),
+            false => grants,
+        }
     }
 }
 
@@ -236,6 +251,13 @@ impl CompiledGrant {
             unrestricted: grant.role == Role::Admin || grant.environments.iter().any(|glob| glob == "**"),
             globs: grant.environments.clone(),
         })
+    }
+
+    fn of_viewer(&self) -> Self {
+        Self {
+            role: Role::Viewer,
+            ..self.clone()
+        }
     }
 
     fn covers(&self, environment: Option<&str>) -> bool {
@@ -311,6 +333,13 @@ mod tests {
                 .may_write("infra", &path, None)
                 .is_ok()
         );
+        let asking = holds(Role::Admin, "infra", &["**"]).reading_only();
+        assert!(asking.may_write("infra", &path, None).is_err());
+        assert_eq!(
+            (asking.role("infra"), asking.role("apps")),
+            (Some(Role::Viewer), None)
+        );
+        assert!(!asking.is_admin() && !asking.may_edit());
         for broken in [holds(Role::Admin, "[", &["**"]), holds(Role::Admin, "*", &["["])] {
             assert_eq!((broken.role("infra"), broken.is_admin()), (None, false));
         }

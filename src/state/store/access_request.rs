@@ -7,7 +7,7 @@ use super::unknown_sender::NOTICE_MS;
 use super::{NewAction, Store, StoreError, action, inbox, outbox};
 use crate::base::model::{Inbound, Op, Sender};
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Maximum number of requests within a day, over all senders.
 const REQUESTS_A_DAY_MAX: i64 = 20;
@@ -24,6 +24,16 @@ pub enum AccessRequestOutcome {
 }
 
 impl Store {
+    /// Returns why a request of an unknown sender would ask nobody; `None` if administrators may be asked.
+    pub async fn access_request_refusal(
+        &self,
+        inbound: &Inbound,
+        at: Timestamp,
+    ) -> Result<Option<AccessRequestOutcome>, StoreError> {
+        let inbound = inbound.clone();
+        self.read(move |tx| refusal(tx, &inbound, at)).await
+    }
+
     /// Stores a request of an unknown sender, with the operations that ask the administrators and their buttons, in one
     /// transaction.
     pub async fn request_access(
@@ -34,24 +44,12 @@ impl Store {
     ) -> Result<AccessRequestOutcome, StoreError> {
         let inbound = inbound.clone();
         self.write(move |tx| {
-            let sender = json(&inbound.sender)?;
-            let may_ask = tx
-                .prepare_cached(
-                    "SELECT 1 FROM stranger WHERE sender = ?1 AND (requested_at IS NULL OR requested_at < noticed_at)",
-                )?
-                .exists([&sender])?;
-            if inbox::was_delivered(tx, &inbound.delivery)? || !may_ask {
-                return Ok(AccessRequestOutcome::Before);
-            }
-            let today: i64 = tx
-                .prepare_cached("SELECT COUNT(*) FROM stranger WHERE requested_at > ?1")?
-                .query_row([millis(at).saturating_sub(NOTICE_MS)], |row| row.get(0))?;
-            if today >= REQUESTS_A_DAY_MAX {
-                return Ok(AccessRequestOutcome::Full);
+            if let Some(refusal) = refusal(tx, &inbound, at)? {
+                return Ok(refusal);
             }
             inbox::remember_delivery(tx, &inbound.delivery, at)?;
             tx.prepare_cached("UPDATE stranger SET requested_at = ?2, request = ?3 WHERE sender = ?1")?
-                .execute(params![sender, millis(at), json(&inbound)?])?;
+                .execute(params![json(&inbound.sender)?, millis(at), json(&inbound)?])?;
             let (ops, buttons) = question;
             outbox::enqueue(tx, &ops, at)?;
             action::insert(tx, &buttons)?;
@@ -76,6 +74,26 @@ impl Store {
     }
 }
 
+/// Returns why a request asks nobody: the sender got no notice or has asked since, or the bound of a day is reached.
+fn refusal(
+    tx: &Transaction<'_>,
+    inbound: &Inbound,
+    at: Timestamp,
+) -> Result<Option<AccessRequestOutcome>, StoreError> {
+    let may_ask = tx
+        .prepare_cached(
+            "SELECT 1 FROM stranger WHERE sender = ?1 AND (requested_at IS NULL OR requested_at < noticed_at)",
+        )?
+        .exists([json(&inbound.sender)?])?;
+    if inbox::was_delivered(tx, &inbound.delivery)? || !may_ask {
+        return Ok(Some(AccessRequestOutcome::Before));
+    }
+    let today: i64 = tx
+        .prepare_cached("SELECT COUNT(*) FROM stranger WHERE requested_at > ?1")?
+        .query_row([millis(at).saturating_sub(NOTICE_MS)], |row| row.get(0))?;
+    Ok((today >= REQUESTS_A_DAY_MAX).then_some(AccessRequestOutcome::Full))
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -92,7 +110,10 @@ mod tests {
         let ask = async |who: &str, id: &str, second: i64| {
             let press = says(who, "", &[id]);
             let question = (vec![post(&format!("access/{id}"), None, "asks")], Vec::new());
-            store.request_access(&press, question, at(second)).await.unwrap()
+            let refusal = store.access_request_refusal(&press, at(second)).await.unwrap();
+            let outcome = store.request_access(&press, question, at(second)).await.unwrap();
+            assert_eq!(refusal.unwrap_or(AccessRequestOutcome::Asked), outcome, "{id}");
+            outcome
         };
         assert_eq!(ask("U1", "1", 0).await, AccessRequestOutcome::Before, "no notice");
         store.notice(&person("U1"), 1_000, at(1)).await.unwrap();

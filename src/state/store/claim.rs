@@ -2,6 +2,9 @@
 //! Writes under an outdated claim fail. No clock is involved: one process owns the database, and the next process voids
 //! all earlier claims ([`super::recovery`]).
 
+mod statement;
+
+use super::column::json;
 use super::conversation::Conversation;
 use super::edits::FileEdits;
 use super::history::{self, HistoryLimits};
@@ -9,73 +12,11 @@ use super::recovery::{Crashes, SUSPECT_CRASHES_MIN};
 use super::{AnsweredTurn, Store, StoreError, conversation, edits, inbox, key, question, retry, usage};
 use crate::base::model::{ConversationId, History, Inbound, InboxId, TurnId, Usage};
 use rusqlite::{OptionalExtension, Transaction, params};
+use statement::{CLAIM, CLAIM_NEW, MAY_HAVE_MORE};
 use std::sync::Arc;
 
 /// Maximum size of the history that the claiming commit reads. Other messages wait for that commit.
 const INLINE_HISTORY_BYTES_MAX: usize = 32 * 1_024;
-
-/// Counts the active conversations of a sender's person, over all their accounts. For a sender without a person, counts
-/// the sender's own.
-macro_rules! in_work {
-    ($sender:literal) => {
-        concat!(
-            "(SELECT COUNT(*) FROM conversation AS other WHERE other.owner IS NOT NULL AND other.sender IN (SELECT ",
-            $sender,
-            " UNION SELECT account.sender FROM identity AS asks JOIN identity AS account
-                ON account.user_id = asks.user_id WHERE asks.sender = ",
-            $sender,
-            "))"
-        )
-    };
-}
-
-/// True if the sender's person has fewer active conversations than the limit. If the total is below the limit, accounts
-/// are not looked up, because that lookup costs more than all other checks of a message.
-macro_rules! may_have_more {
-    ($sender:literal, $max:literal) => {
-        concat!(
-            "(",
-            $max,
-            " > (SELECT COUNT(*) FROM (SELECT 1 FROM conversation AS busy INDEXED BY conversation_in_work
-                WHERE busy.owner IS NOT NULL LIMIT ",
-            $max,
-            ")) OR ",
-            $max,
-            " > ",
-            in_work!($sender),
-            ")"
-        )
-    };
-}
-
-/// Claims the conversation that has waited longest, among the people with the fewest active conversations.
-const CLAIM: &str = concat!(
-    "UPDATE conversation SET owner = ?1, fence = fence + 1
-    WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL AND question IS NULL
-        AND (?2 OR key NOT BETWEEN ?3 AND ?4)
-        AND (?5 OR ?6 > (SELECT crashes FROM inbox
-            WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1))
-        AND NOT EXISTS (SELECT 1 FROM inbox
-            WHERE inbox.conversation = conversation.id AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
-        AND ?7 > ",
-    in_work!("conversation.sender"),
-    " ORDER BY ",
-    in_work!("conversation.sender"),
-    ", due, id LIMIT 1)
-    RETURNING id, fence, key BETWEEN ?3 AND ?4, (SELECT crashes FROM inbox
-        WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) >= ?6"
-);
-/// Claims a conversation whose only waiting message has just arrived.
-const CLAIM_NEW: &str = concat!(
-    "UPDATE conversation SET owner = ?2, fence = fence + 1
-    WHERE id = ?1 AND pending = 1 AND owner IS NULL AND question IS NULL AND NOT EXISTS (SELECT 1 FROM inbox
-        WHERE inbox.conversation = ?1 AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
-        AND ",
-    may_have_more!("conversation.sender", "?3"),
-    " RETURNING fence"
-);
-/// The query for whether a sender's person may have one more active conversation.
-const MAY_HAVE_MORE: &str = concat!("SELECT ", may_have_more!("?1", "?2"));
 
 /// A worker that claims conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -368,7 +309,10 @@ pub(super) fn claim_new(
 ) -> Result<Option<DirectClaim>, StoreError> {
     let fence = tx
         .prepare_cached(CLAIM_NEW)?
-        .query_row(params![id.0, worker.name, worker.of_person_max], |row| row.get(0))
+        .query_row(
+            params![id.0, worker.name, worker.of_person_max, json(&inbound.sender)?],
+            |row| row.get(0),
+        )
         .optional()?;
     let Some(fence) = fence else { return Ok(None) };
     let claim = Claim {

@@ -297,7 +297,7 @@ pub(super) struct AnswerDraft {
     pub(super) cost: Option<Cost>,
     pub(super) change: Option<NewChange>,
     pub(super) withheld: Option<String>,
-    pub(super) edits_anew: bool,
+    pub(super) leaves_change: bool,
     pub(super) summary: serde_json::Value,
     pub(super) announce: Box<dyn FnOnce(StoredChange<'_>) -> Announcement>,
 }
@@ -345,7 +345,7 @@ impl Store {
                     cost,
                     change,
                     withheld,
-                    edits_anew,
+                    leaves_change,
                     summary,
                     announce,
                 } = *draft;
@@ -357,7 +357,7 @@ impl Store {
                     cost,
                     context: ContextState::default(),
                     withheld,
-                    edits_anew,
+                    leaves_change,
                     summary,
                 };
                 let announcement = announce(answer.stored(&prospect));
@@ -378,7 +378,7 @@ pub(super) fn ends(change: Option<NewChange>) -> AnswerDraft {
         cost: None,
         change,
         withheld: None,
-        edits_anew: false,
+        leaves_change: false,
         summary: json!({ "files": 1 }),
         announce: Box::new(|leaves| Announcement {
             ops: vec![post("result", None, &named(leaves))],

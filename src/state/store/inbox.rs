@@ -358,7 +358,8 @@ fn insert(
     crash_point::before("B3");
     let inbox = InboxId(tx.last_insert_rowid());
     if let Some(url) = &inbound.response_url {
-        response_url::store_url(tx, &inbox.op_id_prefix(), url, *at)?;
+        let owned = (url, Some(&inbound.sender));
+        response_url::store_url(tx, &inbox.op_id_prefix(), owned, *at)?;
     }
     Ok(inbox)
 }

@@ -1,10 +1,10 @@
 //! Logins of people's machines: one-time codes, and the tokens that they are exchanged for. This table
-//! has only keyed hashes; the outbox has the message that shows a code.
+//! has only keyed hashes; the outbox has the message that shows a code, until it is delivered (`login_message.rs`).
 
 use super::audit::audit_in;
 use super::column::millis;
 use super::people::{PersonRow, person};
-use super::{Store, StoreError, command};
+use super::{Store, StoreError, command, login_message};
 use crate::base::model::{InboxId, Op, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -115,6 +115,7 @@ fn replace_code(tx: &Transaction<'_>, code: &NewLoginCode, at: Timestamp) -> Res
     tx.prepare_cached("DELETE FROM login WHERE user_id = ?1 AND kind = 'code'")?
         .execute([code.user.0])?;
     insert(tx, "code", code, at)?;
+    login_message::forget_invalid(tx, at)?;
     let data = serde_json::json!({ "name": person.name, "user": code.user });
     audit_in(tx, "login.asked", data, at)
 }
@@ -149,6 +150,7 @@ fn exchange(
     let Some(user) = user.map(UserId) else {
         return Ok(None);
     };
+    login_message::forget_invalid(tx, at)?;
     let person = person(tx, user)?;
     if person.revoked_at.is_some() {
         return Ok(None);

@@ -8,7 +8,7 @@ mod unreadable;
 
 use super::column::{json, millis, parse, time};
 use super::writer::Durability;
-use super::{Store, StoreError};
+use super::{Store, StoreError, login_message};
 use crate::base::model::{Action, MessageRef, Op};
 use crate::crash_point;
 pub use dead_letters::{DeadLetter, DeadLetterFilter, ResentLetters};
@@ -468,6 +468,7 @@ impl Store {
                 if updated > 0 {
                     enqueue(tx, &instead, at)?;
                 }
+                login_message::forget(tx, &id)?;
                 response_url::drop_if_answered(tx, &id)
             })
             .await;
@@ -534,7 +535,8 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
         return Ok(());
     }
     if let Some(url) = &op.response_url {
-        response_url::store_url(tx, response_url::answered(&op.id), url, at)?;
+        let owned = (url, response_url::recipient(op));
+        response_url::store_url(tx, response_url::answered(&op.id), owned, at)?;
     }
     tx.prepare_cached(
         "INSERT INTO outbox (op, channel, lane, body, state, due_at, attempts, created_at)
@@ -562,6 +564,7 @@ fn mark_delivered(
     message: Option<MessageRef>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
+    login_message::forget(tx, id)?;
     let Some(message) = message else {
         tx.prepare_cached(
             "UPDATE outbox SET state = 'delivered', done_at = ?2 WHERE op = ?1 AND done_at IS NULL",

@@ -3,12 +3,14 @@
 
 use super::column::{json, parse};
 use super::{StoreError, change, outbox};
-use crate::base::model::{Action, Change, ChangeNumber, ConversationId, Op, ReplyPart};
+use crate::base::model::{Action, Change, ChangeNumber, ConversationId, Op, Reply, ReplyPart, cut_to};
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 
 /// The name of the operation that takes the buttons off a result.
 pub const REPLACED: &str = "replaced";
+/// Longest line that says what became of a result, in characters. A result leaves room for it.
+pub const RESULT_LINE_CHARS_MAX: usize = 300;
 
 /// Returns true for the id of an operation that takes the buttons off a result.
 pub(super) fn takes_buttons_off(op: &str) -> bool {
@@ -44,7 +46,7 @@ pub(super) fn retire(
         while let Some(row) = rows.next()? {
             // One that cannot be read keeps its buttons, which are refused when they are pressed.
             let op: Result<Op, StoreError> = parse("change", &row.get::<_, String>(0)?);
-            ops.extend(op.ok().map(|op| with_line(op, line)));
+            ops.extend(op.ok().map(|op| lined(op, line)));
         }
     }
     tx.prepare_cached("UPDATE change SET result = NULL WHERE number = ?1 AND result IS NOT NULL")?
@@ -66,15 +68,24 @@ pub(super) fn close(
     Ok(name)
 }
 
-/// Puts a line before the last one of a message.
-fn with_line(mut op: Op, line: &str) -> Op {
-    if let Action::Fill { reply, .. } = &mut op.action {
-        match reply.parts.last_mut() {
-            Some(ReplyPart::Footer { text }) => *text = format!("{line} {text}"),
-            _ => reply.parts.push(ReplyPart::Footer {
-                text: line.to_owned(),
-            }),
-        }
+/// Puts a line before the last one of the message of an operation.
+fn lined(op: Op, line: &str) -> Op {
+    let action = match op.action {
+        Action::Fill { post, reply } => Action::Fill {
+            post,
+            reply: with_line(reply, line),
+        },
+        action => action,
+    };
+    Op { action, ..op }
+}
+
+/// Puts a line before the last one of a message. A longer line than [`RESULT_LINE_CHARS_MAX`] is cut.
+pub fn with_line(mut reply: Reply, line: &str) -> Reply {
+    let line = cut_to(line, RESULT_LINE_CHARS_MAX).into_owned();
+    match reply.parts.last_mut() {
+        Some(ReplyPart::Footer { text }) => *text = format!("{line} {text}"),
+        _ => reply.parts.push(ReplyPart::Footer { text: line }),
     }
-    op
+    reply
 }

@@ -2,7 +2,7 @@
 //! messages then belong to it, and run with their own grants.
 
 use super::action::{self, NewAction, PressOutcome};
-use super::column::{json, millis, parse};
+use super::column::{json, millis, parse, time};
 use super::command::apply_once;
 use super::held_message::{self, ReleaseOutcome, choice};
 use super::{Store, StoreError, audit_in, conversation};
@@ -37,6 +37,9 @@ pub enum ThreadJoin {
     Joined {
         /// The account of the person.
         person: Sender,
+        /// Their message.
+        #[serde(default)]
+        message: Option<InboxId>,
     },
     /// The person has chosen otherwise, or the message was too old.
     Gone,
@@ -61,6 +64,26 @@ impl Store {
             Ok(tx
                 .prepare_cached(is_member)?
                 .exists(params![conversation.0, json(&member)?])?)
+        })
+        .await
+    }
+
+    /// Returns the accounts that have joined the conversation of a thread, with the times, in the order in which they did.
+    pub async fn thread_members(
+        &self,
+        conversation: ConversationId,
+    ) -> Result<Vec<(Sender, Timestamp)>, StoreError> {
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(
+                "SELECT sender, joined_at FROM thread_member WHERE conversation = ?1 ORDER BY joined_at, sender",
+            )?;
+            let mut rows = statement.query([conversation.0])?;
+            let mut members = Vec::new();
+            while let Some(row) = rows.next()? {
+                let sender = parse("sender", &row.get::<_, String>(0)?)?;
+                members.push((sender, time(row.get(1)?)?));
+            }
+            Ok(members)
         })
         .await
     }
@@ -286,8 +309,9 @@ fn join(
     .execute(params![place, json(&inbound.sender)?, conversation.0, millis(at)])?;
     audit(tx, "thread.joined", conversation, &inbound.sender, at)?;
     match held_message::release(tx, held, None, (conversation, press), at)? {
-        ReleaseOutcome::Released { .. } => Ok(ThreadJoin::Joined {
+        ReleaseOutcome::Released { message } => Ok(ThreadJoin::Joined {
             person: inbound.sender,
+            message: Some(message),
         }),
         ReleaseOutcome::Gone => Ok(ThreadJoin::Gone),
     }

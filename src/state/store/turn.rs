@@ -1,8 +1,10 @@
 //! Turns, each from one message to its reply. Every write names its claim, and fails once there is a newer claim.
 
+mod summary;
+
 use super::audit::audit_in;
 use super::claim::{Claim, check_fence};
-use super::column::{count, json, millis, parse, parse_word, time, word};
+use super::column::{json, millis, word};
 use super::edits::FileEdits;
 use super::outbox::{DueOperation, InFlightLock};
 use super::usage::Cost;
@@ -12,13 +14,14 @@ use super::{
     shown_result, steering, usage,
 };
 use crate::base::model::{
-    Change, ContextState, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, Usage, UserId, Verdict,
+    Change, ContextState, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, UserId, Verdict,
     VerdictSource,
 };
 use crate::crash_point;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
+pub use summary::TurnSummary;
 
 /// The beginning of a turn, stored in one transaction.
 pub struct TurnStart {
@@ -125,9 +128,9 @@ pub struct TurnAnswer {
     pub context: ContextState,
     /// The reason the edits are withheld, if the person may not have them. Then the prospective change is not stored.
     pub withheld: Option<String>,
-    /// True for a hook event, whose edits begin at the base. An event without a change has edited nothing, and leaves
-    /// the change of an earlier event as it is.
-    pub edits_anew: bool,
+    /// True if a turn that ends without a change has edited nothing, and leaves the open change as it is: the event of a
+    /// hook, whose edits begin at the base, and a person who may only ask.
+    pub leaves_change: bool,
     /// The facts about the turn, for `/status` and the recording.
     pub summary: Value,
 }
@@ -148,7 +151,7 @@ impl TurnAnswer {
     pub fn stored<'a>(&self, prospect: &'a ProspectiveChange) -> StoredChange<'a> {
         match (&self.withheld, prospect.change(), prospect.closes()) {
             (None, Some(numbered), _) => StoredChange::Change(numbered),
-            (None, None, Some(name)) if !self.edits_anew => StoredChange::Closed(name),
+            (None, None, Some(name)) if !self.leaves_change => StoredChange::Closed(name),
             (None, None, _) | (Some(_), _, _) => StoredChange::Nothing,
         }
     }
@@ -167,29 +170,6 @@ pub struct Announcement {
     pub result: Option<Box<Op>>,
     /// True if the caller delivers the returned operations at once; see [`Store::lease_due`].
     pub deliver_now: bool,
-}
-
-/// A turn in `/status` and `session show`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TurnSummary {
-    /// The row of the turn.
-    pub id: TurnId,
-    /// The person's message.
-    pub user_text: String,
-    /// The start time.
-    pub began_at: Timestamp,
-    /// The end time; `None` while the turn runs, or if a crash cut it short.
-    pub finished_at: Option<Timestamp>,
-    /// The verdict on it.
-    pub verdict: Option<Verdict>,
-    /// The source of the verdict.
-    pub source: Option<VerdictSource>,
-    /// The facts stored at its end.
-    pub summary: Value,
-    /// Number of steps: model calls with their results.
-    pub steps: u64,
-    /// Token usage of all its model calls.
-    pub usage: Usage,
 }
 
 impl Store {
@@ -390,24 +370,6 @@ impl Store {
         })
         .await
     }
-
-    /// Returns the newest turns of a conversation, newest first.
-    pub async fn turns(&self, id: ConversationId, limit: u32) -> Result<Vec<TurnSummary>, StoreError> {
-        self.read(move |tx| {
-            let mut statement = tx.prepare_cached(
-                "SELECT id, user_text, began_at, finished_at, verdict, source, summary,
-                        (SELECT COUNT(*) FROM step WHERE step.turn = turn.id)
-                 FROM turn WHERE conversation = ?1 ORDER BY id DESC LIMIT ?2",
-            )?;
-            let mut rows = statement.query(params![id.0, limit])?;
-            let mut turns = Vec::new();
-            while let Some(row) = rows.next()? {
-                turns.push(summary(tx, row)?);
-            }
-            Ok(turns)
-        })
-        .await
-    }
 }
 
 pub(super) fn dismiss(
@@ -466,28 +428,6 @@ fn take_back_cut(
     audit_in(tx, "turn.refused", data, at)
 }
 
-fn summary(tx: &Transaction<'_>, row: &rusqlite::Row<'_>) -> Result<TurnSummary, StoreError> {
-    let turn = TurnId(row.get(0)?);
-    let text: Option<String> = row.get(6)?;
-    Ok(TurnSummary {
-        id: turn,
-        user_text: row.get(1)?,
-        began_at: time(row.get(2)?)?,
-        finished_at: row.get::<_, Option<i64>>(3)?.map(time).transpose()?,
-        verdict: row
-            .get::<_, Option<String>>(4)?
-            .map(|text| parse_word("verdict", text))
-            .transpose()?,
-        source: row
-            .get::<_, Option<String>>(5)?
-            .map(|text| parse_word("source", text))
-            .transpose()?,
-        summary: text.map_or(Ok(Value::Null), |text| parse("summary", &text))?,
-        steps: count(row.get(7)?),
-        usage: usage::turn_usage(tx, turn)?,
-    })
-}
-
 fn finish_turn(
     tx: &Transaction<'_>,
     claim: Claim,
@@ -523,7 +463,7 @@ fn finish_turn(
         }
         None => match prospect.store(tx, claim.conversation, at)?.cloned() {
             Some(change) => (Some(change), None),
-            None if finish.edits_anew => (None, None),
+            None if finish.leaves_change => (None, None),
             None => (None, shown_result::close(tx, claim.conversation, at)?),
         },
     };

@@ -19,6 +19,7 @@ mod hash;
 mod ignored_files;
 mod lines;
 mod links;
+pub mod merge;
 mod named_secrets;
 mod nearest;
 mod overlay;

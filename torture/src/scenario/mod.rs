@@ -3,9 +3,11 @@
 mod boundaries;
 mod bugs;
 mod clock;
+mod deliveries;
 mod directed;
 mod hooks;
 mod kills;
+mod load;
 mod mirror;
 mod outage;
 mod questions;
@@ -75,6 +77,12 @@ scenarios! {
     Ci "locked" "R15" "another process holds the database" store::locked;
     Ci "full" "R14" "the disk is full, and has room again" store::full;
     Ci "descriptors" "R14,R22" "no descriptor is left, and then there are some" store::descriptors;
+    Ci "deliveries" "R5" "messages that are delivered again and again, in any order and under several names" deliveries::run;
+    Ci "threads" "R17" "ten runs at once in a channel of Slack that enforces its tiers" load::threads;
+    Ci "agent" "R17" "the same, with an app that is an agent" load::agent;
+    Ci "direct" "R17" "ten runs at once in direct messages of Slack" load::direct;
+    Ci "telegram" "R17" "ten runs at once in private chats of Telegram, and one in a group" load::telegram;
+    Ci "discord" "R17" "ten runs at once in threads of Discord" load::discord;
     Ci "bugs" "" "each planted defect is found" bugs::run;
 }
 
@@ -131,6 +139,7 @@ impl<'a> ScenarioContext<'a> {
             binary,
             people: 1,
             slowest_answer: Duration::from_millis(40),
+            channels: String::new(),
             limits: "",
             environment: self
                 .bug

@@ -22,8 +22,8 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
         Some(bot) => format!("send `join {token}` to {bot} in a direct message in Discord"),
         None => format!("Discord: send `join {token}` to the bot in a direct message"),
     },
-    // The cards of all platforms are counted together, so they share the pace of Slack.
-    card_edit_spacing: Duration::from_millis(1_200),
+    // Each chat has its own limit. All of them together share that of the account.
+    card_edit_spacing: Duration::from_millis(100),
     // UTF-16 units, which are never fewer than the characters that Discord counts.
     message_chars_max: 2_000,
 };

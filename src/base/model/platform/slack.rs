@@ -31,8 +31,8 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
         Some(bot) => format!("send `join {token}` to @{bot} in a direct message"),
         None => format!("Slack: send `join {token}` to the app in a direct message"),
     },
-    // A workspace allows 50 a minute.
-    card_edit_spacing: Duration::from_millis(1_200),
+    // The even pace of `chat.update` in a workspace, so that each card has its turn.
+    card_edit_spacing: Duration::from_millis(1_500),
     // Of one message's blocks as JSON. Slack's limit is somewhat above 13,000.
     message_chars_max: 12_500,
 };

@@ -27,8 +27,8 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
         Some(bot) => format!("https://t.me/{bot}?start={token}"),
         None => format!("Telegram: send `/start {token}` to the bot"),
     },
-    // The cards of all platforms are counted together, so they share the pace of Slack.
-    card_edit_spacing: Duration::from_millis(1_200),
+    // Each chat has its own limit. All of them together share that of the account.
+    card_edit_spacing: Duration::from_millis(100),
     // UTF-16 units.
     message_chars_max: 4_096,
 };

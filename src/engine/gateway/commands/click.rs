@@ -135,8 +135,8 @@ impl CommandRunner {
         let retried = match effect {
             PressEffect::None => None,
             PressEffect::Retried(outcome) => Some(outcome),
-            PressEffect::Released(outcome) => return Ok(Self::released_answer(press, &outcome)),
-            PressEffect::Joined(outcome) => return Ok(self.let_join_answer(press, outcome)),
+            PressEffect::Released(outcome) => return self.released_answer(press, &outcome).await,
+            PressEffect::Joined(outcome) => return self.let_join_answer(press, outcome).await,
         };
         if let Some(button) = ThreadButton::parse(&verb) {
             return self.press_thread_button(button, press).await;
@@ -172,8 +172,13 @@ impl CommandRunner {
                     verb,
                     arguments: &argument,
                 };
-                self.carry_out(command, asked, address, &identity, conversation)
-                    .await?
+                let done = self
+                    .carry_out(command, asked, address, &identity, conversation)
+                    .await?;
+                match verb {
+                    Verb::Patch => self.kept_for_everybody(done, conversation).await?,
+                    _ => done,
+                }
             }
         };
         done.ops.insert(0, receipt);

@@ -75,6 +75,7 @@ impl CommandRunner {
         for (channel, state) in self.outgoing.closed_channels() {
             delivery.push_str(&format!("; `{channel}` is {state}"));
         }
+        let joined = self.joined_line(conversation).await?;
         let rows = [
             ("Running", running),
             ("Waiting", waiting.to_string()),
@@ -84,11 +85,23 @@ impl CommandRunner {
         ];
         let rows = rows
             .into_iter()
+            .chain(joined.map(|joined| ("Joined", joined)))
             .map(|(label, value)| (label.to_owned(), value))
             .collect();
         Ok(Reply {
             parts: vec![ReplyPart::Facts { rows }],
         })
+    }
+
+    /// Returns the people who joined a conversation, with the times; `None` if nobody did.
+    async fn joined_line(&self, conversation: ConversationId) -> anyhow::Result<Option<String>> {
+        let members = self.parts.store.thread_members(conversation).await?;
+        let lines = members.iter().filter_map(|(member, since)| {
+            let identity = self.parts.access.admit(member)?;
+            Some(format!("{} since {since:.0}", identity.name()))
+        });
+        let lines = lines.collect::<Vec<_>>().join("; ");
+        Ok((!lines.is_empty()).then_some(lines))
     }
 
     pub(super) async fn clear(

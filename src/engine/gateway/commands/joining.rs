@@ -80,14 +80,18 @@ impl CommandRunner {
     }
 
     /// Returns the answer to the press that lets a person join.
-    pub(super) fn let_join_answer(&self, press: CountedPress<'_>, joined: ThreadJoin) -> CommandAnswer {
-        let person = match joined {
-            ThreadJoin::Joined { person } => person,
-            ThreadJoin::Gone => return press.replaced(Reply::text(GONE)),
+    pub(super) async fn let_join_answer(
+        &self,
+        press: CountedPress<'_>,
+        joined: ThreadJoin,
+    ) -> anyhow::Result<CommandAnswer> {
+        let (person, message) = match joined {
+            ThreadJoin::Joined { person, message } => (person, message),
+            ThreadJoin::Gone => return Ok(press.replaced(Reply::text(GONE))),
             ThreadJoin::Mixed => {
                 let text = "This conversation has used several repositories, which not everybody here may read, so nobody \
                             can join it. Write `!clear` to begin a new history, and let them ask again.";
-                return press.replaced(Reply::text(text));
+                return Ok(press.replaced(Reply::text(text)));
             }
         };
         let name = self.name_of(&person);
@@ -96,10 +100,14 @@ impl CommandRunner {
         let reply = Reply::text(text).with(ReplyPart::Buttons {
             buttons: vec![button],
         });
-        CommandAnswer {
+        let mut answer = CommandAnswer {
             buttons: ButtonEffect::Offers(vec![action]),
             ..press.replaced(reply)
+        };
+        if let Some(message) = message {
+            answer.ops.extend(self.parts.released_form_words(message).await?);
         }
+        Ok(answer)
     }
 
     fn end_button(&self, person: &Sender, name: &str, press: CountedPress<'_>) -> (Button, NewAction) {
@@ -153,17 +161,24 @@ impl CommandRunner {
     }
 
     /// Returns the answer to the choice of a repository, or of a conversation of one's own.
-    pub(super) fn released_answer(press: CountedPress<'_>, outcome: &ReleaseOutcome) -> CommandAnswer {
+    pub(super) async fn released_answer(
+        &self,
+        press: CountedPress<'_>,
+        outcome: &ReleaseOutcome,
+    ) -> anyhow::Result<CommandAnswer> {
         let (_, repository) = choice(press.argument);
-        match (outcome, repository) {
+        Ok(match (outcome, repository) {
             (ReleaseOutcome::Gone, _) => press.said(GONE),
             (ReleaseOutcome::Released { .. }, Some(repository)) => {
                 press.replaced(Reply::text(format!("Repository: `{repository}`.")))
             }
-            (ReleaseOutcome::Released { .. }, None) => {
-                press.said("This is a conversation of your own now; I work on your message.")
+            (ReleaseOutcome::Released { message }, None) => {
+                let mut answer =
+                    press.said("This is a conversation of your own now; I work on your message.");
+                answer.ops.extend(self.parts.released_form_words(*message).await?);
+                answer
             }
-        }
+        })
     }
 
     fn name_of(&self, sender: &Sender) -> String {

@@ -4,6 +4,7 @@ use super::{AcceptedCommand, CommandAnswer, CommandRunner, address_of};
 use crate::base::model::{Op, Reply, ReplyPart};
 use crate::engine::gateway::compose::Address;
 use crate::state::access::Identity;
+use crate::state::store::LOGIN_CODE;
 
 /// The answer if no machine can reach the server.
 const NO_ADDRESS: &str = "No machine can reach me yet: an administrator must set `server.public_url` to the address of \
@@ -29,7 +30,7 @@ impl CommandRunner {
                 text: format!("drydock login {url} {}", code.expose()),
             },
         );
-        let mut ops = vec![address.post("answer", reply)];
+        let mut ops = vec![address.post(LOGIN_CODE, reply)];
         ops.extend(pointer(asked));
         CommandAnswer {
             login: Some(stored),

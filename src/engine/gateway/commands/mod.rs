@@ -1,6 +1,7 @@
 //! Execution of commands and button clicks. They use no model and no queue, and each gets one answer.
 
 mod admission;
+mod answer;
 mod budget;
 mod change;
 mod click;
@@ -19,30 +20,29 @@ mod retry;
 mod take_over;
 mod usage;
 
+use answer::{ButtonEffect, CommandAnswer, Revision};
 pub(super) use change::PreparedState;
 use order::{CommandNeeds, CommandOrder, LaterCommands};
 pub(super) use result_button::{ResultButton, discard_question};
 use resumed::PresetReply;
 
 use super::active_turns::ActiveTurns;
-use super::compose::{self, Address, COMPOSITIONS_MAX, FULL_REPLY_FILE, MESSAGES_MAX, outdated_too_often};
+use super::compose::{Address, FULL_REPLY_FILE, MESSAGES_MAX};
 use super::inspections::Inspections;
-use super::intake::hash_of_click;
+use super::joined::ConversationRights;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::scheduler::TurnScheduler;
 use super::turn::REVOKED;
 use crate::base::model::{
     ConversationId, Inbound, InboundKind, InboxId, MessageConsent, Op, Platform, Reply, ReplyPart,
-    group_thousands, totals,
+    group_thousands,
 };
 use crate::crash_point;
 use crate::engine::command::{self, Command, Verb};
 use crate::rendering::jsonnet::Budget;
 use crate::state::access::Identity;
-use crate::state::store::{
-    ComposedWrite, NewAction, NewChange, NewLoginCode, ProspectiveChange, StoreError, UndoRemainder,
-};
+use crate::state::store::StoreError;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -68,97 +68,10 @@ pub(super) struct AcceptedCommand {
     pub(super) preset_reply: Option<PresetReply>,
 }
 
-/// The result of a command. One transaction stores it and marks the command as answered.
-struct CommandAnswer {
-    ops: Vec<Op>,
-    revision: Option<Revision>,
-    /// The effect of a press on buttons.
-    buttons: ButtonEffect,
-    /// The code that the answer shows.
-    login: Option<NewLoginCode>,
-}
-
-/// The effect of the press of a button on this and other buttons.
-enum ButtonEffect {
-    /// The pressed button is used.
-    Used,
-    /// The answer only asks: the button can be pressed again, and the answer has these buttons.
-    Asks(Vec<NewAction>),
-    /// The button is used, and the answer has these buttons.
-    Offers(Vec<NewAction>),
-    /// The press decides whether this change is discarded in this conversation, and the buttons of all such questions are
-    /// used.
-    Decides(ConversationId, String),
-}
-
-/// The workspace after an undo, to be stored as a revision of the open change.
-struct Revision {
-    conversation: ConversationId,
-    identity: Identity,
-    /// The snapshot of the edits it was made from. If the edits differ by now, the revision is dropped.
-    snapshot: String,
-    /// The prepared change; `None` if the workspace equals its base.
-    change: Option<NewChange>,
-    address: Address,
-}
-
 /// The error when the process stops. The command runs again at the next start.
 #[derive(Debug, thiserror::Error)]
 #[error("the process stops")]
 struct ShuttingDown;
-
-impl CommandAnswer {
-    fn ops(ops: Vec<Op>) -> Self {
-        Self {
-            ops,
-            revision: None,
-            buttons: ButtonEffect::Used,
-            login: None,
-        }
-    }
-
-    fn post(address: &Address, reply: Reply) -> Self {
-        Self::ops(vec![address.post("answer", reply)])
-    }
-}
-
-impl Revision {
-    /// Composes the answers after `ops`, for the grants of `prospect`.
-    fn remainder(&self, ops: &[Op], prospect: &ProspectiveChange) -> UndoRemainder {
-        let covered = match (&self.change, prospect.grants()) {
-            (None, _) => Ok(()),
-            (Some(change), Some(grants)) => self
-                .identity
-                .with_stored(grants)
-                .may_prepare(&change.repository, &change.needs),
-            (Some(_), None) => Err("access was revoked".to_owned()),
-        };
-        let withheld = covered.err();
-        let text = match (&withheld, prospect.change()) {
-            (Some(why), _) => format!("Undone. Remaining: {}", compose::withheld(why)),
-            (None, Some(numbered)) => {
-                let change = &numbered.change;
-                let totals = totals(&change.stats);
-                format!("Undone. {change} is now {totals}; `diff` shows it.")
-            }
-            (None, None) => {
-                "Undone; the workspace equals the base again, and nothing is prepared.".to_owned()
-            }
-        };
-        let answers = |text: &str| {
-            let answer = self.address.post("answer", Reply::text(text));
-            ops.iter().cloned().chain([answer]).collect()
-        };
-        UndoRemainder {
-            snapshot: self.snapshot.clone(),
-            withheld,
-            ops: answers(&text),
-            ops_if_overtaken: answers(
-                "Undone. The workspace was changed again since; `diff` shows what is prepared.",
-            ),
-        }
-    }
-}
 
 /// Runs commands and button clicks.
 pub(super) struct CommandRunner {
@@ -319,80 +232,6 @@ impl CommandRunner {
             true => Ok(CommandAnswer::post(address, Reply::text(REVOKED))),
             false => Ok(answer),
         }
-    }
-
-    /// Stores an answer. If a revision can never be stored, the answer says so in text; otherwise it would be prepared
-    /// again forever.
-    async fn store_answer(
-        &self,
-        asked: &AcceptedCommand,
-        address: &Address,
-        answer: CommandAnswer,
-    ) -> Result<(), StoreError> {
-        let (store, inbox, now) = (&self.parts.store, asked.inbox, (self.parts.now)());
-        let CommandAnswer {
-            ops,
-            revision,
-            buttons,
-            login,
-        } = answer;
-        if let (Some(preset), InboundKind::Click { token, .. }) = (&asked.preset_reply, &asked.inbound.kind)
-            && preset.returns_press(&asked.inbound.kind)
-        {
-            let unusable = vec![address.post("answer", preset.unusable_reply())];
-            let (hash, by) = (hash_of_click(token), &asked.inbound.sender);
-            return store.return_press(hash, by, inbox, (ops, unusable), now).await;
-        }
-        match (buttons, &asked.inbound.kind) {
-            (ButtonEffect::Asks(buttons), InboundKind::Click { token, .. }) => {
-                let hash = hash_of_click(token);
-                return store.finish_asking_press(hash, inbox, (ops, buttons), now).await;
-            }
-            (ButtonEffect::Offers(buttons), _) => {
-                return store.finish_offering_press(inbox, (ops, buttons), now).await;
-            }
-            (ButtonEffect::Decides(conversation, change), _) => {
-                let question = (conversation, change, ResultButton::decisions());
-                return store.finish_deciding_press(inbox, question, ops, now).await;
-            }
-            (ButtonEffect::Asks(_) | ButtonEffect::Used, _) => {}
-        }
-        if let Some(code) = login {
-            return store.finish_login_command(inbox, code, ops, now).await;
-        }
-        let Some(revision) = revision else {
-            return store.finish_command(inbox, ops, now).await;
-        };
-        match self.store_revision(inbox, &ops, &revision).await {
-            Ok(()) => Ok(()),
-            Err(error) if error.may_pass() => Err(error),
-            Err(error) => {
-                let CommandAnswer { ops: notice, .. } = self.unprepared_answer(address, &error.into());
-                let ops = ops.into_iter().chain(notice).collect();
-                store.finish_command(inbox, ops, now).await
-            }
-        }
-    }
-
-    /// Stores a revision with its answers. They are composed again if what they depend on changed in between.
-    async fn store_revision(
-        &self,
-        inbox: InboxId,
-        ops: &[Op],
-        revision: &Revision,
-    ) -> Result<(), StoreError> {
-        let (store, now) = (&self.parts.store, (self.parts.now)());
-        let (id, user) = (revision.conversation, revision.identity.user());
-        let mut basis = store.change_basis(id, user).await?;
-        for _ in 0..COMPOSITIONS_MAX {
-            let prospect = store.prospective_change(basis, revision.change.clone());
-            let rest = revision.remainder(ops, &prospect);
-            match store.finish_undo(inbox, id, prospect, rest, now).await? {
-                ComposedWrite::Stored(()) => return Ok(()),
-                ComposedWrite::Outdated(stored) => basis = stored,
-            }
-        }
-        Err(outdated_too_often())
     }
 
     async fn answer(
@@ -556,10 +395,15 @@ impl CommandRunner {
     ) -> anyhow::Result<Option<Reply>> {
         let store = &self.parts.store;
         let conversation = store.conversation(conversation).await?;
-        match self.parts.refusal_to_joined(identity, &conversation).await? {
-            Some(why) if !store.has_effect(asked.inbox).await? => Ok(Some(Reply::text(why))),
-            Some(_) | None => Ok(None),
-        }
+        let why = match self.parts.conversation_rights(identity, &conversation).await? {
+            ConversationRights::Own | ConversationRights::Joined => return Ok(None),
+            ConversationRights::Questions(change) => change.refusal(),
+            ConversationRights::Nothing(why) => why,
+        };
+        Ok(match store.has_effect(asked.inbox).await? {
+            true => None,
+            false => Some(Reply::text(why)),
+        })
     }
 
     /// Returns a reply as a few messages, plus a file with the full text if it needs more.

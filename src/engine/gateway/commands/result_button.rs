@@ -6,7 +6,7 @@ use super::conversation::busy_reply;
 use super::press::CountedPress;
 use super::{ButtonEffect, CommandAnswer, CommandRunner};
 use crate::base::model::{
-    Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Reply, ReplyPart,
+    Action, Button, ButtonStyle, ChangeName, ConversationId, InboundKind, Reply, ReplyPart, Role,
 };
 use crate::engine::command::Verb;
 use crate::engine::gateway::turn::new_button;
@@ -90,16 +90,8 @@ impl CommandRunner {
         match button {
             ResultButton::FullDiff => {
                 let shown = Box::pin(self.full_diff(argument, address, identity, conversation)).await?;
-                let asked = CommandAnswer::ops(shown);
-                // The button of a hook's change is for everybody.
-                let owner = self.parts.store.conversation(conversation).await?.key.user;
-                Ok(match owner.platform.chat().is_none() {
-                    true => CommandAnswer {
-                        buttons: ButtonEffect::Asks(Vec::new()),
-                        ..asked
-                    },
-                    false => asked,
-                })
+                self.kept_for_everybody(CommandAnswer::ops(shown), conversation)
+                    .await
             }
             ResultButton::Show => {
                 let shown = self.diff(argument, address, identity, conversation);
@@ -107,8 +99,17 @@ impl CommandRunner {
             }
             ResultButton::Revise => self.ask_for_revision(press).await,
             ResultButton::TakeOver => self.take_over(press).await,
-            ResultButton::AskDiscard => self.ask_before_discard(press).await,
+            ResultButton::AskDiscard => match self.discard_refusal(press).await? {
+                Some(refusal) => Ok(CommandAnswer {
+                    buttons: ButtonEffect::Asks(Vec::new()),
+                    ..CommandAnswer::post(address, refusal)
+                }),
+                None => self.ask_before_discard(press).await,
+            },
             ResultButton::ConfirmDiscard => {
+                if let Some(refusal) = self.discard_refusal(press).await? {
+                    return Ok(CommandAnswer::ops(vec![press.in_place(refusal)]));
+                }
                 let reply = self.discard(argument, asked, conversation).await?;
                 match reply == busy_reply() {
                     // Nothing is decided yet, so the question stays.
@@ -127,6 +128,46 @@ impl CommandRunner {
                 Ok(decided(press, reply))
             }
         }
+    }
+
+    /// Returns the answer to the press of a button of a hook's change, which stays for everybody else.
+    pub(super) async fn kept_for_everybody(
+        &self,
+        answer: CommandAnswer,
+        conversation: ConversationId,
+    ) -> anyhow::Result<CommandAnswer> {
+        Ok(match self.is_of_hook(conversation).await? {
+            true => CommandAnswer {
+                buttons: ButtonEffect::Asks(Vec::new()),
+                ..answer
+            },
+            false => answer,
+        })
+    }
+
+    async fn is_of_hook(&self, conversation: ConversationId) -> anyhow::Result<bool> {
+        let owner = self.parts.store.conversation(conversation).await?.key.user;
+        Ok(owner.platform.chat().is_none())
+    }
+
+    /// Returns why a person may not discard the change of a hook: that needs the grants with which they could take it over.
+    /// Their own change is theirs to discard, whatever they may do now. A discard that was stored before the answer is
+    /// reported as done.
+    async fn discard_refusal(&self, press: CountedPress<'_>) -> anyhow::Result<Option<Reply>> {
+        let store = &self.parts.store;
+        if !self.is_of_hook(press.conversation).await? || store.has_effect(press.asked.inbox).await? {
+            return Ok(None);
+        }
+        let asking = (Verb::Discard, "discarded");
+        let named = self.named_change(asking, press.argument, press.identity, press.conversation);
+        Ok(match named.await? {
+            Ok(change) if press.identity.role(&change.repository) < Some(Role::Editor) => {
+                let text = format!("Only an editor of `{}` discards {change}.", change.repository);
+                Some(Reply::text(text))
+            }
+            Ok(_) => None,
+            Err(reply) => Some(reply),
+        })
     }
 
     async fn ask_for_revision(&self, press: CountedPress<'_>) -> anyhow::Result<CommandAnswer> {

@@ -91,6 +91,7 @@ impl TurnRunner {
         let (summary, steps, answered_by) = (facts.line(), facts.steps, outcome.model.clone());
         let change = prepared.map(|prepared| prepared.change);
         let mut remarks = opened.unread_files.clone();
+        remarks.extend(opened.only_asks.clone());
         if let Some(change) = &change {
             remarks.extend(self.other_changes(opened, &change.stats).await?);
         }
@@ -132,6 +133,7 @@ impl TurnRunner {
             repository: opened.workspace.repository.name().to_owned(),
             change,
             masked,
+            leaves_change: address.mention.is_none() || opened.only_asks.is_some(),
             answer_step: said,
             cost,
             answer,
@@ -284,6 +286,8 @@ struct TurnEnding {
     change: Option<NewChange>,
     /// The patch with masked secrets.
     masked: Option<Bytes>,
+    /// See [`TurnAnswer::leaves_change`].
+    leaves_change: bool,
     answer_step: Option<Step>,
     cost: Option<Cost>,
     answer: ResultDraft,
@@ -327,7 +331,7 @@ impl TurnEnding {
                 "elapsed_ms": u64::try_from(draft.facts.elapsed.as_millis()).unwrap_or(u64::MAX),
             }),
             withheld,
-            edits_anew: draft.address.mention.is_none(),
+            leaves_change: self.leaves_change,
             answer: self.answer_step.clone().or_else(closing),
             cost: self.cost.clone(),
             context: outcome.context.clone(),
@@ -428,7 +432,7 @@ impl ResultDraft {
         } = result.messages();
         let replaced = self
             .address
-            .replaced_result(&messages)
+            .replaced_result(&self.config, &messages)
             .filter(|_| change.is_some())
             .map(Box::new);
         // The result goes first, because people wait for it.

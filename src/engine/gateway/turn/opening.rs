@@ -6,6 +6,7 @@ use crate::base::redact::Redactor;
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::command;
 use crate::engine::gateway::choice::RepositoryChoiceError;
+use crate::engine::gateway::joined::ConversationRights;
 use crate::rendering::compare::Sides;
 use crate::state::access::Identity;
 use crate::state::store::{Conversation, StoreError};
@@ -34,6 +35,8 @@ pub(super) struct OpenedTurn {
     pub(super) user_text: String,
     /// A line for each file of the message that was not read.
     pub(super) unread_files: Vec<String>,
+    /// The line that says why the person may only ask in this conversation of another; none if they may do more.
+    pub(super) only_asks: Option<String>,
     /// The repository and base to bind to the conversation, if they are new.
     pub(super) bind: Option<(String, String)>,
 }
@@ -108,17 +111,38 @@ impl TurnRunner {
     ) -> Result<OpenedTurn, TurnRefusal> {
         let repositories = &self.parts.repositories;
         let (inbound, conversation) = (assigned.inbound(), &assigned.work.conversation);
-        let joined = self.joined_speaker(identity, conversation).await?;
+        let rights = self.parts.conversation_rights(identity, conversation).await?;
+        let only_asks = match &rights {
+            ConversationRights::Nothing(why) => return Err(refuse_with(why)),
+            // Edits of this message, before a crash or a question, would stay in the change of the other person.
+            ConversationRights::Questions(change) if assigned.work.has_edited => {
+                return Err(refuse_with(change.refusal()));
+            }
+            ConversationRights::Questions(change) => Some(change.remark()),
+            ConversationRights::Own | ConversationRights::Joined => None,
+        };
+        let identity = match only_asks {
+            Some(_) => &identity.reading_only(),
+            None => identity,
+        };
         let (name, words) = self.choose_repository(identity, inbound, conversation)?;
-        let words = match joined {
+        let words = match rights {
+            ConversationRights::Own => words,
             // The history of the conversation is read by both.
-            Some(_) if !self.parts.owner_may_read(conversation, &name) => {
+            ConversationRights::Joined
+            | ConversationRights::Questions(_)
+            | ConversationRights::Nothing(_)
+                if !self.parts.owner_may_read(conversation, &name) =>
+            {
                 return Err(refuse_with(format!(
                     "The person of this conversation has no grant for `{name}`; ask in another thread."
                 )));
             }
-            Some(speaker) => format!("{speaker} writes:\n{words}"),
-            None => words,
+            ConversationRights::Joined
+            | ConversationRights::Questions(_)
+            | ConversationRights::Nothing(_) => {
+                format!("{} writes:\n{words}", one_line(identity.name()))
+            }
         };
         let goes_on = assigned.work.answered.is_some() || assigned.work.continues.is_some();
         // Its steps contain files of the repository that it began with.
@@ -215,6 +239,7 @@ impl TurnRunner {
             system,
             user_text,
             unread_files: texts.unread,
+            only_asks,
             bind,
         })
     }
@@ -258,20 +283,6 @@ impl TurnRunner {
         Ok(refuse_with(format!(
             "{what} is prepared here in `{bound}`. `discard` it first, or ask in another thread."
         )))
-    }
-
-    /// Returns the name of a person who writes in the conversation of another, which they joined; `None` in a conversation
-    /// of their own.
-    async fn joined_speaker(
-        &self,
-        identity: &Identity,
-        conversation: &Conversation,
-    ) -> Result<Option<String>, TurnRefusal> {
-        match self.parts.refusal_to_joined(identity, conversation).await? {
-            Some(why) => Err(refuse_with(why)),
-            None if self.parts.is_of_another(identity, conversation) => Ok(Some(one_line(identity.name()))),
-            None => Ok(None),
-        }
     }
 
     /// Returns the repository of a message, and its text without the word that named it.

@@ -27,14 +27,15 @@ pub(super) struct ChangePreparer<'a> {
 }
 
 impl ChangePreparer<'_> {
-    /// Returns the change of the current workspace. It is prepared again only after edits.
+    /// Returns the change of the current workspace, unless the turn can have none. It is prepared again only after edits.
     pub(super) async fn change(
         &self,
         progress: &mut (dyn FnMut(CompareProgress) + Send),
         stop: &CancellationToken,
     ) -> anyhow::Result<Option<PreparedChange>> {
         let edits = self.opened.overlay.edits();
-        if edits.is_empty() {
+        // Who may only ask has edited nothing, and the prepared change is that of somebody else.
+        if edits.is_empty() || self.opened.only_asks.is_some() {
             return Ok(None);
         }
         let known = self

@@ -20,6 +20,8 @@ pub(super) struct ResultButtons {
     revise: NewButton,
     undo: NewButton,
     discard: NewButton,
+    /// Discards the change of a hook. The platform cannot ask, because the button belongs to no conversation of it.
+    ask_discard: NewButton,
     take_over: NewButton,
     /// True if the platform asks before the change is discarded.
     confirms_presses: bool,
@@ -36,6 +38,7 @@ impl ResultButtons {
             show: new(ResultButton::Show.word()),
             revise: new(ResultButton::Revise.word()),
             undo: new(Verb::Undo.word()),
+            ask_discard: new(ResultButton::AskDiscard.word()),
             discard: new(match confirms_presses {
                 true => Verb::Discard.word(),
                 false => ResultButton::AskDiscard.word(),
@@ -48,8 +51,10 @@ impl ResultButtons {
     /// Returns the buttons below the result of a hook, with their actions. They are for everybody who is admitted.
     pub(super) fn of_hook(&self, change: &Change) -> (Vec<Button>, Vec<NewAction>) {
         let shown = [
+            (patch_label(change), ButtonStyle::Plain, &self.patch),
             ("Full diff", ButtonStyle::Plain, &self.diff),
             ("Take over", ButtonStyle::Primary, &self.take_over),
+            ("Discard", ButtonStyle::Danger, &self.ask_discard),
         ];
         let buttons = shown.map(|(label, style, new)| {
             let (button, action) = bound(label, style, new, change);
@@ -61,12 +66,8 @@ impl ResultButtons {
 
     /// Returns the buttons below the result of a new revision, with their actions.
     pub(super) fn of_change(&self, change: &Change) -> (Vec<Button>, Vec<NewAction>) {
-        let patch = match change_view::failing_count(change) {
-            Some(_) => "Get patch anyway",
-            None => "Get patch",
-        };
         let mut shown = vec![
-            (patch, ButtonStyle::Primary, &self.patch),
+            (patch_label(change), ButtonStyle::Primary, &self.patch),
             ("Full diff", ButtonStyle::Plain, &self.diff),
             ("Revise", ButtonStyle::Plain, &self.revise),
         ];
@@ -89,6 +90,13 @@ impl ResultButtons {
     pub(super) fn of_unchanged(&self, change: &Change) -> (Button, NewAction) {
         let label = format!("Show CHG-{}", change.number);
         bound(&label, ButtonStyle::Plain, &self.show, change)
+    }
+}
+
+fn patch_label(change: &Change) -> &'static str {
+    match change_view::failing_count(change) {
+        Some(_) => "Get patch anyway",
+        None => "Get patch",
     }
 }
 

@@ -64,9 +64,13 @@ fn tier_2(method: &'static str) -> Limit {
     Limit::new(Scope::Method(method), 10, Duration::from_secs(6))
 }
 
-/// Returns a limit within Slack's tier 3: at least 50 calls a minute.
+/// Returns a limit within Slack's tier 3: at least 50 calls a minute. Cards are edited all the time, so for edits the
+/// pace counts for more than the burst.
 fn tier_3(method: &'static str) -> Limit {
-    Limit::new(Scope::Method(method), 20, Duration::from_secs(2))
+    match method {
+        "chat.update" => Limit::new(Scope::Method(method), 10, Duration::from_millis(1_500)),
+        _ => Limit::new(Scope::Method(method), 20, Duration::from_secs(2)),
+    }
 }
 
 /// Returns a limit within Slack's tier 4: at least 100 calls a minute.

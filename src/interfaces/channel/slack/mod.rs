@@ -47,7 +47,7 @@ use connector::RepeatEffect;
 use jiff::Timestamp;
 use render::{SlackPayload, escaped, render};
 use serde_json::{Value, json};
-use socket::SocketOpener;
+use socket::{SocketAbsence, SocketOpener};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -117,6 +117,7 @@ impl ChannelKind for SlackSettings {
             link_hosts: server.link_hosts.clone(),
             channel: name.to_owned(),
             sockets,
+            absence: SocketAbsence::default(),
         }))
     }
 }
@@ -132,6 +133,7 @@ struct SlackChannel {
     channel: String,
     /// Opens the sockets of Socket Mode.
     sockets: Option<SocketOpener>,
+    absence: SocketAbsence,
 }
 
 #[async_trait]
@@ -253,6 +255,10 @@ impl Channel for SlackChannel {
         limits::limits(op, call, &self.client.streams)
     }
 
+    fn disconnected_since(&self) -> Option<Timestamp> {
+        self.absence.since()
+    }
+
     async fn poll(
         &self,
         inbox: mpsc::Sender<PolledInbound>,
@@ -261,7 +267,8 @@ impl Channel for SlackChannel {
         cancel: CancellationToken,
     ) {
         if let Some(opener) = &self.sockets {
-            socket::poll(&self.channel, &self.installation, opener, &inbox, now, &cancel).await;
+            let sockets = (opener, &self.absence);
+            socket::poll(&self.channel, &self.installation, sockets, &inbox, now, &cancel).await;
         }
     }
 }

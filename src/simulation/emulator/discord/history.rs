@@ -1,4 +1,4 @@
-//! What the bot can read of the server: its channels, its active threads and their messages.
+//! The parts of the server that the bot can read: its channels, its active threads and their messages.
 
 use super::SharedDiscord;
 use super::check::DiscordRefusal;
@@ -19,7 +19,8 @@ pub(super) fn channels(state: &DiscordState, shared: &SharedDiscord, guild: &str
 /// Returns the active threads that the bot can see.
 pub(super) fn active_threads(state: &DiscordState, shared: &SharedDiscord, guild: &str) -> RestAnswer {
     check_guild(shared, guild)?;
-    let mut threads = listed(state, shared, |channel| channel.parent.is_some());
+    let is_shown = |parent: u64| !state.hidden_channels.contains(&parent);
+    let mut threads = listed(state, shared, |channel| channel.parent.is_some_and(is_shown));
     threads.reverse();
     Ok((200, json!({"threads": threads, "members": []})))
 }

@@ -7,6 +7,7 @@ mod gateway;
 mod history;
 mod modals;
 mod people;
+mod rates;
 mod rest;
 mod sent_files;
 mod server;
@@ -195,6 +196,20 @@ impl DiscordEmulator {
             let faults = state.faults.entry(route.to_owned()).or_default();
             faults.extend(std::iter::repeat_n(fault.clone(), count));
         });
+    }
+
+    /// Enforces rate limits from now on: those of routes, with their headers, and 50 calls a second in all.
+    pub fn limit_rates(&self) {
+        self.shared
+            .change(|state| state.rates = Some(rates::CallRates::default()));
+    }
+
+    /// Returns the routes of the calls that exceeded a rate limit, oldest first.
+    pub fn rate_violations(&self) -> Vec<String> {
+        self.with_state(|state| {
+            let rates = state.rates.as_ref();
+            rates.map(|rates| rates.refused.clone()).unwrap_or_default()
+        })
     }
 
     /// Reads the state.

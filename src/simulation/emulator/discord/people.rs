@@ -77,7 +77,9 @@ impl DiscordEmulator {
                 true => Intents::DIRECT_MESSAGES,
                 false => Intents::GUILD_MESSAGES,
             };
-            state.gateway.dispatch("MESSAGE_CREATE", &event, needed);
+            if !state.hidden_channels.contains(&channel) {
+                state.gateway.dispatch("MESSAGE_CREATE", &event, needed);
+            }
             id
         })
     }

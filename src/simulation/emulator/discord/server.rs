@@ -2,6 +2,7 @@
 
 use super::SharedDiscord;
 use super::check::DiscordRefusal;
+use super::rates::with_rates;
 use super::rest::{self, DiscordCall};
 use super::state::DiscordFault;
 use super::{form, gateway, sent_files};
@@ -99,6 +100,17 @@ async fn call_api(State(shared): State<Arc<SharedDiscord>>, request: Request) ->
         };
         (call.body, call.files) = (body, files);
     }
+    let counted = shared.change(|state| match &mut state.rates {
+        Some(rates) => rates.count(&call, Instant::now()),
+        None => Ok(None),
+    });
+    let rate = match counted {
+        Ok(rate) => rate,
+        Err(refused) => {
+            let answer = too_many(refused.milliseconds, refused.scope);
+            return Ok(with_rates(answer, refused.bucket.as_ref()));
+        }
+    };
     let route = call.route();
     let bucket = format!("{} {}", call.method, head.uri.path());
     let fault = shared.change(|state| {
@@ -143,7 +155,7 @@ async fn call_api(State(shared): State<Arc<SharedDiscord>>, request: Request) ->
         }
         Err(refusal) => refused(&shared, &call, &refusal),
     };
-    Ok(with_bucket(answer, empty))
+    Ok(with_bucket(with_rates(answer, rate.as_ref()), empty))
 }
 
 /// Adds the headers of an empty bucket.

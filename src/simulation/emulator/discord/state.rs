@@ -2,6 +2,7 @@
 
 use super::gateway::GatewayState;
 use super::modals::ShownModal;
+use super::rates::CallRates;
 use super::shown::{ShownContent, shown};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -144,6 +145,8 @@ pub struct DiscordState {
     /// The times until which buckets are empty, by method and path.
     pub(super) empty_buckets: BTreeMap<String, Instant>,
     pub(super) endpoint: Option<String>,
+    /// The rate limits, if they are enforced.
+    pub(super) rates: Option<CallRates>,
     sequence: u64,
 }
 

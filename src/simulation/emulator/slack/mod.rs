@@ -27,6 +27,7 @@ pub use state::{SharedFile, ShownButton, SlackCall, SlackFault, SlackMessage, Sl
 pub use streams::SlackStream;
 pub use views::OpenView;
 
+use crate::simulation::emulator::RequestedWait;
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use crate::simulation::emulator::traffic::{SentRequest, Traffic};
 use jiff::Timestamp;
@@ -289,6 +290,11 @@ impl SlackEmulator {
     /// Returns the recorded requests, oldest first.
     pub fn traffic(&self) -> Vec<SentRequest> {
         self.shared.traffic.received()
+    }
+
+    /// Returns the waits that calls were answered with, oldest first.
+    pub fn requested_waits(&self) -> Vec<RequestedWait> {
+        self.with_state(|state| state.waits.all().to_vec())
     }
 
     /// Returns all problems of the requests so far.

@@ -17,6 +17,7 @@ use http::{HeaderMap, Uri, header};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum number of bytes of a request that are read.
@@ -52,9 +53,29 @@ async fn call_method(State(shared): State<Arc<SharedSlack>>, request: Request) -
     let (head, body) = request.into_parts();
     let method = below(&head.uri, "/api/");
     let body = whole_body(body, REQUEST_BYTES_MAX).await?;
-    faulty(&shared, &method, || {
+    let scope = wait_scope(&method, &body);
+    shared.change(|state| state.waits.record_call(&scope, Instant::now()));
+    let answered = faulty(&shared, &method, || {
         web_api(&shared, &method, &head.headers, &body)
-    })
+    })?;
+    if let Some(seconds) = retry_after(&answered) {
+        shared.change(|state| state.waits.record_wait(&scope, seconds, Instant::now()));
+    }
+    Ok(answered)
+}
+
+/// Returns the calls that a wait is for: posts in the same channel, or calls of the same method.
+fn wait_scope(method: &str, body: &Bytes) -> String {
+    let channel = match method {
+        "chat.postMessage" => serde_json::from_slice(body).unwrap_or(Value::Null),
+        _ => Value::Null,
+    };
+    format!("{method} {}", channel["channel"].as_str().unwrap_or_default())
+}
+
+fn retry_after(answered: &Response) -> Option<u64> {
+    let seconds = answered.headers().get(header::RETRY_AFTER)?;
+    seconds.to_str().ok()?.parse().ok()
 }
 
 async fn use_response_url(

@@ -11,6 +11,7 @@ use super::sockets::SocketModeState;
 use super::streams::SlackStream;
 use super::views::{OpenView, Trigger};
 use crate::simulation::emulator::lasting_fault::LastingFault;
+use crate::simulation::emulator::requested_wait::RequestedWaits;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -74,6 +75,8 @@ pub struct SlackState {
     pub(super) token_refusal: Option<String>,
     /// The times of the calls in each rate-limited bucket within the last minute.
     pub(super) used: BTreeMap<String, VecDeque<Timestamp>>,
+    /// The waits that calls were answered with.
+    pub(super) waits: RequestedWaits,
     pub(super) count: u64,
 }
 

@@ -20,6 +20,7 @@ mod tests;
 pub use rich::{RichWords, rich_words};
 pub use state::{PostedMessage, ShownDraft, TelegramFault};
 
+use crate::simulation::emulator::RequestedWait;
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use crate::simulation::emulator::traffic::SentRequest;
 use jiff::Timestamp;
@@ -262,6 +263,11 @@ impl TelegramEmulator {
     pub fn rate_violations(&self) -> usize {
         self.shared
             .read(|state| state.rates.as_ref().map_or(0, |rates| rates.refused))
+    }
+
+    /// Returns the waits that calls in a chat were answered with, oldest first.
+    pub fn requested_waits(&self) -> Vec<RequestedWait> {
+        self.shared.read(|state| state.waits.all().to_vec())
     }
 
     /// Makes the next `count` calls of a method fail.

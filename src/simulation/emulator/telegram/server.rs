@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum number of bytes of a request: the largest file and its form.
@@ -117,7 +118,10 @@ async fn call_method(
         Ok(call) => call,
         Err(refusal) => return Ok(refused(&shared, head.uri.path(), refusal)),
     };
+    let chat = call.parameters.get("chat_id").map(Value::to_string);
+    let chat = chat.unwrap_or_default();
     let fault = shared.change(|state| {
+        state.waits.record_call(&chat, Instant::now());
         state.record_call(&call.method, &Value::Object(call.parameters.clone()));
         state.take_fault(&call.method)
     });
@@ -130,6 +134,7 @@ async fn call_method(
             return Ok(refused(&shared, "", BotApiRefusal::expected(code, &description)));
         }
         Some(TelegramFault::TooMany(seconds)) => {
+            shared.change(|state| state.waits.record_wait(&chat, seconds, Instant::now()));
             let refusal = BotApiRefusal {
                 retry_after: Some(seconds),
                 ..BotApiRefusal::expected(429, &format!("Too Many Requests: retry after {seconds}"))
@@ -148,7 +153,12 @@ async fn call_method(
             let body = json!({"ok": true, "result": result}).to_string();
             with_date(answer(200, body.into()), shared.read(|state| state.date))
         }
-        Err(refusal) => refused(&shared, &call.method, refusal),
+        Err(refusal) => {
+            if let Some(seconds) = refusal.retry_after {
+                shared.change(|state| state.waits.record_wait(&chat, seconds, Instant::now()));
+            }
+            refused(&shared, &call.method, refusal)
+        }
     })
 }
 

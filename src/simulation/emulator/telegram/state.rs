@@ -5,6 +5,7 @@ use super::profile::DescriptionKind;
 use super::sent_files::SentTelegramFile;
 use super::{BOT_ID, BOT_NAME};
 use crate::simulation::emulator::lasting_fault::LastingFault;
+use crate::simulation::emulator::requested_wait::RequestedWaits;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -128,6 +129,8 @@ pub(super) struct TelegramState {
     /// The methods that the server does not know, because it is an older one.
     pub(super) missing_methods: &'static [&'static str],
     pub(super) rates: Option<Rates>,
+    /// The waits that calls were answered with, by chat.
+    pub(super) waits: RequestedWaits,
     pub(super) faults: Vec<(String, TelegramFault)>,
     pub(super) lasting_faults: Vec<LastingFault<TelegramFault>>,
     /// True if the token is revoked, so that calls are answered with 401.
@@ -171,6 +174,7 @@ impl TelegramState {
             drafts: BTreeMap::new(),
             missing_methods: &[],
             rates: None,
+            waits: RequestedWaits::default(),
             faults: Vec::new(),
             lasting_faults: Vec::new(),
             is_revoked: false,

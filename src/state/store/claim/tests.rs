@@ -1,11 +1,12 @@
 //! Tests of claims: which worker holds a conversation, and which data it gets.
 
 use crate::base::model::{Inbound, Platform, UserId};
+use crate::state::store::column::json;
 use crate::state::store::fixture::{
-    AnswerDraft, EndDraft, accept, answer, at, begin, claim, command, cost, edits, ends, fresh, room, says,
-    worker,
+    AnswerDraft, EndDraft, accept, answer, at, begin, claim, command, cost, edits, ends, fresh, person, room,
+    says, worker,
 };
-use crate::state::store::{AcceptOutcome, Claimable, DirectClaim, QueueKind, Store, StoreError};
+use crate::state::store::{AcceptOutcome, Claim, Claimable, DirectClaim, QueueKind, Store, StoreError};
 use rusqlite::Transaction;
 use std::collections::HashSet;
 
@@ -145,6 +146,62 @@ async fn a_person_with_two_accounts_has_one_share() {
             .await
             .is_some()
     );
+}
+
+/// A person who joined the conversation of another uses their own share there.
+#[tokio::test]
+async fn a_turn_counts_for_the_person_whose_message_it_answers() {
+    let (_directory, store) = fresh();
+    let said = |user: &str, number: usize| {
+        let mut said = says(user, "x", &[&format!("{user} {number}")]);
+        said.place.thread = Some(format!("{user} {number}"));
+        said
+    };
+    let end = async |claim: &Claim| {
+        let inbox = store.next_message(claim).await.unwrap().unwrap();
+        store.dismiss(claim, inbox, Vec::new(), at(1)).await.unwrap();
+        store.release(claim).await.unwrap();
+    };
+    let first = taken_up(&store, &said("U1", 0), QueueKind::Turn, 0)
+        .await
+        .unwrap();
+    end(&first.claim).await;
+    let (shared, place) = (first.claim.conversation, said("U1", 0).place);
+    let member = (json(&place).unwrap(), json(&person("U2")).unwrap());
+    let join = move |tx: &Transaction<'_>| {
+        let sql = "INSERT INTO thread_member (place, sender, conversation, joined_at) VALUES (?1, ?2, ?3, 0)";
+        Ok(tx.execute(sql, rusqlite::params![member.0, member.1, shared.0])?)
+    };
+    store.write(join).await.unwrap();
+    // U1 has their whole share.
+    let mut own = Vec::new();
+    for number in 1..=8 {
+        own.extend(taken_up(&store, &said("U1", number), QueueKind::Turn, 2).await);
+    }
+    assert_eq!(own.len(), 8);
+    let joined = |delivery: &str| Inbound {
+        place: place.clone(),
+        ..says("U2", "x", &[delivery])
+    };
+    let direct = taken_up(&store, &joined("direct"), QueueKind::Turn, 3)
+        .await
+        .unwrap();
+    assert_eq!(direct.claim.conversation, shared);
+    end(&direct.claim).await;
+    accept(&store, &joined("waits"), 4).await;
+    assert_eq!(claim(&store, "w").await.unwrap().conversation, shared);
+    // It is one of eight of U2, and none of U1.
+    end(&own[0].claim).await;
+    assert!(
+        taken_up(&store, &said("U1", 9), QueueKind::Turn, 5)
+            .await
+            .is_some()
+    );
+    for number in 1..=8 {
+        let more = taken_up(&store, &said("U2", number), QueueKind::Turn, 5).await;
+        assert_eq!(more.is_some(), number < 8, "{number}");
+    }
+    assert_eq!(claim(&store, "w").await, None);
 }
 
 /// A command that changes the workspace came before the message and takes effect first.

@@ -1,8 +1,11 @@
 //! Tests of the queue of accepted messages.
 
 use super::{AcceptOutcome, QueueKind, QueueLimits, UnansweredCommand};
-use crate::base::model::{InboundKind, InboxId, Platform};
-use crate::state::store::fixture::{accept, at, claim, find, fresh, place, post, room, says};
+use crate::base::model::{ConversationId, InboundKind, InboxId, Platform};
+use crate::state::store::ThreadOwner;
+use crate::state::store::fixture::{accept, at, claim, find, fresh, person, place, post, room, says};
+use crate::state::store::people::add_person;
+use std::sync::Arc;
 
 /// T15
 #[tokio::test]
@@ -87,6 +90,48 @@ async fn the_notice_of_a_full_conversation_is_stored_with_the_refusal() {
     let due = store.lease_due("slack", at(2), 10).await.unwrap();
     assert_eq!(due.len(), 1);
     assert_eq!(due[0].op, post("refused", None, "Too many wait."));
+}
+
+#[tokio::test]
+async fn the_messages_of_a_person_in_the_thread_of_another_are_held_up_to_a_bound() {
+    let (_directory, store) = fresh();
+    let grant = ("editor".into(), "*".into(), vec!["**".into()]);
+    let add = store.write(move |tx| add_person(tx, "U1", "operator", &person("U1"), &grant, at(0)));
+    add.await.unwrap();
+    accept(&store, &says("U1", "x", &["1"]), 0).await;
+    let asks = |_: &ThreadOwner, _: ConversationId, held: InboxId| {
+        let question = post(&format!("{}/thread", held.op_id_prefix()), None, "Whose?");
+        (vec![question], Vec::new())
+    };
+    let two = || QueueLimits {
+        thread_question: Some(Arc::new(asks)),
+        refusal: Some(vec![post("refused", None, "Too many wait.")]),
+        ..room(2)
+    };
+    let say = async |delivery: &str| {
+        let said = says("U2", "hello", &[delivery]);
+        store
+            .accept(&said, QueueKind::Turn, two(), None, at(1))
+            .await
+            .unwrap()
+    };
+    for delivery in ["a", "b"] {
+        assert!(matches!(say(delivery).await, AcceptOutcome::Held), "{delivery}");
+    }
+    for delivery in ["c", "d"] {
+        assert!(matches!(say(delivery).await, AcceptOutcome::Full), "{delivery}");
+    }
+    // A refused message is handled, and its sender is told.
+    assert!(matches!(say("c").await, AcceptOutcome::Duplicate));
+    let counts = store.read(|tx| {
+        let count = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0));
+        let refused = "SELECT COUNT(*) FROM outbox WHERE op = 'refused'";
+        Ok((count("SELECT COUNT(*) FROM held_message")?, count(refused)?))
+    });
+    assert_eq!(counts.await, Ok((2, 1)));
+    let decided = store.write(|tx| Ok(tx.execute("DELETE FROM held_message WHERE inbox = 2", [])?));
+    assert_eq!(decided.await, Ok(1));
+    assert!(matches!(say("e").await, AcceptOutcome::Held));
 }
 
 #[tokio::test]

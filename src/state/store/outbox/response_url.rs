@@ -1,8 +1,8 @@
 //! Response URLs. They reach a person who typed a command where the bot is not a member. A URL is kept until the answer
 //! is sent, and at most as long as the platform accepts it.
 
-use crate::base::model::{Op, ResponseUrl, ResponseUrlUse};
-use crate::state::store::column::{millis, time};
+use crate::base::model::{Action, Op, ResponseUrl, ResponseUrlUse, Sender};
+use crate::state::store::column::{json, millis, time};
 use crate::state::store::{Store, StoreError};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -14,21 +14,28 @@ impl Store {
     }
 }
 
-/// Stores the URL for operations whose ids begin with `answers` and a slash. Drops expired URLs and does not store them
-/// again. An already stored URL keeps its expiry.
+/// Stores the URL of a person for operations whose ids begin with `answers` and a slash. Drops expired URLs and does not
+/// store them again. An already stored URL keeps its expiry and its person.
 pub(in crate::state::store) fn store_url(
     tx: &Transaction<'_>,
     answers: &str,
-    url: &ResponseUrl,
+    (url, person): (&ResponseUrl, Option<&Sender>),
     at: Timestamp,
 ) -> Result<(), StoreError> {
     drop_expired(tx, at)?;
     if !url.is_valid_at(at) {
         return Ok(());
     }
-    tx.prepare_cached("INSERT INTO response_url (answers, url, expires_at) VALUES (?1, ?2, ?3) ON CONFLICT (answers) DO NOTHING",
+    tx.prepare_cached(
+        "INSERT INTO response_url (answers, url, expires_at, person) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (answers) DO NOTHING",
     )?
-    .execute(params![answers, url.expose(), millis(url.expires_at())])?;
+    .execute(params![
+        answers,
+        url.expose(),
+        millis(url.expires_at()),
+        person.map(json).transpose()?
+    ])?;
     Ok(())
 }
 
@@ -38,7 +45,15 @@ fn drop_expired(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Adds the response URL to an operation, if its platform has any for its place.
+/// Returns the only person for whom an operation is.
+pub(super) fn recipient(op: &Op) -> Option<&Sender> {
+    match &op.action {
+        Action::Notice { to, .. } | Action::AnswerClick { to, .. } => Some(to),
+        _ => None,
+    }
+}
+
+/// Adds the response URL to an operation, if its platform has any for its place, and unless it is that of somebody else.
 pub(super) fn addressed(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<Op, StoreError> {
     let chat = op.place.account.platform.chat();
     let has_one = match chat.map_or(ResponseUrlUse::Nowhere, |chat| chat.response_urls) {
@@ -49,9 +64,15 @@ pub(super) fn addressed(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<O
     if !has_one {
         return Ok(op);
     }
+    let recipient = recipient(&op).map(json).transpose()?;
     let url: Option<(String, i64)> = tx
-        .prepare_cached("SELECT url, expires_at FROM response_url WHERE answers = ?1 AND expires_at > ?2")?
-        .query_row(params![answered(&op.id), millis(at)], |row| row.try_into())
+        .prepare_cached(
+            "SELECT url, expires_at FROM response_url WHERE answers = ?1 AND expires_at > ?2
+               AND (?3 IS NULL OR person IS NULL OR person = ?3)",
+        )?
+        .query_row(params![answered(&op.id), millis(at), recipient], |row| {
+            row.try_into()
+        })
         .optional()?;
     let url =
         url.map(|(address, expires_at)| Ok::<_, StoreError>(ResponseUrl::new(address, time(expires_at)?)));
@@ -147,6 +168,38 @@ mod tests {
         }
         let other = store.lease_due("slack", at(1), 1).await.unwrap().remove(0);
         assert_eq!(other.op.response_url, None);
+    }
+
+    /// T29: what is for another person is not sent to the one who pressed or typed.
+    #[tokio::test]
+    async fn a_response_url_takes_nothing_for_another_person() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let mut other = ephemeral_notice("inbox-1/admitted");
+        other.action = Action::Notice {
+            to: person("bob"),
+            reply: Reply::text("x"),
+        };
+        let ops = vec![
+            addressed("inbox-1/answer", 30),
+            other,
+            post("inbox-1/post", None, "x"),
+        ];
+        store.enqueue(ops, at(0)).await.unwrap();
+        let mut urls = Vec::new();
+        for _ in 0..3 {
+            let due = store.lease_due("slack", at(1), 1).await.unwrap().remove(0);
+            store.record_delivered(&due.op.id, None, at(1)).await.unwrap();
+            urls.push((due.op.id, due.op.response_url));
+        }
+        assert_eq!(
+            urls,
+            [
+                ("inbox-1/answer".to_owned(), Some(url(30))),
+                ("inbox-1/admitted".to_owned(), None),
+                ("inbox-1/post".to_owned(), Some(url(30))),
+            ]
+        );
     }
 
     #[tokio::test]

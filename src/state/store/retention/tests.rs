@@ -143,7 +143,7 @@ async fn turn_on(
         cost: None,
         change,
         withheld: None,
-        edits_anew: false,
+        leaves_change: false,
         summary: json!({}),
         announce: Box::new(move |_| Announcement {
             ops: vec![op],

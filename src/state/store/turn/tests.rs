@@ -229,7 +229,7 @@ fn composed(prospect: &ProspectiveChange) -> TurnEnd {
         cost: None,
         context: ContextState::default(),
         withheld: None,
-        edits_anew: false,
+        leaves_change: false,
         summary: json!({}),
     };
     let announcement = Announcement {

@@ -3,6 +3,7 @@
 use super::{Directory, failed, io};
 use crate::base::model::{FileMode, FileVersion, RepoPath};
 use crate::state::workspace::{TreeError, links, spelling};
+use std::collections::BTreeSet;
 
 impl Directory {
     /// Checks whether a file may become `after`, and changes nothing. Returns the file as it is now, or `None` if there is
@@ -41,6 +42,20 @@ impl Directory {
         self.replace(path, was.as_ref(), after.as_ref())?;
         before.entry(path.clone()).or_insert(was);
         Ok(true)
+    }
+
+    /// Removes temporary files in the directories of these files that runs of this program left, because they were killed
+    /// while they wrote.
+    pub fn remove_leftovers<'a>(&self, files: impl Iterator<Item = &'a RepoPath>) {
+        let files: BTreeSet<&str> = files.map(RepoPath::as_str).collect();
+        let directories = files.iter().copied();
+        let directories: BTreeSet<&str> = directories
+            .map(|path| path.rsplit_once('/').map_or("", |(directory, _)| directory))
+            .collect();
+        for directory in directories {
+            self.handle
+                .remove_leftovers(directory, |path| files.contains(path));
+        }
     }
 
     /// Writes or removes a file that was checked.

@@ -42,7 +42,7 @@ const BEHIND_MISSED_MAX: usize = 1_024;
 /// The number of responses to interactions that may be under way.
 const RESPONSES_MAX: usize = 64;
 
-/// Where an event comes from.
+/// The origin of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventOrigin {
     /// The session, with this sequence number.

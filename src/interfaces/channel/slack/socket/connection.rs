@@ -11,12 +11,15 @@ use crate::interfaces::channel::web_socket::{ChannelSocket, open_socket, socket_
 use futures_util::StreamExt;
 use reqwest::Url;
 use slack_morphism::api::SlackApiAppsConnectionOpenRequest;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::protocol::Message;
 
 /// Time limit from connecting to the first frame.
 const OPEN_TIME_MAX: Duration = Duration::from_secs(20);
+/// The longest time for which an address is kept. Slack accepts it for a short time only.
+const ADDRESS_TIME_MAX: Duration = Duration::from_secs(10);
 /// The maximum number of bytes of a frame. A press holds the whole message with its blocks.
 pub(super) const FRAME_BYTES_MAX: usize = 1 << 20;
 
@@ -30,6 +33,8 @@ pub(in crate::interfaces::channel::slack) struct SocketOpener {
     client: SlackClient,
     /// The client for sockets.
     http: reqwest::Client,
+    /// The address that the check of the token returned, for the first socket.
+    first: Mutex<Option<(Url, Instant)>>,
 }
 
 impl SocketOpener {
@@ -43,6 +48,7 @@ impl SocketOpener {
             channel: channel.to_owned(),
             client: SlackClient::new(http, base_url, app_token),
             http: socket_client().map_err(|error| SendError::Unreachable(error.to_string()))?,
+            first: Mutex::default(),
         })
     }
 
@@ -50,8 +56,16 @@ impl SocketOpener {
     pub(in crate::interfaces::channel::slack) async fn verify(&self) -> Result<(), SendError> {
         match self.address().await {
             Err(error @ (SendError::Unauthorised(_) | SendError::Refused(_))) => Err(error),
-            Ok(_) | Err(_) => Ok(()),
+            Ok(url) => {
+                *self.first() = Some((url, Instant::now()));
+                Ok(())
+            }
+            Err(_) => Ok(()),
         }
+    }
+
+    fn first(&self) -> MutexGuard<'_, Option<(Url, Instant)>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Requests an address for a socket. It works once and only for a short time.
@@ -78,7 +92,11 @@ impl SocketOpener {
 
     /// Opens a socket and waits until Slack greets.
     pub(super) async fn open(&self) -> Result<SlackSocket, SendError> {
-        let url = self.address().await?;
+        let first = self.first().take();
+        let url = match first.filter(|(_, asked_at)| asked_at.elapsed() < ADDRESS_TIME_MAX) {
+            Some((url, _)) => url,
+            None => self.address().await?,
+        };
         let greeted = async {
             let mut socket = open_socket(&self.http, url, socket_config(FRAME_BYTES_MAX), "slack").await?;
             match socket.next().await {

@@ -2,6 +2,7 @@
 //! each socket after some hours and announces it; the next one is open before, so that no event waits. See
 //! <https://docs.slack.dev/apis/events-api/using-socket-mode>.
 
+mod absence;
 mod connection;
 mod envelope;
 mod frame;
@@ -9,6 +10,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+pub(super) use absence::SocketAbsence;
 pub(super) use connection::SocketOpener;
 
 use crate::base::model::Installation;
@@ -33,7 +35,7 @@ const SOCKETS_MAX: usize = 4;
 pub(super) async fn poll(
     name: &str,
     installation: &Installation,
-    opener: &SocketOpener,
+    (opener, absence): (&SocketOpener, &SocketAbsence),
     inbox: &mpsc::Sender<PolledInbound>,
     now: fn() -> Timestamp,
     cancel: &CancellationToken,
@@ -41,6 +43,8 @@ pub(super) async fn poll(
     let receiver = SocketReceiver {
         name,
         opener,
+        absence,
+        now,
         decoder: EnvelopeDecoder::new(name, installation, now),
         inbox,
     };
@@ -51,6 +55,8 @@ pub(super) async fn poll(
 struct SocketReceiver<'a> {
     name: &'a str,
     opener: &'a SocketOpener,
+    absence: &'a SocketAbsence,
+    now: fn() -> Timestamp,
     decoder: EnvelopeDecoder,
     inbox: &'a mpsc::Sender<PolledInbound>,
 }
@@ -63,6 +69,10 @@ impl SocketReceiver<'_> {
         opening.push(self.open_after(Duration::ZERO));
         let (mut newest, mut replaced) = (0, CancellationToken::new());
         loop {
+            match sockets.is_empty() {
+                true => self.absence.begin((self.now)()),
+                false => self.absence.end(),
+            }
             tokio::select! {
                 Some(opened) = opening.next() => match opened {
                     Ok(socket) => {

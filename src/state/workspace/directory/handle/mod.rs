@@ -5,6 +5,7 @@
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod folding;
+mod leftover;
 mod walk;
 
 use crate::base::system::{self, PATH_ONLY};
@@ -266,7 +267,7 @@ impl Handle {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         for _ in 0..TEMPORARY_NAMES_MAX {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".drydock-{}-{number}.tmp", std::process::id());
+            let name = leftover::temporary_name(number);
             match self.below(
                 directory,
                 &name,

@@ -1,4 +1,4 @@
-//! Merges of a file that a person has edited. A merge that was done before is recognised, so that a pull can be repeated.
+//! Merges of a file that a person has edited. A merge that was done before is recognised, so that it can be repeated.
 
 use gix::diff::blob::InternedInput;
 use gix::merge::blob::Resolution;
@@ -6,7 +6,7 @@ use gix::merge::blob::builtin_driver::text;
 
 /// The outcome of a merge.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum MergeOutcome {
+pub enum MergeOutcome {
     /// The content with both sides.
     Merged(Vec<u8>),
     /// The content of the person has the change already.
@@ -18,7 +18,7 @@ pub(super) enum MergeOutcome {
 }
 
 /// Merges the change from `base` to `changed` into the content `current` of a person.
-pub(super) fn merge(base: &[u8], current: &[u8], changed: &[u8]) -> MergeOutcome {
+pub fn merge(base: &[u8], current: &[u8], changed: &[u8]) -> MergeOutcome {
     if [base, current, changed]
         .iter()
         .any(|content| memchr::memchr(0, content).is_some())
