@@ -18,8 +18,8 @@ const WEBHOOK: &str = "### Telegram with a public address";
 
 async fn do_steps(heading: &str, steps: &[Vec<StepPart>]) -> Result<(), String> {
     match heading {
-        SOCKET | ADDRESS => walk(&mut VisitedSlack::new().await, steps).await,
-        _ => walk(&mut VisitedTelegram::new().await, steps).await,
+        SOCKET | ADDRESS => Box::pin(walk(&mut VisitedSlack::new().await, steps)).await,
+        _ => Box::pin(walk(&mut VisitedTelegram::new().await, steps)).await,
     }
 }
 

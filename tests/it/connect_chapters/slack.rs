@@ -125,7 +125,7 @@ impl VisitedPlatform for VisitedSlack {
                 false => return Err("the app has no Socket Mode".to_owned()),
             }
         }
-        if words.contains("verify the address") {
+        if words.contains("*Event Subscriptions*, press *Retry*") {
             self.verify().await?;
         }
         Ok(())

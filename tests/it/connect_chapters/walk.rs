@@ -84,7 +84,7 @@ pub(crate) async fn walk(platform: &mut impl VisitedPlatform, steps: &[Vec<StepP
     for (number, step) in steps.iter().enumerate() {
         for part in step {
             if done.is_ok() {
-                let result = walk.part(part).await;
+                let result = Box::pin(walk.part(part)).await;
                 done = result.map_err(|why| format!("step {}, {part:?}: {why}", number + 1));
             }
         }

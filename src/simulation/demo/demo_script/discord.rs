@@ -77,7 +77,8 @@ pub(super) async fn play(
         .buttons()
         .into_iter()
         .map(|(label, _)| format!("[{label}]"));
-    let shown = format!("{}\n{}", result.text(), labels.collect::<Vec<_>>().join(" "));
+    let text = result.text().replace(&format!("@{ERIN}"), "@erin");
+    let shown = format!("{text}\n{}", labels.collect::<Vec<_>>().join(" "));
     let expected = ["is ready: prod, 1 file, +1 −1", "[Get patch]"];
     transcript.expect_answer(PLACE_THREAD, &shown, &expected);
 
