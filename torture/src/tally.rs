@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     pub(crate) faults: usize,
     pub(crate) slowest_start: Duration,
     pub(crate) failures: Vec<TestbedFailure>,
-    /// What was measured, with its value.
+    /// The measured values, each with its name.
     pub(crate) measured: Vec<String>,
     /// The parts that could not be tested here, and the reasons.
     pub(crate) skipped: Vec<String>,

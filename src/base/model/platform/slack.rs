@@ -31,8 +31,9 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
         Some(bot) => format!("send `join {token}` to @{bot} in a direct message"),
         None => format!("Slack: send `join {token}` to the app in a direct message"),
     },
-    // The even pace of `chat.update` in a workspace, so that each card has its turn.
-    card_edit_spacing: Duration::from_millis(1_500),
+    // Somewhat slower than the limit of `chat.update` in a workspace, so that each card has its turn and the last edits
+    // of others do not delay it.
+    card_edit_spacing: Duration::from_secs(2),
     // Of one message's blocks as JSON. Slack's limit is somewhat above 13,000.
     message_chars_max: 12_500,
 };

@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn cards_share_what_a_workspace_allows() {
         let of = |platform| [0, 1, 2, 3, 10, 100].map(|cards| interval(platform, cards).as_millis());
-        assert_eq!(of(Platform::Slack), [3_000, 3_000, 3_000, 4_500, 15_000, 150_000]);
+        assert_eq!(of(Platform::Slack), [3_000, 3_000, 4_000, 6_000, 20_000, 200_000]);
         // There, each chat has a limit of its own.
         for platform in [Platform::Telegram, Platform::Discord] {
             assert_eq!(of(platform), [3_000, 3_000, 3_000, 3_000, 3_000, 10_000]);

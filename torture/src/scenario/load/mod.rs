@@ -21,8 +21,10 @@ use std::time::{Duration, Instant};
 /// The longest time from the commit of a result until people see it.
 const RESULT_TIME_MAX: Duration = Duration::from_secs(2);
 /// The longest time for which the card of a run in Slack, one of ten, stays unchanged.
-const SHARED_CARD_PAUSE_MAX: Duration = Duration::from_secs(30);
-/// The same where each place has a limit of its own.
+const SHARED_CARD_PAUSE_MAX: Duration = Duration::from_secs(45);
+/// The same in Telegram, where a group takes 20 messages and edits a minute, also those of results.
+const GROUP_CARD_PAUSE_MAX: Duration = Duration::from_secs(20);
+/// The same in threads of Discord.
 const OWN_CARD_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// The longest time for which an edit of a card is behind the run.
 const CARD_LAG_MAX: Duration = Duration::from_secs(2);

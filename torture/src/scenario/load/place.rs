@@ -127,6 +127,8 @@ impl LoadPlace {
             } else if message.is_open() {
                 // The first card may have waited for the limit of posts, and is edited at once.
                 let is_edit = before.is_some();
+                let heading = message.text.lines().next().unwrap_or_default();
+                world.note(&format!("place {}: {heading}", self.number));
                 self.note_card(now, message.step().filter(|_| is_edit), world);
             }
         }

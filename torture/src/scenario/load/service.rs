@@ -1,7 +1,7 @@
 //! The platforms of the load: how people write there, and what they see.
 
 use super::place::{LoadMessage, LoadPlace};
-use super::{OWN_CARD_PAUSE_MAX, PLACES, SHARED_CARD_PAUSE_MAX};
+use super::{GROUP_CARD_PAUSE_MAX, OWN_CARD_PAUSE_MAX, PLACES, SHARED_CARD_PAUSE_MAX};
 use crate::long_run::LongRun;
 use crate::slack_thread;
 use crate::testbed::{BOT, CHANNEL, Testbed, person};
@@ -267,7 +267,8 @@ impl ChatService {
     pub(super) fn card_pause_max(&self) -> Duration {
         match self {
             Self::Slack(_) => SHARED_CARD_PAUSE_MAX,
-            Self::Telegram(_) | Self::Discord(_) => OWN_CARD_PAUSE_MAX,
+            Self::Telegram(_) => GROUP_CARD_PAUSE_MAX,
+            Self::Discord(_) => OWN_CARD_PAUSE_MAX,
         }
     }
 
