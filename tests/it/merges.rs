@@ -5,7 +5,7 @@ use drydock::state::workspace::merge::{MergeOutcome, merge};
 use std::path::Path;
 
 /// The number of merges that are compared.
-const CASES: u64 = 1_200;
+const CASES: u64 = 600;
 
 /// Numbers from a seed.
 struct Numbers(u64);
