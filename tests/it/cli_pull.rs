@@ -346,6 +346,8 @@ fn assert_unconverted(machine: &Machine) {
     machine.shell.put(DEV, &converted);
     let patch = machine.run(&["pull", "1", "--patch"]).out;
     machine.shell.put("../CHG-1.patch", &patch);
+    // Git compares the file that was written again with its index.
+    machine.git(&["status", "--porcelain"]);
     machine.git(&["apply", "--3way", "../CHG-1.patch"]);
     let applied = machine.shell.get(DEV);
     assert!(applied.contains("1.8.3',\r\n    replicas: 4,"), "{applied:?}");

@@ -317,7 +317,7 @@ async fn nobody_joins_a_conversation_of_several_repositories_or_of_one_without_a
     assert_eq!(app.model_requests().len(), asked);
 }
 
-/// What a member asks about is in the history that both read.
+/// The answer to a member is in the history that both read.
 #[tokio::test]
 async fn a_member_leads_nobody_into_a_repository_that_they_may_not_read() {
     let mut app = TestApp::new(scale).await;

@@ -32,9 +32,26 @@ pub fn merge(base: &[u8], current: &[u8], changed: &[u8]) -> MergeOutcome {
         return MergeOutcome::Contained;
     }
     match three_way(base, current, changed) {
-        Some(merged) => MergeOutcome::Merged(merged),
-        None => MergeOutcome::Conflict,
+        Some(merged) if is_same_from_the_end(&merged, base, current, changed) => MergeOutcome::Merged(merged),
+        Some(_) | None => MergeOutcome::Conflict,
     }
+}
+
+/// True if the merge has the same content when the lines are read from the end. If lines repeat, it may be open which of
+/// them a side has added or removed; then the two differ, or conflict.
+fn is_same_from_the_end(merged: &[u8], base: &[u8], current: &[u8], changed: &[u8]) -> bool {
+    let [base, current, changed] = [base, current, changed].map(from_the_end);
+    three_way(&base, &current, &changed) == Some(from_the_end(merged))
+}
+
+/// Returns the lines of a text in the opposite order. Each has a line end, also what follows the last one of the text.
+fn from_the_end(text: &[u8]) -> Vec<u8> {
+    let mut reversed = Vec::with_capacity(text.len() + 1);
+    for line in text.split(|byte| *byte == b'\n').rev() {
+        reversed.extend_from_slice(line);
+        reversed.push(b'\n');
+    }
+    reversed
 }
 
 /// Returns the content with the changes of both sides; `None` if they touch the same lines.
@@ -76,6 +93,13 @@ mod tests {
         assert_eq!(of(b"one\n2\n3\n", b"eins\n2\n3\n"), MergeOutcome::Conflict);
         assert_eq!(of(b"1\n2\n3\n4\n", b"1\n2\n3\n5\n"), MergeOutcome::Conflict);
         assert_eq!(of(b"1\n\x00\n3\n", b"1\n2\n4\n"), MergeOutcome::Binary);
+    }
+
+    /// It is open after which line each side has added the same line.
+    #[test]
+    fn a_merge_that_repeated_lines_leave_open_is_a_conflict() {
+        let merged = merge(b"b\na\n\n  d\n", b"b\na\na\n\n  d\n", b"b\na\na\n\n");
+        assert_eq!(merged, MergeOutcome::Conflict);
     }
 
     proptest! {
