@@ -174,7 +174,7 @@ async fn nobody_exports_the_conversation_of_another_person() {
         assert!(answer.starts_with(UNKNOWN), "{id}: {answer}");
     }
     // In the thread of Alice, Bob has a conversation of his own, without a turn.
-    let answer = app.run_command_in(BOB, &result.thread, "!export").await;
+    let answer = app.run_command_in(BOB, &result.thread, "@drydock !export").await;
     assert_eq!(answer, "There is nothing to export in this conversation.");
 
     // Somebody who joined acts in it, and still cannot export it.
@@ -205,7 +205,7 @@ async fn nobody_exports_the_conversation_of_another_person() {
     app.wait_for_slack_reply(&result.thread, "U0BOB has joined this conversation.")
         .await;
     app.wait_until_idle().await;
-    let answer = app.run_command_in(BOB, &result.thread, "!export").await;
+    let answer = app.run_command_in(BOB, &result.thread, "@drydock !export").await;
     assert_eq!(
         answer,
         "Only the person whose conversation this is can export it."
@@ -213,7 +213,7 @@ async fn nobody_exports_the_conversation_of_another_person() {
     let answer = ask_privately(&app, BOB, &format!("!export {number}")).await;
     assert!(answer.starts_with(UNKNOWN), "{answer}");
 
-    // A stranger gets the notice for strangers only, and a revoked person nothing.
+    // An unknown sender gets the usual notice only, and a revoked person nothing.
     app.add_slack_account("U0MALLORY");
     app.demo
         .slack
