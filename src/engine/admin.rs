@@ -381,7 +381,10 @@ impl Admin {
         let records =
             recording::read(&self.data, &session).map_err(|error| AdminError::Other(error.to_string()))?;
         let data = serde_json::json!({ "by": "operator", "conversation": id, "lines": records.len() });
-        self.store.audit("session.exported", data, (self.now)()).await?;
+        // The records are readable also while the store cannot be written, such as on a full disk.
+        if let Err(error) = self.store.audit("session.exported", data, (self.now)()).await {
+            tracing::warn!(%error, conversation = %id, "a recording is shown, but the audit log has no line about it");
+        }
         Ok(AdminReply::Session { records })
     }
 

@@ -74,6 +74,9 @@ pub enum RecordedEvent {
         /// The files that were attached to it, without their contents.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<AttachedFile>,
+        /// The configured repository whose files the turn reads. Older recordings and those of a terminal have none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<String>,
     },
     /// The model answered.
     Assistant {

@@ -381,8 +381,16 @@ async fn the_next_pull_removes_what_a_killed_one_left() {
         ".drydock-notes.tmp",
         ".drydock-2147483646-0.tmp.txt",
     ];
+    // A process in another container may still write this one, whatever its number is here.
+    let recent = ".drydock-2147483644-0.tmp";
+    std::fs::write(directory.join(recent), "half").unwrap();
     for name in left.iter().chain(&others) {
         std::fs::write(directory.join(name), "half").unwrap();
+        let file = std::fs::File::options()
+            .write(true)
+            .open(directory.join(name))
+            .unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
     }
     let link = directory.join(".drydock-2147483646-1.tmp");
     std::os::unix::fs::symlink("main.jsonnet", &link).unwrap();
@@ -392,6 +400,7 @@ async fn the_next_pull_removes_what_a_killed_one_left() {
     assert_eq!(machine.run(&["pull", "1"]).code, Some(0));
     assert!(!left.iter().any(|name| is_there(name)));
     assert!(others.iter().all(|name| is_there(name)) && link.is_symlink());
+    assert!(is_there(recent));
 }
 
 /// The line that names the command is the last one, below what people look at first.

@@ -11,6 +11,7 @@ use std::io::{IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use tokio::io::{BufReader, Stdin};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The maximum number of bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 16_384;
@@ -30,8 +31,8 @@ pub(super) struct SetupQuestion<'a> {
 /// The source of answers.
 pub(super) struct Answers {
     output: Output,
-    /// The terminal; none if nothing may be asked.
-    input: Option<InputReader<BufReader<Stdin>>>,
+    /// The terminal and its interrupts; none if nothing may be asked.
+    input: Option<(InputReader<BufReader<Stdin>>, Signal)>,
     /// The typed secrets, with the names of their files.
     typed: Vec<(String, Secret)>,
 }
@@ -42,7 +43,9 @@ impl Answers {
         let input = match options_only {
             OptionsOnly::Yes => None,
             OptionsOnly::No if std::io::stdin().is_terminal() => {
-                Some(InputReader::standard(ANSWER_BYTES_MAX))
+                // The signal handler is installed before the first question, so that no Ctrl-C is missed.
+                let interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
+                Some((InputReader::standard(ANSWER_BYTES_MAX), interrupts))
             }
             OptionsOnly::No => {
                 return Err(CliError::usage(
@@ -160,7 +163,7 @@ impl Answers {
     /// Reads a line. The end of the input and an interrupt end the command.
     async fn line(&mut self) -> Result<String, CliError> {
         let stopped = || CliError::failed("stopped; nothing was written");
-        let Some(input) = &mut self.input else {
+        let Some((input, interrupts)) = &mut self.input else {
             return Err(stopped());
         };
         tokio::select! {
@@ -169,7 +172,7 @@ impl Answers {
                 InputLine::NotText | InputLine::TooLong => Err(CliError::usage("the answer is too long or is no text")),
                 InputLine::End => Err(stopped()),
             },
-            _ = tokio::signal::ctrl_c() => Err(stopped()),
+            _ = interrupts.recv() => Err(stopped()),
         }
     }
 }

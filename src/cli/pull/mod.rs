@@ -6,6 +6,7 @@ mod plan;
 use super::CliError;
 use super::login::{LoginFile, MachineLogin, PersonalServer, server_url};
 use super::output::Output;
+use super::serve::host;
 use crate::base::model::{ChangeName, ChangeNumber, PulledChange};
 use crate::state::workspace::{Directory, Repository};
 use clap::Args;
@@ -120,7 +121,7 @@ fn checkout_at(directory: &Path) -> Result<Checkout, CliError> {
 
 /// Writes the files of a plan, each at once. After a failure the same pull can be repeated.
 fn write(directory: &Directory, planned: &[PlannedFile]) -> Result<(), CliError> {
-    directory.remove_leftovers(planned.iter().map(|file| &file.path));
+    directory.remove_leftovers(planned.iter().map(|file| &file.path), (host().now)());
     let mut written = 0;
     for file in planned.iter().filter(|file| file.step != FileStep::Unchanged) {
         let put = directory.put_expected(&file.path, file.current.as_ref(), file.after.clone());

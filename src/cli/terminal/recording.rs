@@ -125,6 +125,7 @@ impl TerminalRecording {
                 .iter()
                 .map(|attachment| attachment.file().clone())
                 .collect(),
+            repository: None,
         };
         self.append(Some(self.turn), vec![began])
     }

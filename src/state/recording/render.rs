@@ -23,7 +23,9 @@ pub fn render(records: &[SessionRecord]) -> String {
 
 fn render_event(text: &mut String, event: &RecordedEvent) {
     match event {
-        RecordedEvent::Began { user, attachments } => {
+        RecordedEvent::Began {
+            user, attachments, ..
+        } => {
             block(text, "user", user);
             for file in attachments {
                 block(text, &format!("    attached {file}, sha256 {}", file.sha256), "");

@@ -269,7 +269,9 @@ impl<'r> RestoredHistory<'r> {
     fn add(&mut self, line: u64, turn: Option<TurnId>, event: &RecordedEvent) -> Result<(), ResumeError> {
         let misplaced = |_| ResumeError::Misplaced(line);
         match event {
-            RecordedEvent::Began { user, attachments } => {
+            RecordedEvent::Began {
+                user, attachments, ..
+            } => {
                 self.finish_step(line)?;
                 self.history.close(UNFINISHED);
                 self.carry_notes();

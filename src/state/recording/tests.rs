@@ -29,6 +29,7 @@ fn began(user: &str) -> RecordedEvent {
     RecordedEvent::Began {
         user: user.into(),
         attachments: Vec::new(),
+        repository: None,
     }
 }
 

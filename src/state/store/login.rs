@@ -95,11 +95,11 @@ impl Store {
     }
 }
 
-/// Removes all codes and tokens of a person.
-pub(super) fn end_all(tx: &Transaction<'_>, user: UserId) -> Result<(), StoreError> {
+/// Removes all codes and tokens of a person, and the codes from waiting messages.
+pub(super) fn end_all(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<(), StoreError> {
     tx.prepare_cached("DELETE FROM login WHERE user_id = ?1")?
         .execute([user.0])?;
-    Ok(())
+    login_message::forget_invalid(tx, at)
 }
 
 /// Returns the latest creation time that is not in the future.
@@ -110,7 +110,7 @@ fn not_later(at: Timestamp) -> i64 {
 fn replace_code(tx: &Transaction<'_>, code: &NewLoginCode, at: Timestamp) -> Result<(), StoreError> {
     let person = person(tx, code.user)?;
     if person.revoked_at.is_some() {
-        return Ok(());
+        return login_message::forget_invalid(tx, at);
     }
     tx.prepare_cached("DELETE FROM login WHERE user_id = ?1 AND kind = 'code'")?
         .execute([code.user.0])?;

@@ -97,6 +97,7 @@ pub use question::{
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use retry::{RetryOutcome, RetryRequest};
+pub use session_export::EXPORT;
 pub use shown_result::{REPLACED, RESULT_LINE_CHARS_MAX, with_line};
 pub use steering::{MessagesBehind, TakeOutcome, TakenMessage, TakenMessages};
 pub use take_over::{TakeOverOutcome, TakeOverRequest};

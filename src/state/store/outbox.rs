@@ -8,7 +8,7 @@ mod unreadable;
 
 use super::column::{json, millis, parse, time};
 use super::writer::Durability;
-use super::{Store, StoreError, login_message};
+use super::{Store, StoreError, login_message, session_export};
 use crate::base::model::{Action, MessageRef, Op};
 use crate::crash_point;
 pub use dead_letters::{DeadLetter, DeadLetterFilter, ResentLetters};
@@ -469,6 +469,7 @@ impl Store {
                     enqueue(tx, &instead, at)?;
                 }
                 login_message::forget(tx, &id)?;
+                session_export::forget(tx, &id)?;
                 response_url::drop_if_answered(tx, &id)
             })
             .await;
@@ -565,6 +566,7 @@ fn mark_delivered(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     login_message::forget(tx, id)?;
+    session_export::forget(tx, id)?;
     let Some(message) = message else {
         tx.prepare_cached(
             "UPDATE outbox SET state = 'delivered', done_at = ?2 WHERE op = ?1 AND done_at IS NULL",

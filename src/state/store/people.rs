@@ -233,6 +233,6 @@ pub(crate) fn revoke(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Resul
         .prepare_cached("UPDATE users SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
         .execute(params![user.0, millis(at)])?;
     person_message::forget_person(tx, user)?;
-    login::end_all(tx, user)?;
+    login::end_all(tx, user, at)?;
     Ok(revoked == 1)
 }

@@ -2,16 +2,20 @@
 //! the private chat only.
 
 use super::{AcceptedCommand, CommandAnswer, CommandRunner};
-use crate::base::model::{Action, ConversationId, Op, Reply, pluralize};
+use crate::base::model::{
+    Action, ConversationId, Inbound, InboundKind, Op, Reply, ResponseUrlUse, pluralize,
+};
 use crate::engine::gateway::compose::Address;
 use crate::state::access::Identity;
 use crate::state::recording::{self, ExportedRecording, RecordedEvent, SessionError};
-use crate::state::store::Conversation;
+use crate::state::store::{Conversation, EXPORT};
 use bytes::Bytes;
 use std::sync::Arc;
 
 /// The maximum number of bytes of an exported conversation. Older lines are left out.
 const EXPORT_BYTES_MAX: usize = 1 << 20;
+/// Maximum number of conversations that are read at once. Further exports wait.
+pub(super) const EXPORTS_AT_ONCE_MAX: usize = 2;
 /// The answer to the id of a conversation of another person, and of none.
 const UNKNOWN: &str =
     "You have no conversation of this name. `!export` in the thread of one says what to write.";
@@ -19,6 +23,12 @@ const UNKNOWN: &str =
 const OF_ANOTHER: &str = "Only the person whose conversation this is can export it.";
 /// The answer for a conversation without a turn.
 const NOTHING: &str = "There is nothing to export in this conversation.";
+/// The answer if the newest line alone is larger than a file may be.
+const TOO_LONG: &str = "The newest line of this conversation is longer than 1 MiB, so it does not fit into a file, and \
+                        nothing is exported. An administrator can read it with `drydock session show`.";
+/// The answer while a file waits.
+const WAITING: &str =
+    "The file of your last export is not delivered yet, so nothing is exported. Ask again once you have it.";
 
 impl CommandRunner {
     /// Sends the conversation, or the one that `arguments` names, to its person. An export is stored here with its record
@@ -47,6 +57,12 @@ impl CommandRunner {
                 _ => UNKNOWN,
             }));
         };
+        let person = &asked.inbound.sender;
+        if store.has_waiting_export(person).await? {
+            return Ok(answer(WAITING));
+        }
+        // Held until the file is stored, because it takes memory as well.
+        let _slot = self.export_slots.acquire().await?;
         let Some(exported) = self.read_recording(&found).await? else {
             return Ok(answer(NOTHING));
         };
@@ -59,6 +75,16 @@ impl CommandRunner {
                 found.id
             )));
         }
+        if !is_own_chat(&asked.inbound) {
+            return Ok(answer(&format!(
+                "Others may see a file here, because a slash command does not say whose chat this is. Write `!export {}` as \
+                 a message in our private chat, and I send it to you there.",
+                found.id
+            )));
+        }
+        if exported.records.is_empty() {
+            return Ok(answer(TOO_LONG));
+        }
         // The reading may have taken long.
         if identity.is_revoked() {
             return Ok(CommandAnswer::ops(Vec::new()));
@@ -69,8 +95,11 @@ impl CommandRunner {
             upload(address, &found, exported),
         ];
         let now = (self.parts.now)();
-        store.finish_export_command(asked.inbox, export, ops, now).await?;
-        Ok(CommandAnswer::ops(Vec::new()))
+        let command = (asked.inbox, person);
+        match store.finish_export_command(command, export, ops, now).await? {
+            true => Ok(CommandAnswer::ops(Vec::new())),
+            false => Ok(answer(WAITING)),
+        }
     }
 
     /// True for a conversation of this person, with whichever account they write now. Nobody owns that of a hook.
@@ -103,14 +132,32 @@ impl CommandRunner {
         conversation: &Conversation,
         exported: &ExportedRecording,
     ) -> anyhow::Result<Option<String>> {
-        let changed = exported.records.iter().filter_map(|record| match &record.event {
+        let recorded = exported.records.iter().filter_map(|record| match &record.event {
+            RecordedEvent::Began { repository, .. } => repository.as_ref(),
             RecordedEvent::Change { repository, .. } => Some(repository),
             _ => None,
         });
-        let mut repositories = conversation.repository.iter().chain(changed);
+        let mut repositories = conversation.repository.iter().chain(recorded);
         if let Some(repository) = repositories.find(|repository| identity.role(repository).is_none()) {
             let why =
                 format!("This conversation is about `{repository}`, and you have no grant for it any more.");
+            return Ok(Some(why));
+        }
+        let mut configured = self.parts.config.repositories.keys();
+        if has_unknown_repository(exported)
+            && let Some(repository) = configured.find(|repository| identity.role(repository).is_none())
+        {
+            let why = format!(
+                "A part of this conversation does not say which repository it is about, and you have no grant for \
+                 `{repository}`. Nothing is exported."
+            );
+            return Ok(Some(why));
+        }
+        if let Some(why) = self.parts.store.withheld(conversation.id).await? {
+            let why = format!(
+                "Edits in this conversation are withheld: {why}. Nothing is exported; `undo` removes the newest of them, \
+                 `discard` all."
+            );
             return Ok(Some(why));
         }
         let change = self.parts.store.current_change(conversation.id).await?;
@@ -121,6 +168,26 @@ impl CommandRunner {
             ))
         }))
     }
+}
+
+/// True if a turn does not say which repository it read: an older recording, or one whose first lines are left out.
+fn has_unknown_repository(exported: &ExportedRecording) -> bool {
+    let is_unknown = |event: &RecordedEvent| matches!(event, RecordedEvent::Began { repository: None, .. });
+    let mut records = exported.records.iter();
+    let begins = exported
+        .records
+        .first()
+        .is_none_or(|first| matches!(first.event, RecordedEvent::Began { .. }));
+    !begins || records.any(|record| is_unknown(&record.event))
+}
+
+/// True if a message was sent in the private chat of its person with the bot. The slash commands of a platform whose
+/// commands work where the bot is no member may come from the private chat of two people.
+fn is_own_chat(inbound: &Inbound) -> bool {
+    let chat = inbound.place.account.platform.chat();
+    let works_anywhere = chat.is_some_and(|chat| chat.response_urls == ResponseUrlUse::OutsideThreads);
+    let is_slash = matches!(inbound.kind, InboundKind::Command { .. }) && inbound.message.is_none();
+    inbound.direct && !(is_slash && works_anywhere)
 }
 
 fn description(conversation: &Conversation, exported: &ExportedRecording) -> String {
@@ -142,13 +209,10 @@ fn description(conversation: &Conversation, exported: &ExportedRecording) -> Str
 fn upload(address: &Address, conversation: &Conversation, exported: ExportedRecording) -> Op {
     let file_name = format!("conversation-{}.jsonl", conversation.id);
     let action = Action::Upload {
-        file_name: file_name.clone(),
+        file_name,
         content: Bytes::from(exported.lines),
         caption: String::new(),
     };
-    // The file is for the private chat alone, also if it cannot be delivered there.
-    Op {
-        response_url: None,
-        ..address.op(&file_name, action)
-    }
+    // The store gives an operation of this name no response URL, so the file is for the private chat alone.
+    address.op(EXPORT, action)
 }

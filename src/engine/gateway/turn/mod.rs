@@ -308,6 +308,7 @@ impl TurnRunner {
             None => RecordedEvent::Began {
                 user: opened.user_text.clone(),
                 attachments: Vec::new(),
+                repository: Some(opened.workspace.repository.name().to_owned()),
             },
         };
         let recording = TurnRecording::open(&self.parts, opened, turn, Some(first));

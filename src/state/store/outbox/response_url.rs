@@ -3,7 +3,7 @@
 
 use crate::base::model::{Action, Op, ResponseUrl, ResponseUrlUse, Sender};
 use crate::state::store::column::{json, millis, time};
-use crate::state::store::{Store, StoreError};
+use crate::state::store::{Store, StoreError, session_export};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -54,7 +54,14 @@ pub(super) fn recipient(op: &Op) -> Option<&Sender> {
 }
 
 /// Adds the response URL to an operation, if its platform has any for its place, and unless it is that of somebody else.
+/// A conversation as a file gets none, because the URL may belong to another chat.
 pub(super) fn addressed(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<Op, StoreError> {
+    if session_export::is_export(&op.id) {
+        return Ok(Op {
+            response_url: None,
+            ..op
+        });
+    }
     let chat = op.place.account.platform.chat();
     let has_one = match chat.map_or(ResponseUrlUse::Nowhere, |chat| chat.response_urls) {
         ResponseUrlUse::Nowhere => false,

@@ -3,6 +3,7 @@
 use super::{Directory, failed, io};
 use crate::base::model::{FileMode, FileVersion, RepoPath};
 use crate::state::workspace::{TreeError, links, spelling};
+use jiff::Timestamp;
 use std::collections::BTreeSet;
 
 impl Directory {
@@ -45,8 +46,8 @@ impl Directory {
     }
 
     /// Removes temporary files in the directories of these files that runs of this program left, because they were killed
-    /// while they wrote.
-    pub fn remove_leftovers<'a>(&self, files: impl Iterator<Item = &'a RepoPath>) {
+    /// while they wrote, unless they were changed shortly before `now`.
+    pub fn remove_leftovers<'a>(&self, files: impl Iterator<Item = &'a RepoPath>, now: Timestamp) {
         let files: BTreeSet<&str> = files.map(RepoPath::as_str).collect();
         let directories = files.iter().copied();
         let directories: BTreeSet<&str> = directories
@@ -54,7 +55,7 @@ impl Directory {
             .collect();
         for directory in directories {
             self.handle
-                .remove_leftovers(directory, |path| files.contains(path));
+                .remove_leftovers(directory, |path| files.contains(path), now);
         }
     }
 

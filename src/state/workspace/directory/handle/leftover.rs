@@ -1,12 +1,16 @@
 //! Temporary files of runs that were killed while they wrote.
 
-use super::{DiskEntry, Handle};
+use super::{DiskEntry, Handle, disk_entry};
 use crate::state::workspace::spelling::join;
+use jiff::{SignedDuration, Timestamp};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 
 const BEGINNING: &str = ".drydock-";
 const END: &str = ".tmp";
+/// The time after which nobody writes a temporary file any more. The number of its process is not enough, because it may
+/// be that of another machine or container.
+const WRITTEN_TIME_MAX: SignedDuration = SignedDuration::from_mins(10);
 
 /// Returns the name of a temporary file of this process.
 pub(super) fn temporary_name(number: u64) -> String {
@@ -14,17 +18,23 @@ pub(super) fn temporary_name(number: u64) -> String {
 }
 
 impl Handle {
-    /// Removes the temporary files in a directory whose processes have ended, except the paths that `is_kept` names. What
-    /// cannot be removed stays, because it is harmless.
+    /// Removes the temporary files in a directory whose processes have ended and that were not changed for a while, except
+    /// the paths that `is_kept` names. What cannot be removed stays, because it is harmless.
     pub(in crate::state::workspace::directory) fn remove_leftovers(
         &self,
         directory: &str,
         is_kept: impl Fn(&str) -> bool,
+        now: Timestamp,
     ) {
+        let written_before = now.as_second().saturating_sub(WRITTEN_TIME_MAX.as_secs());
         for name in self.list(directory).unwrap_or_default() {
             let path = join(directory, &name);
-            let is_file = || matches!(self.entry(&path), Ok(Some(DiskEntry::File { .. })));
-            if is_leftover(&name) && !is_kept(&path) && is_file() {
+            let is_old_file = || {
+                self.stat(&path).is_ok_and(|stat| {
+                    matches!(disk_entry(&stat), DiskEntry::File { .. }) && stat.st_mtime < written_before
+                })
+            };
+            if is_leftover(&name) && !is_kept(&path) && is_old_file() {
                 let _ = self.delete(&path);
             }
         }
