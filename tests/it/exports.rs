@@ -279,7 +279,8 @@ async fn an_export_is_bounded_says_what_is_missing_and_shows_no_secret() {
     // A secret that was configured after the line was written, and a line that a crash cut.
     long.push_str(&record(&format!("the secret is {SLACK_SIGNING_SECRET}")));
     long.push_str("{\"at\":");
-    std::fs::write(app.demo.data().join("sessions").join(name), long).unwrap();
+    let file = app.demo.data().join("sessions").join(name);
+    std::fs::write(&file, long).unwrap();
     let answer = ask_privately(&app, ALICE, "!export CHG-1").await;
     assert!(
         answer.ends_with("Older lines are left out, because the file has at most 1 MiB."),
@@ -304,6 +305,146 @@ async fn an_export_is_bounded_says_what_is_missing_and_shows_no_secret() {
             .unwrap()
             .starts_with("399 ")
     );
+    // A file without a line is never sent.
+    std::fs::write(&file, recorded + &record(&"x".repeat(1 << 20))).unwrap();
+    let answer = ask_privately(&app, ALICE, "!export CHG-1").await;
+    assert!(
+        answer.starts_with("The newest line of this conversation is longer than 1 MiB"),
+        "{answer}"
+    );
+    assert_eq!(files(&app).len(), 1);
+}
+
+/// T33
+#[tokio::test]
+async fn a_conversation_that_read_another_repository_is_exported_only_with_a_grant_for_it() {
+    let mut app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    app.ask(ALICE, "four replicas in dev").await;
+    app.wait_until_idle().await;
+    let grant = Grant {
+        role: Role::Editor,
+        repositories: "infra".to_owned(),
+        environments: vec!["**".to_owned()],
+    };
+    let which = ALICE.to_owned();
+    let answer = app.send_admin_request(AdminRequest::Grant { which, grant }).await;
+    assert!(matches!(answer, AdminReply::Granted { .. }), "{answer:?}");
+    let (name, recorded) = app.recordings().remove(0);
+    let file = app.demo.data().join("sessions").join(name);
+    let (began, rest) = recorded.split_once('\n').unwrap();
+    let began: Value = serde_json::from_str(began).unwrap();
+    assert_eq!(began["repository"], "infra");
+    let write_began = |began: &Value| std::fs::write(&file, format!("{began}\n{rest}")).unwrap();
+
+    // The conversation was switched from a repository whose grant was revoked since.
+    let mut switched = began.clone();
+    switched["repository"] = json!("apps");
+    write_began(&switched);
+    let answer = ask_privately(&app, ALICE, "!export CHG-1").await;
+    assert_eq!(
+        answer.replace('`', ""),
+        "This conversation is about apps, and you have no grant for it any more."
+    );
+    assert!(files(&app).is_empty());
+
+    // An older recording names no repository. It is exported to a person with a grant for all of them.
+    let mut older = began.clone();
+    older.as_object_mut().unwrap().remove("repository");
+    write_began(&older);
+    ask_privately(&app, ALICE, "!export CHG-1").await;
+    assert_eq!(files(&app).len(), 1);
+    app.demo.stop().await;
+    let mut config = app.demo.config().unwrap();
+    let infra = config.repositories["infra"].clone();
+    config.repositories.insert("apps".to_owned(), infra);
+    app.start_with(config).await;
+    let url = format!("{}/in/slack", app.demo.url());
+    app.demo.slack.connect_to(&url);
+    let answer = ask_privately(&app, ALICE, "!export CHG-1").await;
+    assert!(
+        answer.starts_with("A part of this conversation does not say which repository it is about"),
+        "{answer}"
+    );
+    assert_eq!(files(&app).len(), 1);
+
+    // Edits that are withheld are in the recording as well.
+    write_began(&began);
+    app.alter_database("UPDATE conversation SET withheld = 'the grant is missing'");
+    let answer = ask_privately(&app, ALICE, "!export CHG-1").await;
+    assert!(
+        answer.starts_with("Edits in this conversation are withheld: the grant is missing."),
+        "{answer}"
+    );
+    assert_eq!(files(&app).len(), 1);
+}
+
+/// T33
+#[tokio::test]
+async fn an_export_waits_for_the_file_of_the_last_one_whose_content_is_not_kept() {
+    let app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    app.ask(ALICE, "four replicas in dev").await;
+    app.wait_until_idle().await;
+    let fault = SlackFault::Status {
+        status: 503,
+        retry_after_seconds: None,
+    };
+    app.demo.slack.fail_all("files.getUploadURLExternal", fault);
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let sent = app.demo.slack.dm(ALICE, "!export CHG-1").await.unwrap();
+        let shown = app
+            .wait_for_slack("the answer", |state| {
+                state.replies("DU0ALICE", &sent.ts).next().cloned()
+            })
+            .await;
+        answers.push(visible_text(&shown));
+    }
+    assert!(answers[0].starts_with("Conversation "), "{answers:?}");
+    assert_eq!(
+        answers[1],
+        "The file of your last export is not delivered yet, so nothing is exported. Ask again once you have it."
+    );
+    let stored = "SELECT body FROM outbox WHERE op LIKE '%/export'";
+    let waiting = app.column(stored);
+    assert!(
+        waiting.len() == 1 && waiting[0].contains(".jsonl"),
+        "{}",
+        waiting.len()
+    );
+    app.demo.slack.recover("files.getUploadURLExternal");
+    app.wait_until_idle().await;
+    assert_eq!(files(&app).len(), 1);
+    let delivered = app.column(stored);
+    assert!(
+        delivered.len() == 1 && delivered[0].contains("is not kept here") && !delivered[0].contains(".jsonl"),
+        "{delivered:?}"
+    );
+    ask_privately(&app, ALICE, "!export CHG-1").await;
+    assert_eq!(files(&app).len(), 2);
+    assert_eq!(app.audit_lines_with("session.exported").len(), 2);
+}
+
+/// T33
+#[tokio::test]
+async fn a_slash_command_exports_nothing_where_the_chat_may_be_that_of_two_people() {
+    let app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    app.ask(ALICE, "four replicas in dev").await;
+    app.wait_until_idle().await;
+    app.demo
+        .slack
+        .slash(ALICE, "DU0ALICE", "export CHG-1")
+        .await
+        .unwrap();
+    let answer = app
+        .wait_for_slack_message("DU0ALICE", "Others may see a file here")
+        .await;
+    assert!(!number_in(&visible_text(&answer)).is_empty());
+    app.wait_until_idle().await;
+    assert!(files(&app).is_empty());
+    assert!(app.audit_lines_with("session.exported").is_empty());
 }
 
 /// T33

@@ -58,7 +58,7 @@ mod tests {
     use super::LOGIN_CODE;
     use crate::base::model::{InboxId, Op, UserId};
     use crate::state::store::fixture::{at, command, fresh, person, post};
-    use crate::state::store::people::add_person;
+    use crate::state::store::people::{add_person, revoke};
     use crate::state::store::{NewLoginCode, Store};
 
     /// Answers a `login` at this second with a code of ten minutes. The text of the message is the number of the code.
@@ -129,6 +129,15 @@ mod tests {
         store.forget_login_codes(at(619)).await.unwrap();
         assert_eq!(kept(&store).await, [20]);
         store.forget_login_codes(at(620)).await.unwrap();
+        assert_eq!(kept(&store).await, [0; 0]);
+
+        // Those of a person who is revoked before or while the code is shown.
+        log_in(&store, two, 700).await;
+        assert_eq!(kept(&store).await, [700]);
+        let revoked = store.write(move |tx| revoke(tx, two, at(701)));
+        assert!(revoked.await.unwrap());
+        assert_eq!(kept(&store).await, [0; 0]);
+        log_in(&store, two, 710).await;
         assert_eq!(kept(&store).await, [0; 0]);
     }
 }

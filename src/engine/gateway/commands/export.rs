@@ -23,6 +23,10 @@ const UNKNOWN: &str =
 const OF_ANOTHER: &str = "Only the person whose conversation this is can export it.";
 /// The answer for a conversation without a turn.
 const NOTHING: &str = "There is nothing to export in this conversation.";
+/// The answer if a turn of an unknown repository could be of one without a grant.
+const UNKNOWN_REPOSITORY: &str = "A part of this conversation does not say which repository it is about, and you have no \
+                                  grant for every repository here. Nothing is exported; an administrator can read it \
+                                  with `drydock session show`.";
 /// The answer if the newest line alone is larger than a file may be.
 const TOO_LONG: &str = "The newest line of this conversation is longer than 1 MiB, so it does not fit into a file, and \
                         nothing is exported. An administrator can read it with `drydock session show`.";
@@ -145,13 +149,9 @@ impl CommandRunner {
         }
         let mut configured = self.parts.config.repositories.keys();
         if has_unknown_repository(exported)
-            && let Some(repository) = configured.find(|repository| identity.role(repository).is_none())
+            && configured.any(|repository| identity.role(repository).is_none())
         {
-            let why = format!(
-                "A part of this conversation does not say which repository it is about, and you have no grant for \
-                 `{repository}`. Nothing is exported."
-            );
-            return Ok(Some(why));
+            return Ok(Some(UNKNOWN_REPOSITORY.to_owned()));
         }
         if let Some(why) = self.parts.store.withheld(conversation.id).await? {
             let why = format!(
@@ -170,9 +170,15 @@ impl CommandRunner {
     }
 }
 
-/// True if a turn does not say which repository it read: an older recording, or one whose first lines are left out.
+/// True if a turn does not say which repository it read: that of an older recording, or one whose first line is left out
+/// or unreadable.
 fn has_unknown_repository(exported: &ExportedRecording) -> bool {
-    let is_unknown = |event: &RecordedEvent| matches!(event, RecordedEvent::Began { repository: None, .. });
+    let is_unknown = |event: &RecordedEvent| {
+        matches!(
+            event,
+            RecordedEvent::Began { repository: None, .. } | RecordedEvent::Unreadable { .. }
+        )
+    };
     let mut records = exported.records.iter();
     let begins = exported
         .records
