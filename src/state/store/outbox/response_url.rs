@@ -209,6 +209,24 @@ mod tests {
         );
     }
 
+    /// The chat in which a command was typed may be another than that of the file.
+    #[tokio::test]
+    async fn an_exported_conversation_and_its_fallbacks_get_no_response_url() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let ops = vec![
+            addressed("inbox-1/export", 30),
+            post("inbox-1/export/missing", None, "x"),
+            post("inbox-1/exports", None, "x"),
+        ];
+        store.enqueue(ops, at(0)).await.unwrap();
+        for expected in [None, None, Some(url(30))] {
+            let due = store.lease_due("slack", at(1), 1).await.unwrap().remove(0);
+            assert_eq!(due.op.response_url, expected, "{}", due.op.id);
+            store.record_delivered(&due.op.id, None, at(1)).await.unwrap();
+        }
+    }
+
     #[tokio::test]
     async fn a_response_url_is_used_for_half_an_hour_and_dropped_for_dead_letters() {
         let folder = tempfile::tempdir().unwrap();
