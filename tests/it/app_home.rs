@@ -6,9 +6,7 @@ use drydock::base::config::ChannelSettings;
 use drydock::base::model::Secret;
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, queue, says};
-use drydock::simulation::emulator::slack::{
-    HomeTab, Mention, PublishedHome, SayError, SlackFault, SlackState,
-};
+use drydock::simulation::emulator::slack::{HomeTab, Mention, PublishedHome, SlackFault, SlackState};
 use drydock::state::access::Role;
 use serde_json::json;
 
@@ -293,18 +291,6 @@ async fn a_workspace_that_refuses_the_home_tab_is_reported_once_and_everything_e
     wait_for_home(&app, ALICE, "CHG-1").await;
     let reported = log.text().matches("slack refuses the Home tab").count();
     assert_eq!(reported, 1, "{}", log.text());
-}
-
-#[tokio::test]
-async fn an_app_without_the_event_or_the_tab_is_not_asked_for_a_page() {
-    let app = TestApp::new(queue([])).await;
-    app.admit_slack_editor(ALICE).await;
-    app.demo.slack.unsubscribe("app_home_opened");
-    let opened = app.demo.slack.open_app_home(ALICE, HomeTab::Home).await;
-    assert_eq!(opened, Err(SayError::NotRequested));
-    let slack = &app.demo.slack;
-    let is_published = |state: &SlackState| state.calls.iter().any(|call| call.method == "views.publish");
-    assert!(!slack.with_state(is_published));
 }
 
 #[tokio::test]

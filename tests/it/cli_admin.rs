@@ -156,6 +156,9 @@ fn audited(run: &dyn Fn(&[&str]) -> ProgramOutput, token: &str) {
     let of_bob = [
         "user.revoked",
         "user.granted",
+        // Both as a table and as JSON.
+        "session.exported",
+        "session.exported",
         "turn.finished",
         "invite.redeemed",
         "invite.issued",

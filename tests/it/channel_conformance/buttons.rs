@@ -72,8 +72,8 @@ async fn other_people_press<C: Chat>() {
 }
 
 /// T07
-#[tokio::test]
-async fn no_button_works_for_anybody_but_its_owner() {
+#[test]
+fn no_button_works_for_anybody_but_its_owner() {
     on_each_platform!(other_people_press);
 }
 
@@ -110,8 +110,8 @@ async fn the_owner_presses_twice<C: Chat>() {
     assert_eq!(chat.open_changes(), 1, "{name}");
 }
 
-#[tokio::test]
-async fn a_button_that_is_pressed_twice_works_once() {
+#[test]
+fn a_button_that_is_pressed_twice_works_once() {
     on_each_platform!(the_owner_presses_twice);
 }
 
@@ -129,8 +129,8 @@ async fn a_change_is_discarded<C: Chat>() {
     assert!(discarded <= 1, "{}: {discarded}", C::NAME);
 }
 
-#[tokio::test]
-async fn a_change_is_discarded_once_and_its_result_loses_its_buttons() {
+#[test]
+fn a_change_is_discarded_once_and_its_result_loses_its_buttons() {
     on_each_platform!(a_change_is_discarded);
 }
 
@@ -150,8 +150,8 @@ async fn a_replaced_revision<C: Chat>() {
     assert_eq!(chat.open_changes(), 1, "{}", C::NAME);
 }
 
-#[tokio::test]
-async fn the_buttons_of_a_replaced_revision_do_nothing_and_say_so() {
+#[test]
+fn the_buttons_of_a_replaced_revision_do_nothing_and_say_so() {
     on_each_platform!(a_replaced_revision);
 }
 
@@ -171,8 +171,8 @@ async fn a_restart<C: Chat>() {
     assert_eq!(chat.files(&thread).len(), 1, "{}", C::NAME);
 }
 
-#[tokio::test]
-async fn buttons_work_after_a_restart() {
+#[test]
+fn buttons_work_after_a_restart() {
     on_each_platform!(a_restart);
 }
 

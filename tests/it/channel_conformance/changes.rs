@@ -46,7 +46,7 @@ async fn a_change_and_a_follow_up<C: Chat>() {
 }
 
 /// STK-10
-#[tokio::test]
-async fn a_request_is_a_change_and_a_follow_up_is_a_revision_of_it() {
+#[test]
+fn a_request_is_a_change_and_a_follow_up_is_a_revision_of_it() {
     on_each_platform!(a_change_and_a_follow_up);
 }

@@ -44,7 +44,7 @@ async fn an_export<C: Chat>() {
 }
 
 /// T33
-#[tokio::test]
-async fn a_conversation_is_exported_to_its_person_on_every_platform() {
+#[test]
+fn a_conversation_is_exported_to_its_person_on_every_platform() {
     on_each_platform!(an_export);
 }

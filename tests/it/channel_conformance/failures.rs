@@ -27,7 +27,7 @@ async fn the_post_of_a_result_fails<C: Chat>() {
 }
 
 /// R17
-#[tokio::test]
-async fn a_result_shows_once_whatever_became_of_its_post() {
+#[test]
+fn a_result_shows_once_whatever_became_of_its_post() {
     on_each_platform!(the_post_of_a_result_fails);
 }

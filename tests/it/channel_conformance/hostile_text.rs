@@ -47,7 +47,7 @@ async fn a_model_says_hostile_words<C: Chat>() {
 }
 
 /// T43
-#[tokio::test]
-async fn hostile_words_notify_nobody_link_nowhere_and_hide_nothing() {
+#[test]
+fn hostile_words_notify_nobody_link_nowhere_and_hide_nothing() {
     on_each_platform!(a_model_says_hostile_words);
 }

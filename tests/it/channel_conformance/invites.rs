@@ -43,7 +43,7 @@ async fn an_invite_is_used<C: Chat>() {
     assert_eq!(chat.app().model_requests().len(), 1, "{}", C::NAME);
 }
 
-#[tokio::test]
-async fn an_invite_is_redeemed_once_in_the_own_chat_of_a_person_and_revoked_elsewhere() {
+#[test]
+fn an_invite_is_redeemed_once_in_the_own_chat_of_a_person_and_revoked_elsewhere() {
     on_each_platform!(an_invite_is_used);
 }

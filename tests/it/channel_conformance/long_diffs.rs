@@ -79,7 +79,7 @@ async fn diffs_of_each_size<C: Chat>() {
     }
 }
 
-#[tokio::test]
-async fn a_diff_of_any_size_is_complete_in_the_result_or_in_a_file() {
+#[test]
+fn a_diff_of_any_size_is_complete_in_the_result_or_in_a_file() {
     on_each_platform!(diffs_of_each_size);
 }

@@ -17,15 +17,20 @@ mod surfaces;
 mod telegram;
 mod two_people;
 
-/// Runs a scenario for each platform at the same time.
+/// Runs a scenario for each platform at the same time. Each has a thread of its own, because the checkers of what was sent
+/// block it.
 macro_rules! on_each_platform {
     ($scenario:ident) => {
-        futures_util::future::join3(
-            Box::pin($scenario::<super::slack::SlackChat>()),
-            Box::pin($scenario::<super::telegram::TelegramChat>()),
-            Box::pin($scenario::<super::discord::DiscordChat>()),
-        )
-        .await
+        std::thread::scope(|threads| {
+            threads.spawn(|| super::run($scenario::<super::slack::SlackChat>()));
+            threads.spawn(|| super::run($scenario::<super::telegram::TelegramChat>()));
+            threads.spawn(|| super::run($scenario::<super::discord::DiscordChat>()));
+        })
     };
 }
 use on_each_platform;
+
+fn run<F: Future>(scenario: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(Box::pin(scenario))
+}

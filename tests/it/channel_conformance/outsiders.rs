@@ -49,8 +49,8 @@ async fn an_outsider_writes_in_five_places<C: Chat>() {
 }
 
 /// T01, I2
-#[tokio::test]
-async fn an_outsider_gets_one_notice_and_costs_no_model_call_in_any_place() {
+#[test]
+fn an_outsider_gets_one_notice_and_costs_no_model_call_in_any_place() {
     on_each_platform!(an_outsider_writes_in_five_places);
 }
 
@@ -73,7 +73,7 @@ async fn an_outsider_begins_with_a_command<C: Chat>() {
 }
 
 /// T01: a command gets its private answer, also where others read.
-#[tokio::test]
-async fn the_first_command_of_an_outsider_is_answered_to_them_alone() {
+#[test]
+fn the_first_command_of_an_outsider_is_answered_to_them_alone() {
     on_each_platform!(an_outsider_begins_with_a_command);
 }

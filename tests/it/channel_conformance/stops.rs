@@ -77,7 +77,7 @@ async fn stops_at_each_step<C: Chat>() {
     );
 }
 
-#[tokio::test]
-async fn a_turn_is_stopped_at_each_step_by_word_and_by_button() {
+#[test]
+fn a_turn_is_stopped_at_each_step_by_word_and_by_button() {
     on_each_platform!(stops_at_each_step);
 }

@@ -62,7 +62,7 @@ async fn a_change_without_native_surfaces<C: Chat>() {
     assert_eq!(missing.count(), 0, "{name}");
 }
 
-#[tokio::test]
-async fn a_result_is_complete_where_the_native_surfaces_are_missing() {
+#[test]
+fn a_result_is_complete_where_the_native_surfaces_are_missing() {
     on_each_platform!(a_change_without_native_surfaces);
 }

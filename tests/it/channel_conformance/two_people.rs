@@ -67,7 +67,7 @@ async fn two_people_in_one_thread<C: Chat>() {
 }
 
 /// T26, T29
-#[tokio::test]
-async fn in_a_thread_everybody_has_their_own_conversation_and_their_own_role() {
+#[test]
+fn in_a_thread_everybody_has_their_own_conversation_and_their_own_role() {
     on_each_platform!(two_people_in_one_thread);
 }

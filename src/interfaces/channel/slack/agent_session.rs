@@ -16,8 +16,8 @@ pub(super) const METHOD: &str = "agents.sessions.setStatus";
 pub(super) const STOPPED_EVENT: &str = "agent_session_stopped";
 /// The warning that the app does not get [`STOPPED_EVENT`]. People see an indicator that they cannot press then.
 const UNSUBSCRIBED: &str = "missing_agent_session_stopped_event_subscription";
-/// The errors with which Slack refuses sessions of the app in any thread.
-const REFUSALS: [&str; 13] = [
+/// The errors with which Slack refuses sessions and streams of the app in any thread.
+pub(super) const REFUSALS: [&str; 13] = [
     "access_denied",
     "deprecated_endpoint",
     "feature_disabled",

@@ -18,20 +18,6 @@ const STOP: &str = "chat.stopStream";
 pub(super) const STREAMS: &str = "streaming_state_conflict";
 /// The error for a message that does not stream any more.
 const HAS_ENDED: &str = "message_not_in_streaming_state";
-/// The errors that are about one conversation or person. All others are about the workspace.
-const OF_PLACE: [&str; 11] = [
-    "channel_not_found",
-    "channel_type_not_supported",
-    "is_archived",
-    "not_in_channel",
-    "restricted_action",
-    "restricted_action_non_threadable_channel",
-    "restricted_action_read_only_channel",
-    "restricted_action_thread_locked",
-    "restricted_action_thread_only_channel",
-    "thread_not_found",
-    "user_not_found",
-];
 /// The wait after a limit without a time.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -77,7 +63,7 @@ impl SlackChannel {
             )),
             Ok(_) => Ok(message),
             Err(SendError::Refused(code)) => {
-                if !OF_PLACE.contains(&code.as_str()) {
+                if agent_session::REFUSALS.contains(&code.as_str()) {
                     streams.refused.remember();
                 }
                 tracing::info!(code, "slack began no stream; the work is shown in a message");

@@ -35,6 +35,13 @@ pub(super) struct StreamContent {
     chars: usize,
 }
 
+/// The knowledge whether the model goes on with its newest words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Completeness {
+    Complete,
+    Unfinished,
+}
+
 impl StreamContent {
     /// Returns the content after a newer state of the work, and the chunks that lead to it.
     pub(super) fn next(&self, work: &Reply) -> (Self, Vec<Value>) {
@@ -49,10 +56,13 @@ impl StreamContent {
         chunks.extend(changed.map(|(id, title, status)| {
             json!({"type": "task_update", "id": format!("task-{id}"), "title": title, "status": status})
         }));
-        let blocks = next.append(words(work));
-        if !blocks.is_empty() {
-            chunks.push(json!({"type": "blocks", "blocks": blocks}));
-        }
+        // The words before a call are complete once it begins.
+        let completeness = match next.tasks.len() > self.tasks.len() {
+            true => Completeness::Complete,
+            false => Completeness::Unfinished,
+        };
+        let block = next.append(words(work), completeness);
+        chunks.extend(block.map(|block| json!({"type": "blocks", "blocks": [block]})));
         (next, chunks)
     }
 
@@ -66,22 +76,23 @@ impl StreamContent {
         }
     }
 
-    /// Appends the complete words that are not shown yet. The rest of older words comes first.
-    fn append(&mut self, newest: &str) -> Vec<Value> {
-        let mut blocks = Vec::new();
-        let is_shown =
-            self.words_shown > 0 && newest.get(..self.words_shown) == self.words.get(..self.words_shown);
-        if !newest.starts_with(&self.words) && !is_shown {
-            let rest = self.words.get(self.words_shown..).unwrap_or_default().to_owned();
-            blocks.extend(self.piece(&rest));
+    /// Appends the complete words that are not shown yet. An unfinished rest of older words is left out: it was redacted
+    /// before the turn learnt its newest secrets.
+    fn append(&mut self, newest: &str, completeness: Completeness) -> Option<Value> {
+        let goes_on = newest.starts_with(&self.words)
+            || self.words_shown > 0 && newest.get(..self.words_shown) == self.words.get(..self.words_shown);
+        if !goes_on {
             self.words_shown = 0;
         }
         newest.clone_into(&mut self.words);
-        let end = next_piece(newest, self.words_shown);
+        let end = match completeness {
+            Completeness::Complete if goes_on => newest.len(),
+            _ => next_piece(newest, self.words_shown),
+        };
         let piece = newest.get(self.words_shown..end).unwrap_or_default();
-        blocks.extend(self.piece(piece));
+        let block = self.piece(piece);
         self.words_shown = end;
-        blocks
+        block
     }
 
     /// Returns the block of a piece of words, if there is room for it.
@@ -235,18 +246,27 @@ mod tests {
 
     #[test]
     fn words_are_appended_once_and_those_of_a_new_step_begin_a_paragraph() {
+        let (one, two) = (
+            [("file_list *", TaskState::Running)],
+            [
+                ("file_list *", TaskState::Done),
+                ("file_read a", TaskState::Running),
+            ],
+        );
         let mut shown = StreamContent::default();
         let mut seen = Vec::new();
-        for words in [
-            "I read the file.",
-            "I read the file. Then I",
-            "I read the file. Then I edit it.",
-            "I read the file. Then I edit it. At last",
-            "",
-            "Now the second step.",
-            "Now the second step.",
+        for (calls, words) in [
+            (&[][..], "I read the file."),
+            (&[], "I read the file. Then I"),
+            (&[], "I read the file. Then I edit it."),
+            (&[], "I read the file. Then I edit it. At last"),
+            (&one, "I read the file. Then I edit it. At last"),
+            (&one, ""),
+            (&one, "Now the second step."),
+            (&one, "Now the second step. The"),
+            (&two, "Now the second step. The end"),
         ] {
-            let (next, chunks) = shown.next(&work(&[], "", words));
+            let (next, chunks) = shown.next(&work(calls, "", words));
             seen.extend(words_in(&chunks));
             shown = next;
         }
@@ -256,9 +276,22 @@ mod tests {
                 "I read the file.",
                 "Then I edit it.",
                 "At last",
-                "Now the second step."
+                "Now the second step.",
+                "The end"
             ]
         );
+    }
+
+    /// What was redacted before a call is not sent after it, because the call may have shown a secret.
+    #[test]
+    fn unfinished_words_are_never_sent_later() {
+        let (shown, chunks) = StreamContent::default().next(&work(&[], "", "The password is s3cret"));
+        assert_eq!(words_in(&chunks), Vec::<String>::new());
+        let calls = [("file_read a", TaskState::Done)];
+        for newest in ["", "The password is [masked]", "Now the next step."] {
+            let (_, chunks) = shown.next(&work(&calls, "", newest));
+            assert!(!words_in(&chunks).concat().contains("s3cret"), "{newest}");
+        }
     }
 
     /// The answer of a call was lost, so words are not sent again, but tasks and the title are.

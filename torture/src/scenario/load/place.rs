@@ -138,6 +138,9 @@ impl LoadPlace {
         let Some(current) = self.current.take() else {
             return;
         };
+        if current.changed.is_none() {
+            self.lags.push(format!("run {} had no card", current.run.id));
+        }
         self.note_pause(current.changed, now);
         self.seen
             .insert(current.run.id, Timestamp::now().as_millisecond());

@@ -186,16 +186,16 @@ async fn streamed_markdown_mentions_and_links_what_it_names() {
     );
 }
 
-/// Any refusal leads to a message in the same delivery. What is about one conversation is no reason to ask no more.
+/// Any refusal leads to a message in the same delivery. What is about one conversation, person or content is no reason to ask no more.
 #[tokio::test]
-async fn a_refused_stream_is_a_message_and_is_remembered_unless_it_is_about_the_place() {
+async fn a_refused_stream_is_a_message_and_is_remembered_if_the_workspace_refuses_all() {
     for (code, is_remembered) in [
         ("access_denied", true),
         ("channel_type_not_supported", false),
         ("feature_not_enabled", true),
-        ("invalid_chunks", true),
+        ("invalid_chunks", false),
         ("method_deprecated", true),
-        ("missing_recipient_user_id", true),
+        ("missing_recipient_user_id", false),
         ("missing_scope", true),
         ("no_permission", true),
         ("not_allowed", true),
