@@ -3,7 +3,6 @@
 //! again for a day. See <https://core.telegram.org/bots/api#sendrichmessagedraft>.
 
 use super::api::ApiError;
-use super::method_support::is_unknown_method;
 use super::payload::{DraftPayload, RichDraftPayload};
 use super::render::TelegramPayload;
 use super::{TelegramChannel, chat_and_topic};
@@ -14,7 +13,7 @@ impl TelegramChannel {
     /// Returns true for a private chat, unless the server refused drafts within the last day. Only private chats have
     /// them, and the ids of groups are negative.
     pub(super) fn has_drafts(&self, place: &ChatPlace) -> bool {
-        !place.chat.starts_with('-') && self.drafts.is_there()
+        !place.chat.starts_with('-') && !self.refused_drafts.is_recent()
     }
 
     /// Shows a draft, or replaces it.
@@ -49,8 +48,8 @@ impl TelegramChannel {
         match self.api.call(&payload).await {
             Ok(_) => Ok(Delivered::default()),
             Err(error) => {
-                if is_unknown_method(&error) {
-                    self.drafts.remember_refusal();
+                if error.is_unknown_method() {
+                    self.refused_drafts.remember();
                     tracing::info!(
                         channel = self.name,
                         "telegram's server knows no drafts; progress is shown in messages"

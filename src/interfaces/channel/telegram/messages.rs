@@ -4,7 +4,6 @@
 
 use super::api::ApiError;
 use super::ephemeral::EphemeralAnswer;
-use super::method_support::is_unknown_method;
 use super::payload::{RenderedMessage, RichEditPayload, RichPostPayload, TextPayload};
 use super::render::{TelegramPayload, plain};
 use super::{TelegramChannel, chat_and_topic, chat_id, message_id, message_of};
@@ -131,7 +130,7 @@ impl TelegramChannel {
 
     /// Returns a message as a rich one, if it gains by that and the server is not known to be too old.
     pub(super) fn rich_form<'r>(&self, rendered: &'r TelegramPayload) -> Option<&'r Value> {
-        rendered.rich.as_ref().filter(|_| self.rich.is_there())
+        rendered.rich.as_ref().filter(|_| !self.refused_rich.is_recent())
     }
 
     /// Calls a method with a rich message. Returns `None` if the content was certainly refused, so that it may be sent
@@ -145,8 +144,8 @@ impl TelegramChannel {
             Ok(sent) => return Ok(Some(sent)),
             Err(err) => err,
         };
-        if is_unknown_method(&err) || err.says("message text is empty") {
-            self.rich.remember_refusal();
+        if err.is_unknown_method() || err.says("message text is empty") {
+            self.refused_rich.remember();
             tracing::info!(
                 channel = self.name,
                 "telegram's server knows no rich messages; results are sent as texts"

@@ -9,7 +9,6 @@ mod ephemeral;
 mod inspection;
 mod limits;
 mod messages;
-mod method_support;
 mod payload;
 mod poll;
 mod profile;
@@ -30,11 +29,11 @@ use crate::base::model::{
     Account, Action, ChatFile, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart,
 };
 use crate::base::webhook::Webhook;
+use crate::interfaces::channel::refusal::RememberedRefusal;
 use api::{ApiError, BotApi};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use method_support::MethodSupport;
 use profile::SuggestCommands;
 use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, render};
 use serde::Serialize;
@@ -69,9 +68,9 @@ struct TelegramChannel {
     api: BotApi,
     mode: TelegramMode,
     link_hosts: Vec<String>,
-    drafts: MethodSupport,
+    refused_drafts: RememberedRefusal,
     /// Rich messages, and rich drafts: the server knows both or none of them.
-    rich: MethodSupport,
+    refused_rich: RememberedRefusal,
 }
 
 #[async_trait]
@@ -114,8 +113,8 @@ impl ChannelKind for TelegramSettings {
             api,
             mode: self.mode,
             link_hosts: server.link_hosts.clone(),
-            drafts: MethodSupport::default(),
-            rich: MethodSupport::default(),
+            refused_drafts: RememberedRefusal::default(),
+            refused_rich: RememberedRefusal::default(),
         };
         channel
             .register(self, server)
