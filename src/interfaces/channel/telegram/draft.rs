@@ -5,6 +5,7 @@
 use super::api::ApiError;
 use super::payload::{DraftPayload, RichDraftPayload};
 use super::render::TelegramPayload;
+use super::rich_refusals::ChangingMessage;
 use super::{TelegramChannel, chat_and_topic};
 use crate::base::model::ChatPlace;
 use crate::interfaces::channel::{Delivered, SendError};
@@ -24,7 +25,8 @@ impl TelegramChannel {
         shown: TelegramPayload,
     ) -> Result<Delivered, SendError> {
         let (chat, topic) = chat_and_topic(place)?;
-        if let Some(rich_message) = self.rich_form(&shown) {
+        let changing = Some(ChangingMessage::Draft(chat, draft));
+        if let Some(rich_message) = self.rich_form(&shown, changing) {
             let rich = RichDraftPayload {
                 chat_id: chat,
                 message_thread_id: topic,
@@ -32,7 +34,7 @@ impl TelegramChannel {
                 rich_message,
                 can_stop: true,
             };
-            let called = self.call_rich(&rich).await;
+            let called = self.call_rich(&rich, changing).await;
             if called.map_err(ApiError::into_repeatable_error)?.is_some() {
                 return Ok(Delivered::default());
             }

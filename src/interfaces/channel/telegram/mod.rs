@@ -14,6 +14,7 @@ mod poll;
 mod profile;
 mod render;
 mod rich;
+mod rich_refusals;
 mod split;
 mod text;
 mod webhook;
@@ -36,6 +37,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use profile::SuggestCommands;
 use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, render};
+use rich_refusals::RichRefusals;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -71,6 +73,8 @@ struct TelegramChannel {
     refused_drafts: RememberedRefusal,
     /// Rich messages, and rich drafts: the server knows both or none of them.
     refused_rich: RememberedRefusal,
+    /// The messages that stay texts.
+    rich_refusals: RichRefusals,
 }
 
 #[async_trait]
@@ -115,6 +119,7 @@ impl ChannelKind for TelegramSettings {
             link_hosts: server.link_hosts.clone(),
             refused_drafts: RememberedRefusal::default(),
             refused_rich: RememberedRefusal::default(),
+            rich_refusals: RichRefusals::new(),
         };
         channel
             .register(self, server)

@@ -19,13 +19,12 @@ pub(super) const UNCHANGED: &str = "message is not modified";
 /// The words with which Telegram refuses a message because the one that it answers is gone.
 const LOST_ANSWERED: [&str; 2] = ["replied not found", "message to reply not found"];
 /// Words of the other refusals with [`BAD_REQUEST`] that a text would meet as well.
-const NOT_ABOUT_CONTENT: [&str; 25] = [
-    // The chat, the topic or the person.
+const NOT_ABOUT_CONTENT: [&str; 24] = [
+    // The chat or the topic.
     "chat not found",
     "chat_id is empty",
     "group chat was upgraded",
     "group is deactivated",
-    "user not found",
     "message thread not found",
     "peer_id_invalid",
     "channel_private",
