@@ -12,6 +12,7 @@ mod inspection;
 mod limit;
 mod markdown;
 mod poll_memory;
+mod refusal;
 mod slack;
 mod telegram;
 mod split;

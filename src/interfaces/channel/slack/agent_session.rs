@@ -4,9 +4,9 @@
 
 use super::client::SlackClient;
 use super::connector::RepeatEffect;
-use super::remembered_refusal::RememberedRefusal;
 use crate::base::model::{ChatPlace, WorkStatus};
 use crate::interfaces::channel::SendError;
+use crate::interfaces::channel::refusal::RememberedRefusal;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

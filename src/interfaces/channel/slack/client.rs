@@ -8,7 +8,7 @@ use super::streams::StreamSupport;
 use crate::base::http_client::server_date;
 use crate::base::model::{ChatPlace, MessageRef, Secret};
 use crate::interfaces::channel::SendError;
-use crate::interfaces::channel::slack::remembered_refusal::RememberedRefusal;
+use crate::interfaces::channel::refusal::RememberedRefusal;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Deserialize;

@@ -14,7 +14,6 @@ mod optional_blocks;
 mod permissions;
 mod plan;
 mod raw;
-mod remembered_refusal;
 mod render;
 mod rich_text;
 mod sent_file;

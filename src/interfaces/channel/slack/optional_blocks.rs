@@ -4,8 +4,8 @@
 use super::client::SlackClient;
 use super::connector::RepeatEffect;
 use super::plan;
-use super::remembered_refusal::RememberedRefusal;
 use crate::interfaces::channel::SendError;
+use crate::interfaces::channel::refusal::RememberedRefusal;
 use serde_json::{Value, json};
 
 /// The error code of Slack for blocks that it does not take.

@@ -5,9 +5,9 @@
 //! not wait for them. So a stream begins only if there will be a call for its end: those that stream and those that ended
 //! within the last minute are together fewer than the limit.
 
-use super::remembered_refusal::RememberedRefusal;
 use super::stream_content::StreamContent;
 use crate::base::model::MessageRef;
+use crate::interfaces::channel::refusal::RememberedRefusal;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -21,6 +21,8 @@ const UPLOAD_TIME_MAX: Duration = Duration::from_secs(120);
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// The maximum number of characters of a description that are repeated in an error.
 const DESCRIPTION_CHARS_MAX: usize = 200;
+/// The code with which a server refuses a method that it does not know.
+const UNKNOWN_METHOD: u16 = 404;
 
 /// A client for the Bot API of one bot.
 pub(super) struct BotApi {
@@ -70,6 +72,11 @@ impl ApiError {
                 self.into_post_error()
             }
         }
+    }
+
+    /// Returns true if the server does not know the method of the call.
+    pub(super) fn is_unknown_method(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if *code == UNKNOWN_METHOD)
     }
 
     /// Returns true if Telegram refused the call with these words.

@@ -3,9 +3,9 @@
 //! again for a day. See <https://core.telegram.org/bots/api#sendrichmessagedraft>.
 
 use super::api::ApiError;
-use super::method_support::is_unknown_method;
 use super::payload::{DraftPayload, RichDraftPayload};
 use super::render::TelegramPayload;
+use super::rich_refusals::ChangingMessage;
 use super::{TelegramChannel, chat_and_topic};
 use crate::base::model::ChatPlace;
 use crate::interfaces::channel::{Delivered, SendError};
@@ -14,7 +14,7 @@ impl TelegramChannel {
     /// Returns true for a private chat, unless the server refused drafts within the last day. Only private chats have
     /// them, and the ids of groups are negative.
     pub(super) fn has_drafts(&self, place: &ChatPlace) -> bool {
-        !place.chat.starts_with('-') && self.drafts.is_there()
+        !place.chat.starts_with('-') && !self.refused_drafts.is_recent()
     }
 
     /// Shows a draft, or replaces it.
@@ -25,7 +25,8 @@ impl TelegramChannel {
         shown: TelegramPayload,
     ) -> Result<Delivered, SendError> {
         let (chat, topic) = chat_and_topic(place)?;
-        if let Some(rich_message) = self.rich_form(&shown) {
+        let changing = Some(ChangingMessage::Draft(chat, draft));
+        if let Some(rich_message) = self.rich_form(&shown, changing) {
             let rich = RichDraftPayload {
                 chat_id: chat,
                 message_thread_id: topic,
@@ -33,7 +34,7 @@ impl TelegramChannel {
                 rich_message,
                 can_stop: true,
             };
-            let called = self.call_rich(&rich).await;
+            let called = self.call_rich(&rich, changing).await;
             if called.map_err(ApiError::into_repeatable_error)?.is_some() {
                 return Ok(Delivered::default());
             }
@@ -49,8 +50,8 @@ impl TelegramChannel {
         match self.api.call(&payload).await {
             Ok(_) => Ok(Delivered::default()),
             Err(error) => {
-                if is_unknown_method(&error) {
-                    self.drafts.remember_refusal();
+                if error.is_unknown_method() {
+                    self.refused_drafts.remember();
                     tracing::info!(
                         channel = self.name,
                         "telegram's server knows no drafts; progress is shown in messages"

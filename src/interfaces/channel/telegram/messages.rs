@@ -4,9 +4,9 @@
 
 use super::api::ApiError;
 use super::ephemeral::EphemeralAnswer;
-use super::method_support::is_unknown_method;
 use super::payload::{RenderedMessage, RichEditPayload, RichPostPayload, TextPayload};
 use super::render::{TelegramPayload, plain};
+use super::rich_refusals::{ChangingMessage, UNCHANGED, is_about_content, is_answered_lost};
 use super::{TelegramChannel, chat_and_topic, chat_id, message_id, message_of};
 use crate::base::model::{ChatPlace, MessageRef, Reply};
 use crate::interfaces::channel::{Delivered, SendError};
@@ -15,11 +15,6 @@ use serde_json::Value;
 use teloxide_core::payloads::{EditMessageText, SendMessage};
 use teloxide_core::requests::Payload;
 use teloxide_core::types::{ChatId, MessageId, ReplyParameters, ThreadId};
-
-/// The code with which Telegram refuses the content of a call.
-const BAD_REQUEST: u16 = 400;
-/// The words with which Telegram refuses an edit without a change.
-const UNCHANGED: &str = "message is not modified";
 
 /// The message that a new one answers.
 #[derive(Clone, Copy, Debug)]
@@ -73,8 +68,8 @@ impl TelegramChannel {
         answered: AnsweredMessage<'_>,
     ) -> Result<Value, ApiError> {
         let reply_parameters = answered.reply_parameters();
-        if let Some(rich_message) = self.rich_form(rendered) {
-            let rich = RichPostPayload {
+        if let Some(rich_message) = self.rich_form(rendered, None) {
+            let mut rich = RichPostPayload {
                 chat_id: chat,
                 message_thread_id: topic,
                 rich_message,
@@ -82,7 +77,15 @@ impl TelegramChannel {
                 ephemeral: answered.ephemeral(),
                 reply_markup: rendered.keyboard.as_ref(),
             };
-            if let Some(sent) = self.call_rich(&rich).await? {
+            let mut called = self.call_rich(&rich, None).await;
+            if called.as_ref().is_err_and(is_answered_lost) && rich.reply_parameters.take().is_some() {
+                tracing::warn!(
+                    channel = self.name,
+                    "telegram does not find the message that a rich one answers; it is sent without a reference"
+                );
+                called = self.call_rich(&rich, None).await;
+            }
+            if let Some(sent) = called? {
                 return Ok(sent);
             }
         }
@@ -113,14 +116,15 @@ impl TelegramChannel {
         message: MessageId,
         rendered: &TelegramPayload,
     ) -> Result<Value, ApiError> {
-        if let Some(rich_message) = self.rich_form(rendered) {
+        let changing = Some(ChangingMessage::Edited(chat, message));
+        if let Some(rich_message) = self.rich_form(rendered, changing) {
             let rich = RichEditPayload {
                 chat_id: chat,
                 message_id: message,
                 rich_message,
                 reply_markup: rendered.keyboard.as_ref(),
             };
-            if let Some(edited) = self.call_rich(&rich).await? {
+            if let Some(edited) = self.call_rich(&rich, changing).await? {
                 return Ok(edited);
             }
         }
@@ -129,15 +133,27 @@ impl TelegramChannel {
             .await
     }
 
-    /// Returns a message as a rich one, if it gains by that and the server is not known to be too old.
-    pub(super) fn rich_form<'r>(&self, rendered: &'r TelegramPayload) -> Option<&'r Value> {
-        rendered.rich.as_ref().filter(|_| self.rich.is_there())
+    /// Returns a message as a rich one, if it gains by that, the server is not known to be too old, and Telegram did not
+    /// refuse this message as a rich one before.
+    pub(super) fn rich_form<'r>(
+        &self,
+        rendered: &'r TelegramPayload,
+        changing: Option<ChangingMessage>,
+    ) -> Option<&'r Value> {
+        let rich = rendered.rich.as_ref()?;
+        let is_refused = self.refused_rich.is_recent()
+            || changing.is_some_and(|message| self.rich_refusals.includes(message));
+        (!is_refused).then_some(rich)
     }
 
     /// Calls a method with a rich message. Returns `None` if the content was certainly refused, so that it may be sent
     /// as a text: by a server from before rich messages, which knows neither the methods nor the field of an edit, or
-    /// by Telegram.
-    pub(super) async fn call_rich<P>(&self, payload: &P) -> Result<Option<Value>, ApiError>
+    /// by Telegram. A message that changes is a text from then on.
+    pub(super) async fn call_rich<P>(
+        &self,
+        payload: &P,
+        changing: Option<ChangingMessage>,
+    ) -> Result<Option<Value>, ApiError>
     where
         P: Payload + Serialize + Sync,
     {
@@ -145,17 +161,19 @@ impl TelegramChannel {
             Ok(sent) => return Ok(Some(sent)),
             Err(err) => err,
         };
-        if is_unknown_method(&err) || err.says("message text is empty") {
-            self.rich.remember_refusal();
+        if err.is_unknown_method() || err.says("message text is empty") {
+            self.refused_rich.remember();
             tracing::info!(
                 channel = self.name,
                 "telegram's server knows no rich messages; results are sent as texts"
             );
             return Ok(None);
         }
-        let is_content = matches!(&err, ApiError::Refused { code, .. } if *code == BAD_REQUEST);
-        if !is_content || err.says(UNCHANGED) {
+        if !is_about_content(&err) {
             return Err(err);
+        }
+        if let Some(message) = changing {
+            self.rich_refusals.remember(message);
         }
         tracing::warn!(
             channel = self.name,
@@ -180,9 +198,8 @@ impl TelegramChannel {
                 Err(err) => err,
             };
             let is_unreadable = err.says("can't parse entities") || err.says("message is too long");
-            let has_lost_target = err.says("replied not found") || err.says("message to reply not found");
             let is_simpler = is_unreadable && message.simplify(plain(&rendered.body));
-            if !(is_simpler || has_lost_target && message.detach()) {
+            if !(is_simpler || is_answered_lost(&err) && message.detach()) {
                 return Err(err);
             }
             tracing::warn!(

@@ -9,12 +9,12 @@ mod ephemeral;
 mod inspection;
 mod limits;
 mod messages;
-mod method_support;
 mod payload;
 mod poll;
 mod profile;
 mod render;
 mod rich;
+mod rich_refusals;
 mod split;
 mod text;
 mod webhook;
@@ -30,13 +30,14 @@ use crate::base::model::{
     Account, Action, ChatFile, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart,
 };
 use crate::base::webhook::Webhook;
+use crate::interfaces::channel::refusal::RememberedRefusal;
 use api::{ApiError, BotApi};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use method_support::MethodSupport;
 use profile::SuggestCommands;
 use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, render};
+use rich_refusals::RichRefusals;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -69,9 +70,11 @@ struct TelegramChannel {
     api: BotApi,
     mode: TelegramMode,
     link_hosts: Vec<String>,
-    drafts: MethodSupport,
+    refused_drafts: RememberedRefusal,
     /// Rich messages, and rich drafts: the server knows both or none of them.
-    rich: MethodSupport,
+    refused_rich: RememberedRefusal,
+    /// The messages that stay texts.
+    rich_refusals: RichRefusals,
 }
 
 #[async_trait]
@@ -114,8 +117,9 @@ impl ChannelKind for TelegramSettings {
             api,
             mode: self.mode,
             link_hosts: server.link_hosts.clone(),
-            drafts: MethodSupport::default(),
-            rich: MethodSupport::default(),
+            refused_drafts: RememberedRefusal::default(),
+            refused_rich: RememberedRefusal::default(),
+            rich_refusals: RichRefusals::new(),
         };
         channel
             .register(self, server)

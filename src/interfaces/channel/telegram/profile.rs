@@ -65,8 +65,9 @@ const COMMANDS: [(&str, &str); 20] = [
 ];
 /// The commands whose answers are for one person, which Telegram suggests only in private chats.
 const PRIVATE_COMMANDS: [&str; 3] = ["accept", "block", "login"];
-/// The commands of groups that only their sender and the bot see, as their answers. All of them only show something.
-const EPHEMERAL_COMMANDS: [&str; 5] = ["help", "status", "context", "usage", "budget"];
+/// The commands of groups that only their sender and the bot see, as their answers. All of them only show something:
+/// `budget` is none of them, because the group must see that an administrator allowed more.
+const EPHEMERAL_COMMANDS: [&str; 4] = ["help", "status", "context", "usage"];
 
 /// A command that Telegram suggests. See <https://core.telegram.org/bots/api#botcommand>.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

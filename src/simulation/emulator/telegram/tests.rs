@@ -5,6 +5,7 @@ mod faults;
 mod polling;
 mod rendering;
 mod rich;
+mod rich_refusals;
 mod strictness;
 mod webhook;
 

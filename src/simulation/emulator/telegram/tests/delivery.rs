@@ -224,7 +224,7 @@ async fn telegram_suggests_the_commands_as_help_lists_them() {
         .map(|known| json!({"command": known.word.replace('-', "_"), "description": known.what}))
         .collect();
     assert_eq!(suggested, json!({ "commands": known }));
-    // In groups, answers for one person are for that person only.
+    // In groups, commands that only show something are for their sender only.
     let (_, suggested) = setup.telegram.calls().remove(3);
     assert_eq!(suggested["scope"], json!({"type": "all_group_chats"}));
     let commands = suggested["commands"].as_array().unwrap().iter();
@@ -232,7 +232,7 @@ async fn telegram_suggests_the_commands_as_help_lists_them() {
         .filter(|command| command["is_ephemeral"] == true)
         .map(|command| &command["command"])
         .collect();
-    assert_eq!(ephemeral, ["help", "status", "context", "usage", "budget"]);
+    assert_eq!(ephemeral, ["help", "status", "context", "usage"]);
 }
 
 /// Captions and answers to presses must show no backticks, as messages do not.

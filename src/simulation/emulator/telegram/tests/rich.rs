@@ -8,27 +8,27 @@ use crate::base::model::{FoldState, ListedTask, ReplyPart, TaskList, TaskState};
 use serde_json::{Value, json};
 
 /// The visible text of the result, as a rich message.
-const RICH: &str = "CHG-42 is ready for dev 🚢\nNothing was applied. /diff shows it.\n \
+pub(super) const RICH: &str = "CHG-42 is ready for dev 🚢\nNothing was applied. /diff shows it.\n \
     replicas\n-  2\n+  4\nfiles  1\ntime  41 s\n12.4k tokens";
 /// The same result as a text.
-const TEXT: &str = "CHG-42 is ready for dev 🚢\nNothing was applied. /diff shows it.\n \
+pub(super) const TEXT: &str = "CHG-42 is ready for dev 🚢\nNothing was applied. /diff shows it.\n \
     replicas\n-  2\n+  4\nfiles  1\ntime   41 s\n12.4k tokens";
 
 impl Setup {
     /// Returns the number of calls of a method.
-    fn called(&self, method: &str) -> usize {
+    pub(super) fn called(&self, method: &str) -> usize {
         let calls = self.telegram.calls();
         calls.iter().filter(|(called, _)| called == method).count()
     }
 
-    async fn edit(&self, message: &MessageRef, reply: Reply) -> Result<(), SendError> {
+    pub(super) async fn edit(&self, message: &MessageRef, reply: Reply) -> Result<(), SendError> {
         let message = message.clone();
         let edited = self.deliver(place(ALICE, None), Action::Edit { message, reply });
         edited.await.map(|_| ())
     }
 
     /// Returns the texts of the messages, each with true if it is a rich one.
-    fn shown(&self) -> Vec<(String, bool)> {
+    pub(super) fn shown(&self) -> Vec<(String, bool)> {
         let messages = self.telegram.messages(ALICE).into_iter();
         messages
             .map(|posted| (posted.text, posted.rich.is_some()))
@@ -36,11 +36,11 @@ impl Setup {
     }
 }
 
-fn rich(text: &str) -> (String, bool) {
+pub(super) fn rich(text: &str) -> (String, bool) {
     (text.to_owned(), true)
 }
 
-fn plain(text: &str) -> (String, bool) {
+pub(super) fn plain(text: &str) -> (String, bool) {
     (text.to_owned(), false)
 }
 
@@ -261,16 +261,6 @@ async fn one_refused_rich_message_is_a_text_and_the_next_is_rich() {
     let changed = result().with(ReplyPart::Text { text: "b".to_owned() });
     setup.edit(&first, changed).await.unwrap();
     assert_eq!(setup.shown()[0], plain(&format!("{TEXT}\n\nb")));
-    let draft = || Action::Draft {
-        draft: 3,
-        reply: result(),
-    };
-    setup.telegram.fail("sendRichMessageDraft", 1, refused());
-    for is_rich in [false, true] {
-        setup.deliver(place(ALICE, None), draft()).await.unwrap();
-        let shown = setup.telegram.draft(ALICE).unwrap();
-        assert_eq!((shown.rich.is_some(), shown.can_stop), (is_rich, true));
-    }
 }
 
 /// R17

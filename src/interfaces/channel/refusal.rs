@@ -1,4 +1,5 @@
-//! [`RememberedRefusal`]: a feature that a workspace refused is not asked for again for a day.
+//! [`RememberedRefusal`]: a feature that a workspace or a server refused is not asked for again for a day; it may have
+//! it by then.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use tokio::time::Instant;
 /// The time for which a refusal is remembered.
 const REMEMBERED: Duration = Duration::from_hours(24);
 
-/// The last refusal of a feature by a workspace.
+/// The last refusal of a feature by a workspace or a server.
 #[derive(Debug, Default)]
 pub(super) struct RememberedRefusal {
     refused_at: Mutex<Option<Instant>>,
@@ -20,6 +21,7 @@ impl RememberedRefusal {
         refused_at.is_some_and(|at| at.elapsed() < REMEMBERED)
     }
 
+    /// Remembers that the feature was refused now.
     pub(super) fn remember(&self) {
         let mut refused_at = self.refused_at.lock().unwrap_or_else(PoisonError::into_inner);
         *refused_at = Some(Instant::now());
