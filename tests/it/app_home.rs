@@ -1,6 +1,6 @@
 //! The Home tab of Slack: a person's own open changes, what they may do, and help, without a model.
 
-use crate::support::app::{TestApp, step_number};
+use crate::support::app::{TestApp, step_number, visible_text};
 use crate::support::log::LogCapture;
 use drydock::base::config::ChannelSettings;
 use drydock::base::model::Secret;
@@ -120,6 +120,44 @@ async fn the_page_follows_the_changes_of_its_person_without_another_opening() {
     slack.click(ALICE, &result.message.ts, "Discard").await.unwrap();
     let text = text_of(&wait_for_home(&app, ALICE, "Nothing is prepared.").await);
     assert!(!text.contains("CHG-1"), "{text}");
+    app.wait_until_idle().await;
+}
+
+/// The change of a person may be continued by others, who joined their thread. Their words are not shown as the person's.
+#[tokio::test]
+async fn the_page_follows_a_member_of_the_thread_and_shows_only_the_words_of_its_person() {
+    let app = TestApp::new(write_note).await;
+    app.admit_slack_editor(ALICE).await;
+    app.admit_slack_user(BOB, Role::Editor, &["**"]).await;
+    open(&app, ALICE).await;
+    let thread = app.ask(ALICE, "keep a note about leeks").await.thread;
+    wait_for_home(&app, ALICE, "CHG-1  keep a note about leeks").await;
+    app.say_in(BOB, &thread, "@drydock keep a note about radishes")
+        .await;
+    let question = app
+        .wait_for_slack("the question whose thread it is", |state| {
+            let mut shown = state.ephemerals.iter();
+            shown
+                .find(|message| {
+                    message.user == BOB && visible_text(message).contains("This thread belongs to")
+                })
+                .cloned()
+        })
+        .await;
+    let slack = &app.demo.slack;
+    slack
+        .click_as_seen(BOB, &question, "Ask U0ALICE to join")
+        .await
+        .unwrap();
+    let request = app.wait_for_slack_reply(&thread, "U0BOB asks to join").await;
+    slack.click(ALICE, &request.ts, "Let U0BOB join").await.unwrap();
+    app.wait_for_slack_reply(&thread, "CHG-1 rev 2 is ready").await;
+    let home = wait_for_home(&app, ALICE, "CHG-1 rev 2  keep a note about leeks").await;
+    let text = text_of(&home);
+    assert!(
+        !text.contains("about radishes") && !text.contains("writes:"),
+        "{text}"
+    );
     app.wait_until_idle().await;
 }
 

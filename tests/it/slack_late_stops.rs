@@ -86,6 +86,34 @@ async fn a_stop_that_slack_delivers_late_ends_no_later_turn() {
     assert_eq!(app.model_requests().len(), 3);
 }
 
+/// With one turn at a time, the message waits for a turn in another thread.
+#[tokio::test]
+async fn a_late_stop_before_a_waiting_message_says_that_nothing_had_begun() {
+    let settings = [("limits.turns_at_once_max", "1")];
+    let app = TestApp::with_host(held, world::<CLOCK>(), &settings).await;
+    app.admit_slack_editor(ALICE).await;
+    let first = app.ask(ALICE, "hello").await;
+    app.wait_until_idle().await;
+    let pressed = now::<CLOCK>();
+    advance::<CLOCK>(60);
+    let second = app.say(ALICE, "what is web?").await;
+    app.wait_for_model_requests(2).await;
+    app.say_in(ALICE, &first.thread, "@drydock hello again").await;
+    let unfinished = "SELECT count(*) FROM inbox WHERE lane = 'turn' AND done_at IS NULL";
+    assert_eq!(app.count(unfinished), 2);
+    assert_eq!(deliver_stop(&app, &first.thread, "EvLATE4", pressed).await, 200);
+    let told = app.wait_for_ephemeral(ALICE, 0).await;
+    assert_eq!(
+        told.replace('`', ""),
+        "No turn had begun by then that is still running. 1 message waits; stop ends the next."
+    );
+    app.demo.model.release();
+    app.wait_for_result(&second.ts, 1).await;
+    let result = app.wait_for_result(&first.thread, 2).await;
+    assert!(result.text.contains("Hello."), "{}", result.text);
+    app.wait_until_idle().await;
+}
+
 fn status(state: &SlackState, thread: &str) -> String {
     let key = (SLACK_CHANNEL.to_owned(), thread.to_owned());
     state
@@ -128,6 +156,10 @@ async fn a_thread_whose_question_is_open_shows_no_running_work_after_a_restart()
     wait_for_status(&app, &said.ts, "processing").await;
     app.demo.start().await.unwrap();
     wait_for_status(&app, &said.ts, "suspended").await;
+    // Further starts leave nothing behind.
+    app.restart().await;
+    let shown_again = "SELECT count(*) FROM outbox WHERE op LIKE '%/waits-again'";
+    assert_eq!(app.count(shown_again), 1);
     app.demo.slack.click(ALICE, &asked.ts, "Five").await.unwrap();
     app.wait_for_result(&said.ts, 1).await;
     app.wait_until_idle().await;

@@ -27,12 +27,11 @@ impl QuestionDeadlines {
     /// that work goes on there, and before it showed that it does not.
     pub(super) async fn show_waiting(&self) -> Result<(), StoreError> {
         let config = Arc::clone(&self.parts.config);
-        let number = hex::encode(&(self.parts.random)()[..4]);
         let compose = move |shown: &QuestionPlace| {
             let chat = shown.place.account.platform.chat()?;
             let is_shown = chat.shows_work && shown.place.thread.is_some();
             (is_shown && config.channels.contains_key(&shown.channel)).then(|| Op {
-                id: format!("{}/waits-{number}", shown.post),
+                id: format!("{}/waits-again", shown.post),
                 channel: shown.channel.clone(),
                 place: shown.place.clone(),
                 action: Action::ShowWork {

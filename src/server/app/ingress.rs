@@ -203,7 +203,7 @@ impl Ingress for GatewayIngress {
         let disconnected = self.gateway.outgoing.disconnected_channels().into_iter();
         let too_long =
             disconnected.filter(|(_, since)| self.now().duration_since(*since) >= DISCONNECTED_TIME_MAX);
-        readiness.waiting_for.extend(too_long.map(|(name, since)| {
+        readiness.degraded.extend(too_long.map(|(name, since)| {
             format!("channel {name}: no connection is open over which messages arrive, since {since:.0}")
         }));
         let closed = self.gateway.outgoing.closed_channels().into_iter();

@@ -1,6 +1,10 @@
 //! Commands that change something. One transaction contains the effect of a command, its record, and the check that no
 //! turn runs. So a command that runs again after a crash finds its earlier effect.
 
+mod own_stop;
+
+pub use own_stop::StopTarget;
+
 use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::edits::{self, FileEdits};

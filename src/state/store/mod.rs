@@ -69,7 +69,7 @@ pub use card::CardOutcome;
 pub use change::{NewChange, NumberedChange};
 pub use claim::{Claim, Claimable, ClaimedConversation, ClaimedWork, DirectClaim, TurnWorker};
 pub(crate) use command::apply_once;
-pub use command::{ClearOutcome, DiscardOutcome, StopOutcome, UndoOutcome, UndoRemainder};
+pub use command::{ClearOutcome, DiscardOutcome, StopOutcome, StopTarget, UndoOutcome, UndoRemainder};
 pub use condition::Condition;
 pub use conversation::Conversation;
 use directory_lock::DirectoryLock;

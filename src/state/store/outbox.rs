@@ -529,6 +529,24 @@ pub(super) fn withdraw(tx: &Transaction<'_>, name: &str, why: &str, at: Timestam
     Ok(())
 }
 
+/// Removes the operations whose ids begin so and that nobody needs any more, except those that are being sent. They are no
+/// dead letters.
+pub(super) fn forget_unsent(tx: &Transaction<'_>, prefix: &str) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "DELETE FROM outbox WHERE op >= ?1 AND op < ?2 AND done_at IS NULL
+           AND state NOT IN ('sending', 'looking', 'repeating')",
+    )?
+    .execute(params![prefix, format!("{prefix}\u{10FFFF}")])?;
+    Ok(())
+}
+
+/// Removes an operation that was delivered, dropped or given up, so that its id can be used again.
+pub(super) fn forget_ended(tx: &Transaction<'_>, op: &str) -> Result<(), StoreError> {
+    tx.prepare_cached("DELETE FROM outbox WHERE op = ?1 AND done_at IS NOT NULL")?
+        .execute([op])?;
+    Ok(())
+}
+
 fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(), StoreError> {
     if let Action::Fill { post, .. } = &op.action
         && !is_known(tx, post)?

@@ -38,7 +38,8 @@ pub struct PersonChange {
     pub prepared_at: Timestamp,
     /// The reason why later edits of the conversation are withheld, if they are.
     pub withheld: Option<String>,
-    /// The newest request of the conversation, if it is still stored and the history was not cleared after it.
+    /// The newest request of the person in the conversation, if it is still stored and the history was not cleared after
+    /// it.
     pub request: Option<String>,
     /// The place of the conversation.
     pub place: ChatPlace,
@@ -66,7 +67,8 @@ impl Store {
                 "SELECT change.number, change.revision, change.repository, change.stats, change.checks, change.needs,
                         change.overview, change.created_at, conversation.withheld, conversation.key,
                         (SELECT user_text FROM turn WHERE turn.conversation = conversation.id
-                         AND turn.id > conversation.cleared_turn AND continues IS NULL ORDER BY turn.id DESC LIMIT 1)
+                         AND turn.id > conversation.cleared_turn AND continues IS NULL
+                           AND (turn.person IS NULL OR turn.person = ?1) ORDER BY turn.id DESC LIMIT 1)
                  FROM conversation INDEXED BY conversation_change
                  JOIN identity ON identity.sender = conversation.sender
                  JOIN change ON change.number = conversation.change_number

@@ -394,6 +394,11 @@ fn close_with(
     tx.prepare_cached("UPDATE conversation SET question = NULL WHERE id = ?1")?
         .execute([row.conversation.0])?;
     let QuestionPlace { post, channel, place } = row.shown;
+    // The turn goes on. That it waits must not be shown after that.
+    let address = post.rsplit_once('/').map_or("", |(address, _)| address);
+    for prefix in [format!("{post}/waits"), format!("{address}/work/waits-")] {
+        outbox::forget_unsent(tx, &prefix)?;
+    }
     let op = Op {
         id: format!("{post}/closed"),
         channel,

@@ -10,7 +10,7 @@ use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::agent::{Questions, Recipients, ToolOffer, VerdictRule};
 use crate::engine::gateway::compose;
 use crate::state::access::Identity;
-use crate::state::store::{ClearOutcome, Conversation, DeadLetter, StopOutcome};
+use crate::state::store::{ClearOutcome, Conversation, DeadLetter, StopOutcome, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
@@ -247,8 +247,15 @@ impl CommandRunner {
         Ok(Reply::text(match (stopped.message, stopped.waiting) {
             (Some(_), waiting) => stopping(waiting),
             (None, 0) => "Nothing is running.".to_owned(),
-            (None, _) => LATER_RUNS.to_owned(),
+            (None, _) if self.is_at_work(conversation).await? => LATER_RUNS.to_owned(),
+            (None, waiting) => none_had_begun(waiting),
         }))
+    }
+
+    /// True if a turn of a conversation runs, begins or waits for an answer.
+    async fn is_at_work(&self, conversation: ConversationId) -> Result<bool, StoreError> {
+        let is_busy = self.active_turns.is_busy(conversation);
+        Ok(is_busy || self.parts.store.open_question(conversation).await?.is_some())
     }
 
     async fn stop_turn(
@@ -275,6 +282,12 @@ fn stopping(waiting: u32) -> String {
             format!("Stopping. The edits so far are kept. {waiting} more waiting; I continue with those.")
         }
     }
+}
+
+/// Returns the text for a stop that came before any of the waiting messages began.
+fn none_had_begun(waiting: u32) -> String {
+    let waiting = pluralize(waiting as usize, "message waits", "messages wait");
+    format!("No turn had begun by then that is still running. {waiting}; `stop` ends the next.")
 }
 
 /// Describes the dead letters of a conversation for the person, and how long they can still be sent. Placeholder lines

@@ -2,6 +2,7 @@
 
 mod admission;
 mod answer;
+mod asker;
 mod budget;
 mod change;
 mod click;
@@ -311,7 +312,8 @@ impl CommandRunner {
         if verb.is_about_a_conversation()
             && let Some(refusal) = self.refusal_to_joined(asked, identity, conversation).await?
         {
-            return Ok(CommandAnswer::post(address, refusal));
+            let allowed = Box::pin(self.answer_to_asker(command, asked, identity, conversation)).await?;
+            return Ok(self.posted(address, allowed.unwrap_or(refusal)));
         }
         // An effect that was stored before the answer is reported as done, even if the person's grants have changed
         // since.
@@ -381,10 +383,15 @@ impl CommandRunner {
                     .await?
             }
         };
-        Ok(match address.fits(&self.parts.config, &reply, 1) {
+        Ok(self.posted(address, reply))
+    }
+
+    /// Returns the answer with a reply, in as many messages as it needs.
+    fn posted(&self, address: &Address, reply: Reply) -> CommandAnswer {
+        match address.fits(&self.parts.config, &reply, 1) {
             true => CommandAnswer::post(address, reply),
             false => CommandAnswer::ops(self.posts(address, &reply)),
-        })
+        }
     }
 
     /// Returns the refusal to a person in the conversation of another; `None` if they may act there. An effect that was

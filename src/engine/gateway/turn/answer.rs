@@ -149,6 +149,11 @@ impl TurnRunner {
         crash_point::after("B18");
         self.outgoing.dispatch_leased(&address.channel, due).await;
         self.homes.refresh(opened.identity.user());
+        // Who joined works on the change of another person, whose page shows it.
+        let owner = self.parts.access.admit(&opened.conversation.key.user);
+        if let Some(owner) = owner.filter(|owner| owner.user() != opened.identity.user()) {
+            self.homes.refresh(owner.user());
+        }
         // The answer is sent before the rest is recorded.
         tokio::task::yield_now().await;
         let recorded = recorded.into_iter().filter(|_| is_answered);

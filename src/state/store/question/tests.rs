@@ -407,3 +407,33 @@ async fn a_question_that_cannot_be_read_holds_up_no_other() {
     assert_eq!(store.open_question(first.conversation).await, Ok(None));
     assert!(crate::state::store::fixture::claim(&store, "w").await.is_some());
 }
+
+/// Each start shows the state with one operation, and a turn that goes on is not shown as one that waits.
+#[tokio::test]
+async fn a_waiting_status_is_shown_once_at_a_time_and_never_after_its_question_is_closed() {
+    let (_directory, store) = fresh();
+    asked(&store, Some("3")).await;
+    assert_eq!(outbox(&store).await.len(), 1);
+    let again = |shown: &QuestionPlace| {
+        let id = format!("{}/waits-again", shown.post);
+        Some(post(&id, Some("1.0"), "It waits."))
+    };
+    let ids = async || -> Vec<String> { outbox(&store).await.into_iter().map(|op| op.id).collect() };
+    let shown_again = format!("{POST}/waits-again");
+    for second in [2, 3] {
+        store.enqueue_for_open_questions(again, at(second)).await.unwrap();
+        store.enqueue_for_open_questions(again, at(second)).await.unwrap();
+        assert_eq!(ids().await, [shown_again.clone()]);
+    }
+    // One that is still to be sent is enough.
+    let first = post(&format!("{POST}/waits"), Some("1.0"), "It waits.");
+    let of_card = post("inbox-1/work/waits-0a", Some("1.0"), "It waits.");
+    let of_another = post("inbox-10/work/waits-0a", Some("2.0"), "It waits.");
+    let ops = vec![first, of_card, of_another.clone()];
+    store.enqueue(ops, at(4)).await.unwrap();
+    store.enqueue_for_open_questions(again, at(5)).await.unwrap();
+    store.close_late_questions(at(5_000)).await.unwrap();
+    let mut sent = ids().await;
+    sent.sort();
+    assert_eq!(sent, [format!("{POST}/closed"), of_another.id]);
+}
