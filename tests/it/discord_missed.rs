@@ -177,6 +177,42 @@ async fn missed_messages_keep_their_order_and_their_last_words() {
     assert!(!raw.contains("word-zero") && !raw.contains("word-four"), "{raw}");
 }
 
+/// T06, R5: the process is killed after it has stored a mention, and before the position. The words before the mention were
+/// for nobody, and still are when they are read again; so is an old message that was edited to address the bot.
+#[tokio::test]
+async fn words_that_were_for_nobody_begin_nothing_when_they_are_read_again() {
+    let (mut app, ..) = with_conversations().await;
+    let lunch = app.discord.say(ALICE, PLATFORM, "lunch?");
+    wait_until_stored(&app, lunch).await;
+    app.app.alter_database(
+        "CREATE TRIGGER lag BEFORE UPDATE ON channel_position BEGIN SELECT RAISE(IGNORE); END",
+    );
+    let thread = app.discord.say(BOB, PLATFORM, "dinner?");
+    app.discord.add_thread(thread, PLATFORM);
+    app.discord.say(ALICE, thread, "word-before");
+    app.discord.say(ALICE, thread, "@drydock word-mention");
+    app.wait_for_result(thread, 1).await;
+    app.discord.say(ALICE, thread, "word-after");
+    app.wait_for_result(thread, 2).await;
+    app.app.wait_until_idle().await;
+    assert!(!is_stored(&app, thread));
+    app.stop().await;
+    app.app.alter_database("DROP TRIGGER lag");
+    app.discord.edit(ALICE, PLATFORM, lunch, "@drydock word-edited");
+    app.discord.forget_sessions();
+    app.run().await;
+    // What comes again comes before this.
+    let last = app.discord.say(ALICE, PLATFORM, "@drydock are you there?");
+    app.wait_for_result(last, 1).await;
+    app.app.wait_until_idle().await;
+    assert_eq!([thread, lunch].map(|place| app.results(place).len()), [2, 0]);
+    let requests = app.app.model_requests();
+    assert_eq!(requests.len(), 5);
+    for word in ["word-before", "word-edited"] {
+        assert!(!requests.iter().any(|asked| asked.raw.contains(word)), "{word}");
+    }
+}
+
 /// A long history is read to its end, and a channel that the bot may not see is left out.
 #[tokio::test]
 async fn a_request_behind_a_page_of_other_messages_is_answered() {

@@ -164,7 +164,7 @@ pub trait Channel: Send + Sync {
     /// answers [`SendError::Limited`].
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;
 
-    /// Returns the time since which no connection is open over which messages arrive; `None` while one is, and for a
+    /// Returns the time since which no connection was of use over which messages arrive; `None` while one is, and for a
     /// channel without such connections.
     fn disconnected_since(&self) -> Option<Timestamp> {
         None

@@ -1,6 +1,6 @@
 //! The memory of a channel that receives: its position among the messages of its platform.
 
-use crate::state::store::StoreError;
+use crate::state::store::{StoreError, ThreadBeginning};
 use async_trait::async_trait;
 
 /// The memory of one channel, which outlives the process.
@@ -15,6 +15,9 @@ pub trait PollMemory: Send + Sync {
 
     /// Returns the private chats in which people have conversations, those of the newest messages first.
     async fn direct_chats(&self, count_max: usize) -> Result<Vec<String>, StoreError>;
+
+    /// Returns the conversations that people have in threads of this channel.
+    async fn thread_conversations(&self, threads: Vec<String>) -> Result<Vec<ThreadBeginning>, StoreError>;
 }
 
 /// A memory that keeps nothing.
@@ -33,6 +36,10 @@ impl PollMemory for NoPollMemory {
     }
 
     async fn direct_chats(&self, _count_max: usize) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn thread_conversations(&self, _threads: Vec<String>) -> Result<Vec<ThreadBeginning>, StoreError> {
         Ok(Vec::new())
     }
 }

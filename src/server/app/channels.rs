@@ -5,7 +5,7 @@ use crate::base::config::{ChannelSettings, ServerSettings};
 use crate::engine::gateway::Gateway;
 use crate::interfaces::channel::{self, Channel, PollMemory, PolledInbound};
 use crate::state::access::AccessError;
-use crate::state::store::{Store, StoreError};
+use crate::state::store::{Store, StoreError, ThreadBeginning};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use jiff::Timestamp;
@@ -134,6 +134,10 @@ impl PollMemory for ChannelConnector {
 
     async fn direct_chats(&self, count_max: usize) -> Result<Vec<String>, StoreError> {
         self.store.direct_chats(&self.name, count_max).await
+    }
+
+    async fn thread_conversations(&self, threads: Vec<String>) -> Result<Vec<ThreadBeginning>, StoreError> {
+        self.store.thread_conversations(&self.name, threads).await
     }
 }
 

@@ -1,8 +1,21 @@
 //! The positions of channels among the messages of their platforms, and the private chats in which they can look for
 //! messages that they missed.
 
+use super::column::{json, time};
 use super::{Store, StoreError};
+use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
+
+/// The beginning of a person's conversation in a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadBeginning {
+    /// The thread.
+    pub thread: String,
+    /// The account of the person.
+    pub person: String,
+    /// The time at which the conversation began, or at which the person joined that of another.
+    pub at: Timestamp,
+}
 
 impl Store {
     /// Returns the stored position of a channel.
@@ -47,12 +60,46 @@ impl Store {
         })
         .await
     }
+
+    /// Returns the beginnings of the conversations with requests in some threads of a channel.
+    pub async fn thread_conversations(
+        &self,
+        channel: &str,
+        threads: Vec<String>,
+    ) -> Result<Vec<ThreadBeginning>, StoreError> {
+        let channel = channel.to_owned();
+        self.read(move |tx| {
+            let mut statement = tx.prepare_cached(
+                "WITH found AS (SELECT id, json_extract(key, '$[6]') AS thread, json_extract(key, '$[2]') AS person,
+                     created_at FROM conversation
+                   WHERE channel = ?1 AND spoken_at IS NOT NULL
+                     AND json_extract(key, '$[6]') IN (SELECT value FROM json_each(?2)))
+                 SELECT thread, person, created_at FROM found
+                 UNION ALL
+                 SELECT found.thread, json_extract(member.sender, '$.id'), member.joined_at
+                   FROM thread_member AS member JOIN found ON found.id = member.conversation
+                 ORDER BY 1, 3, 2",
+            )?;
+            let mut rows = statement.query(params![channel, json(&threads)?])?;
+            let mut beginnings = Vec::new();
+            while let Some(row) = rows.next()? {
+                beginnings.push(ThreadBeginning {
+                    thread: row.get(0)?,
+                    person: row.get(1)?,
+                    at: time(row.get(2)?)?,
+                });
+            }
+            Ok(beginnings)
+        })
+        .await
+    }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::state::store::fixture::{accept, fresh, says};
+    use super::ThreadBeginning;
+    use crate::state::store::fixture::{accept, at, fresh, says};
 
     #[tokio::test]
     async fn the_last_position_of_each_channel_and_the_newest_private_chats_are_returned() {
@@ -85,5 +132,14 @@ mod tests {
         );
         assert_eq!(store.direct_chats("discord", 1).await, Ok(vec!["D1".to_owned()]));
         assert_eq!(store.direct_chats("other", 5).await, Ok(Vec::new()));
+        let begun = store.thread_conversations("discord", vec!["9".to_owned(), "8".to_owned()]);
+        let expected = ThreadBeginning {
+            thread: "9".to_owned(),
+            person: "U1".to_owned(),
+            at: at(2),
+        };
+        assert_eq!(begun.await, Ok(vec![expected]));
+        let other = store.thread_conversations("discord", vec!["8".to_owned()]);
+        assert_eq!(other.await, Ok(Vec::new()));
     }
 }

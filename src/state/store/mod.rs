@@ -67,6 +67,7 @@ pub use audit::{AUDIT_KINDS, AuditLine, AuditPage, AuditPerson, AuditSearch, Aud
 pub use budget::{AllowOutcome, BudgetRequest, BudgetState, BudgetSubject, CallReservation, ReservationId};
 pub use card::CardOutcome;
 pub use change::{NewChange, NumberedChange};
+pub use channel_position::ThreadBeginning;
 pub use claim::{Claim, Claimable, ClaimedConversation, ClaimedWork, DirectClaim, TurnWorker};
 pub(crate) use command::apply_once;
 pub use command::{ClearOutcome, DiscardOutcome, StopOutcome, StopTarget, UndoOutcome, UndoRemainder};

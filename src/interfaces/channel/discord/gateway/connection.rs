@@ -5,9 +5,10 @@ use super::catch_up::{CatchUp, read_missed};
 use super::end::ConnectionEnd;
 use super::events::{EventContent, InteractionAddress};
 use super::identification::identification;
-use super::missed::{MissedMessages, id_of};
+use super::missed::id_of;
 use super::parts::SharedParts;
 use super::position::{GatewayPosition, GatewaySession};
+use super::reading::MissedMessages;
 use crate::interfaces::channel::discord::lookup::snowflake_at;
 use crate::interfaces::channel::web_socket::ChannelSocket;
 use crate::interfaces::channel::{PolledInbound, SendError};
@@ -23,6 +24,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::error::Error;
 use tokio_tungstenite::tungstenite::protocol::Message;
+use tokio_util::sync::CancellationToken;
 use twilight_model::gateway::CloseCode;
 use twilight_model::gateway::payload::outgoing::{Heartbeat, Resume};
 
@@ -47,8 +49,8 @@ const RESPONSES_MAX: usize = 64;
 enum EventOrigin {
     /// The session, with this sequence number.
     Session(u64),
-    /// The messages that were missed.
-    Missed,
+    /// The messages that were missed, with this id.
+    Missed(u64),
 }
 
 /// An event that the gateway of Drydock decides on: its origin, the interaction to respond to, and true if it is
@@ -121,6 +123,7 @@ impl<'a> Connection<'a> {
     }
 
     async fn step(&mut self, responses: &mut Responses<'a>) -> Result<(), ConnectionEnd> {
+        self.bound_catch_up();
         let reads = self.has_room(responses);
         let reads_missed = self.catch_up.as_ref().is_some_and(CatchUp::is_reading);
         let passes_on = self.waiting.is_none() && self.accepting.len() < UNACCEPTED_MAX;
@@ -175,7 +178,7 @@ impl<'a> Connection<'a> {
         }
         let missed = self.catch_up.as_mut().and_then(CatchUp::next_event);
         let next = match missed {
-            Some(data) => Some((EventOrigin::Missed, data)),
+            Some((id, data)) => Some((EventOrigin::Missed(id), data)),
             None => {
                 let next = self.undecoded.pop_front();
                 next.map(|(sequence, data)| (EventOrigin::Session(sequence), data))
@@ -189,19 +192,24 @@ impl<'a> Connection<'a> {
     /// Begins to read the messages that may be missed, if there are any.
     fn begin_catch_up(&mut self) {
         let shared = self.shared;
-        let since = self.position.missed_since();
-        self.catch_up = since.map(|since| CatchUp::begin(shared.reader.read(since).boxed()));
+        self.catch_up = self.position.missed().map(|missed| {
+            let enough = CancellationToken::new();
+            CatchUp::begin(shared.reader.read(missed, enough.clone()).boxed(), enough)
+        });
     }
 
-    /// Takes the missed messages. If they could not be read, the session goes on without them.
-    fn take_missed(&mut self, missed: Option<MissedMessages>) {
-        match missed {
-            Some(missed) => {
-                if let Some(catch_up) = &mut self.catch_up {
-                    catch_up.take(missed);
-                }
-            }
-            None => self.catch_up = None,
+    /// Ends the reading of missed messages once no later event can wait behind them.
+    fn bound_catch_up(&self) {
+        let is_full = self.undecoded.len() >= BEHIND_MISSED_MAX || self.position.open() >= OPEN_EVENTS_MAX;
+        if let Some(catch_up) = self.catch_up.as_ref().filter(|_| is_full) {
+            catch_up.give_up();
+        }
+    }
+
+    /// Takes the missed messages.
+    fn take_missed(&mut self, missed: MissedMessages) {
+        if let Some(catch_up) = &mut self.catch_up {
+            catch_up.take(missed);
         }
         self.end_catch_up();
         if self.decoding.is_none() {
@@ -353,9 +361,11 @@ impl<'a> Connection<'a> {
                 self.position.accept(sequence);
                 self.store_position();
             }
-            EventOrigin::Missed => {
-                if let Some(catch_up) = &mut self.catch_up {
-                    catch_up.accept();
+            EventOrigin::Missed(id) => {
+                let decided = self.catch_up.as_mut().and_then(|catch_up| catch_up.accept(id));
+                if let Some(decided) = decided {
+                    self.position.decide_missed(decided);
+                    self.store_position();
                 }
                 self.end_catch_up();
             }

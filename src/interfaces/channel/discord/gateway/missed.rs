@@ -3,16 +3,18 @@
 //! which say what their last message is, so only channels with new messages are read. Discord shows a bot no list of its
 //! private chats. See <https://docs.discord.com/developers/resources/message#get-channel-messages>.
 
+use super::reading::{HistoryReading, MissedMessages, MissedRange};
 use crate::interfaces::channel::discord::DiscordChannel;
 use crate::interfaces::channel::discord::api::DiscordError;
-use crate::interfaces::channel::discord::decode::person_message;
 use crate::interfaces::channel::discord::lookup::snowflake_at;
 use crate::interfaces::channel::discord::places::{ChannelKindSeen, Places, kind_of};
 use crate::interfaces::channel::{PollMemory, SendError};
+use crate::state::store::StoreError;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
-use std::collections::VecDeque;
+use serde_json::Value;
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use twilight_http::request::TryIntoRequest;
 use twilight_model::id::Id;
 
@@ -28,29 +30,19 @@ const CHANNELS_MAX: usize = 100;
 /// The number of messages of a page, and the maximum number of pages of a channel.
 const PAGE: u16 = 100;
 const PAGES_MAX: usize = 10;
-/// The maximum number of messages that are passed on.
-const MESSAGES_MAX: usize = 2_000;
-/// The time after which no further channel is read.
+/// The time of reading after which no further channel is read. Waits after failed attempts do not count.
 const READ_TIME_MAX: Duration = Duration::from_secs(90);
-/// The waits after failed attempts.
-const WAITS: [Duration; 4] = [
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(4),
-    Duration::from_secs(8),
-];
+/// The time after which reading is given up for good, waits included. Later messages wait until then.
+const CATCH_UP_TIME_MAX: Duration = Duration::from_secs(300);
+/// The number of failed attempts after which one channel is left out, if Discord answers otherwise.
+const ATTEMPTS_MAX: u32 = 5;
+/// The bounds of the growing wait after failed attempts.
+const WAIT_MIN: Duration = Duration::from_secs(1);
+const WAIT_MAX: Duration = Duration::from_secs(30);
 /// The longest wait that Discord can ask for between two attempts.
 const ASKED_WAIT_MAX: Duration = Duration::from_secs(30);
 /// `GUILD_CATEGORY`, `GUILD_DIRECTORY`, `GUILD_FORUM` and `GUILD_MEDIA`, which have no messages of their own.
 const WITHOUT_MESSAGES: [u64; 4] = [4, 14, 15, 16];
-
-/// The messages that were read.
-pub(super) struct MissedMessages {
-    /// The messages that may be requests, as events, oldest first.
-    pub(super) events: VecDeque<Value>,
-    /// The highest id of all messages that were read.
-    pub(super) newest: u64,
-}
 
 /// Reads missed messages of one channel of Drydock.
 pub(super) struct MissedReader<'a> {
@@ -68,86 +60,141 @@ struct MissedSource {
     is_thread: bool,
     /// The id of the last message.
     last: u64,
+    /// The id of the last message that was read, or is not to be read, and the number of pages that were.
+    after: u64,
+    pages: usize,
+    failures: u32,
+    is_read: bool,
 }
 
-/// The messages that were read so far.
-struct Reading {
-    /// The last message before those that may be missed.
-    since: u64,
-    messages: Vec<(u64, Value)>,
-    newest: u64,
-    is_cut: bool,
+impl MissedSource {
+    /// Returns true if it is to be read.
+    fn is_open(&self) -> bool {
+        !self.is_read && self.failures < ATTEMPTS_MAX
+    }
+
+    fn thread(&self) -> Option<u64> {
+        self.is_thread.then_some(self.channel)
+    }
 }
 
 impl MissedReader<'_> {
-    /// Reads the messages since one. `None` if that fails several times; the next connection tries it again.
-    pub(super) async fn read(&self, since: u64) -> Option<MissedMessages> {
-        let name = self.channel.name.as_str();
-        for wait in WAITS {
-            match self.read_once(since).await {
-                Ok(missed) => {
-                    let count = missed.events.len();
-                    tracing::info!(
-                        channel = name,
-                        count,
-                        "read the messages that were sent without a session"
-                    );
-                    return Some(missed);
-                }
-                Err(error) => {
-                    let wait = wait.max(asked_wait(&error));
-                    tracing::warn!(channel = name, %error, "missed messages of discord could not be read");
-                    tokio::time::sleep(wait).await;
-                }
-            }
+    /// Reads the messages of a range, and tries again what fails: until a time limit, or until `enough`. What is not
+    /// read until then never is, because later messages are answered then.
+    pub(super) async fn read(&self, range: MissedRange, enough: CancellationToken) -> MissedMessages {
+        let channel = self.channel.name.as_str();
+        let began = (self.now)();
+        let mut reading = HistoryReading::new(&self.channel.installation, range);
+        let mut sources = None;
+        let reads = Box::pin(self.read_sources(range.since, &mut reading, &mut sources));
+        let _ended = enough
+            .run_until_cancelled(timeout(CATCH_UP_TIME_MAX, reads))
+            .await;
+        let mut missed = reading.finish();
+        let unread = sources.map(|sources| sources.iter().filter(|source| !source.is_read).count());
+        if unread != Some(0) {
+            missed.is_cut = true;
+            missed.newest = missed.newest.max(snowflake_at(began));
         }
-        tracing::error!(
-            channel = name,
-            "messages that were sent to discord without a session are not answered; the next connection tries again"
-        );
-        None
-    }
-
-    async fn read_once(&self, since: u64) -> Result<MissedMessages, SendError> {
-        let began = Instant::now();
-        let oldest = (self.now)().saturating_sub(AGE_MAX).unwrap_or_default();
-        let overlapping = since.saturating_sub(OVERLAP_MILLISECONDS << 22);
-        let after = overlapping.max(snowflake_at(oldest)).max(1);
-        let mut reading = Reading {
-            since,
-            messages: Vec::new(),
-            newest: since,
-            is_cut: false,
-        };
-        let sources = self.sources(after, &mut reading).await?;
-        for source in sources {
-            if began.elapsed() > READ_TIME_MAX || reading.messages.len() >= MESSAGES_MAX {
-                reading.is_cut = true;
-                break;
+        match unread {
+            Some(0) => {}
+            Some(unread) => {
+                tracing::error!(channel, unread, "channels of discord were not read to their end")
             }
-            self.read_source(&source, after, &mut reading).await?;
+            None => tracing::error!(channel, "discord did not list its channels, so none was read"),
         }
-        if reading.is_cut {
+        if missed.is_cut {
             tracing::warn!(
-                channel = self.channel.name,
+                channel,
                 "more messages were sent to discord without a session than are read; some are not answered"
             );
         }
-        reading.messages.sort_by_key(|(id, _)| *id);
-        reading.messages.truncate(MESSAGES_MAX);
-        Ok(MissedMessages {
-            events: reading.messages.into_iter().map(|(_, message)| message).collect(),
-            newest: reading.newest,
-        })
+        let count = missed.events.len();
+        tracing::info!(
+            channel,
+            count,
+            "read the messages that were sent without a session"
+        );
+        missed
+    }
+
+    /// Reads all sources, which it stores in `found` once Discord has listed them.
+    async fn read_sources(
+        &self,
+        since: u64,
+        reading: &mut HistoryReading<'_>,
+        found: &mut Option<Vec<MissedSource>>,
+    ) {
+        let oldest = (self.now)().saturating_sub(AGE_MAX).unwrap_or_default();
+        let overlapping = since.saturating_sub(OVERLAP_MILLISECONDS << 22);
+        let after = overlapping.max(snowflake_at(oldest)).max(1);
+        let mut failures = 0;
+        let sources = loop {
+            match self.sources(after, reading).await {
+                Ok(sources) => break sources,
+                Err(error) => self.wait_after(&error, &mut failures).await,
+            }
+        };
+        let sources = found.insert(sources);
+        let mut spent = Duration::ZERO;
+        while sources.iter().any(MissedSource::is_open) {
+            let (mut failed, mut last_error, mut has_read, mut lacks_rooms) =
+                (Vec::new(), None, false, false);
+            for (index, source) in sources.iter_mut().enumerate() {
+                // The message from which a thread begins is read before the thread.
+                let waits = lacks_rooms && source.is_thread && !reading.has_conversation(source.channel);
+                if waits || !source.is_open() {
+                    continue;
+                }
+                if spent > READ_TIME_MAX || reading.is_full() {
+                    return;
+                }
+                let started = Instant::now();
+                match self.read_source(source, reading).await {
+                    Ok(()) => {
+                        spent += started.elapsed();
+                        source.is_read = true;
+                        has_read = true;
+                    }
+                    Err(error) => {
+                        lacks_rooms |= !source.is_thread;
+                        failed.push(index);
+                        last_error = Some(error);
+                    }
+                }
+            }
+            let Some(error) = last_error else {
+                return;
+            };
+            // While Discord answers nothing, no attempt counts.
+            let requests = self.channel.api.requests();
+            if has_read || self.asked(requests.current_user_guilds()).await.is_ok() {
+                for index in failed {
+                    if let Some(source) = sources.get_mut(index) {
+                        source.failures += 1;
+                    }
+                }
+            }
+            self.wait_after(&error, &mut failures).await;
+        }
+    }
+
+    async fn wait_after(&self, error: &SendError, failures: &mut u32) {
+        let channel = self.channel.name.as_str();
+        tracing::warn!(channel, %error, "missed messages of discord could not be read");
+        let wait = WAIT_MIN.saturating_mul(1 << (*failures).min(5)).min(WAIT_MAX);
+        *failures = failures.saturating_add(1);
+        tokio::time::sleep(wait.max(asked_wait(error))).await;
     }
 
     /// Returns the private chats, and the channels and threads with a message after one, newest first.
-    async fn sources(&self, after: u64, reading: &mut Reading) -> Result<Vec<MissedSource>, SendError> {
+    async fn sources(
+        &self,
+        after: u64,
+        reading: &mut HistoryReading<'_>,
+    ) -> Result<Vec<MissedSource>, SendError> {
         let chats = self.memory.direct_chats(DIRECT_CHATS_MAX).await;
-        let chats = chats.map_err(|error| SendError::NotSent {
-            why: error.to_string(),
-            retry_after: None,
-        })?;
+        let chats = chats.map_err(not_read)?;
         let requests = self.channel.api.requests();
         let guilds = self.asked(requests.current_user_guilds()).await?;
         let mut channels = Vec::new();
@@ -160,7 +207,7 @@ impl MissedReader<'_> {
             let rooms = self.asked(requests.guild_channels(id)).await?;
             for channel in list(&rooms).iter().chain(list(&threads["threads"])) {
                 channels.extend(
-                    self.source(channel, id.get())
+                    self.source(channel, id.get(), after)
                         .filter(|source| source.last > after),
                 );
             }
@@ -168,17 +215,22 @@ impl MissedReader<'_> {
         channels.sort_by_key(|source| std::cmp::Reverse(source.last));
         reading.is_cut |= channels.len() > CHANNELS_MAX;
         channels.truncate(CHANNELS_MAX);
+        self.read_conversations(&mut channels, reading).await?;
         let chats = chats.iter().filter_map(|chat| chat.parse::<u64>().ok());
         let direct = chats.filter(|chat| *chat > 0).map(|channel| MissedSource {
             channel,
             guild: None,
             is_thread: false,
             last: 0,
+            after,
+            pages: 0,
+            failures: 0,
+            is_read: false,
         });
         Ok(direct.chain(channels).collect())
     }
 
-    fn source(&self, channel: &Value, guild: u64) -> Option<MissedSource> {
+    fn source(&self, channel: &Value, guild: u64, after: u64) -> Option<MissedSource> {
         let number = channel["type"].as_u64()?;
         if WITHOUT_MESSAGES.contains(&number) {
             return None;
@@ -192,60 +244,64 @@ impl MissedReader<'_> {
             guild: Some(guild.to_string()),
             is_thread,
             last: channel["last_message_id"].as_str()?.parse().ok()?,
+            after,
+            pages: 0,
+            failures: 0,
+            is_read: false,
         })
+    }
+
+    /// Reads the conversations in threads. Those without one come last, after the messages from which they begin.
+    async fn read_conversations(
+        &self,
+        channels: &mut [MissedSource],
+        reading: &mut HistoryReading<'_>,
+    ) -> Result<(), SendError> {
+        let threads = channels.iter().filter_map(MissedSource::thread);
+        let threads = threads.map(|thread| thread.to_string()).collect();
+        let begun = self
+            .memory
+            .thread_conversations(threads)
+            .await
+            .map_err(not_read)?;
+        for beginning in begun {
+            if let Ok(thread) = beginning.thread.parse() {
+                reading.begin(thread, &beginning.person, snowflake_at(beginning.at));
+            }
+        }
+        channels.sort_by_key(|source| source.is_thread && !reading.has_conversation(source.channel));
+        Ok(())
     }
 
     /// Reads the messages of one source, page by page. What the bot may not read is left out.
     async fn read_source(
         &self,
-        source: &MissedSource,
-        mut after: u64,
-        reading: &mut Reading,
+        source: &mut MissedSource,
+        reading: &mut HistoryReading<'_>,
     ) -> Result<(), SendError> {
-        for _ in 0..PAGES_MAX {
-            let request = self
-                .channel
-                .api
-                .requests()
-                .channel_messages(Id::new(source.channel));
-            let page = self.asked(request.limit(PAGE).after(Id::new(after))).await?;
-            let Value::Array(page) = page else {
+        while source.pages < PAGES_MAX {
+            let requests = self.channel.api.requests();
+            let request = requests.channel_messages(Id::new(source.channel));
+            let page = self
+                .asked(request.limit(PAGE).after(Id::new(source.after)))
+                .await?;
+            let Value::Array(mut page) = page else {
                 return Ok(());
             };
             let is_last = page.len() < usize::from(PAGE);
-            let newest = page.iter().filter_map(id_of).max();
+            page.sort_by_key(id_of);
+            let newest = page.last().and_then(id_of);
             for message in page {
-                self.take(message, source, reading);
+                reading.take(message, source.guild.as_deref(), source.thread());
             }
+            source.pages += 1;
             match newest {
-                Some(newest) if !is_last && newest > after => after = newest,
+                Some(newest) if !is_last && newest > source.after => source.after = newest,
                 Some(_) | None => return Ok(()),
             }
         }
         reading.is_cut = true;
         Ok(())
-    }
-
-    /// Keeps a message that may be a request. A message that nobody addressed to the bot can be one in a thread; before
-    /// the last accepted one it was decided on already.
-    fn take(&self, mut message: Value, source: &MissedSource, reading: &mut Reading) {
-        let Some(id) = id_of(&message) else {
-            return;
-        };
-        reading.newest = reading.newest.max(id);
-        // Only events say which server they are from.
-        if let Some(guild) = &source.guild {
-            message["guild_id"] = json!(guild);
-        }
-        // The words were edited before Drydock has seen them, so these are the words of the request.
-        message["edited_timestamp"] = Value::Null;
-        let is_addressed = match person_message(&message, &self.channel.installation) {
-            Ok(written) => written.is_addressed,
-            Err(_) => return,
-        };
-        if is_addressed || source.is_thread && id > reading.since {
-            reading.messages.push((id, message));
-        }
     }
 
     /// Sends a request. The result of a refused one is null.
@@ -262,6 +318,13 @@ impl MissedReader<'_> {
             }
             Err(error) => Err(error.into_repeatable_error()),
         }
+    }
+}
+
+fn not_read(error: StoreError) -> SendError {
+    SendError::NotSent {
+        why: error.to_string(),
+        retry_after: None,
     }
 }
 

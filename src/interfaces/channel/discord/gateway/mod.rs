@@ -14,6 +14,7 @@ mod parts;
 mod position;
 mod position_writer;
 mod progress;
+mod reading;
 
 use super::DiscordChannel;
 use super::inspection::ENABLE_INTENT;

@@ -2,6 +2,7 @@
 //! messages may be missed. It is stored, so it outlives connections and the process.
 
 use super::progress::EventProgress;
+use super::reading::MissedRange;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,6 +31,7 @@ pub(super) struct GatewayPosition {
     session: Option<GatewaySession>,
     progress: EventProgress,
     missed_since: Option<u64>,
+    missed_decided: Option<u64>,
 }
 
 /// The position as it is stored.
@@ -41,6 +43,7 @@ pub(super) struct StoredPosition {
     sequence: Option<u64>,
     seen: Option<u64>,
     missed_since: Option<u64>,
+    missed_decided: Option<u64>,
 }
 
 impl GatewayPosition {
@@ -51,6 +54,7 @@ impl GatewayPosition {
             session: stored.session,
             progress: EventProgress::after(stored.sequence, stored.seen),
             missed_since: stored.missed_since,
+            missed_decided: stored.missed_decided,
         })
     }
 
@@ -62,6 +66,7 @@ impl GatewayPosition {
             sequence: self.progress.position(),
             seen: self.progress.seen(),
             missed_since: self.missed_since,
+            missed_decided: self.missed_decided,
         }
     }
 
@@ -90,14 +95,23 @@ impl GatewayPosition {
         self.progress = EventProgress::after(None, self.progress.seen());
     }
 
-    /// Returns the id of the last message before those that may be missed; `None` if none is.
-    pub(super) fn missed_since(&self) -> Option<u64> {
-        self.missed_since
+    /// Returns the messages that may be missed; `None` if none is.
+    pub(super) fn missed(&self) -> Option<MissedRange> {
+        let since = self.missed_since?;
+        let decided = self.missed_decided.unwrap_or(since).max(since);
+        Some(MissedRange { since, decided })
+    }
+
+    /// Records that the missed messages up to an id are accepted, while later ones are not. They are read again with
+    /// those, because they may begin the conversations of later ones.
+    pub(super) fn decide_missed(&mut self, up_to: u64) {
+        self.missed_decided = self.missed_decided.max(Some(up_to));
     }
 
     /// Records that the missed messages up to an id are accepted.
     pub(super) fn end_missed(&mut self, newest: u64) {
         self.missed_since = None;
+        self.missed_decided = None;
         self.progress.see(newest);
     }
 
@@ -138,13 +152,17 @@ mod tests {
         serde_json::to_string(&position.stored("1002")).unwrap()
     }
 
+    fn missed_since(position: &GatewayPosition) -> Option<u64> {
+        position.missed().map(|missed| missed.since)
+    }
+
     #[test]
     fn a_position_is_read_again_as_it_was_stored() {
         let mut position = GatewayPosition::default();
-        assert_eq!((position.sequence(), position.missed_since()), (None, None));
+        assert_eq!((position.sequence(), missed_since(&position)), (None, None));
         position.begin(session("one"), 100);
         // Nothing is missed before the first session.
-        assert_eq!(position.missed_since(), None);
+        assert_eq!(missed_since(&position), None);
         for (sequence, message) in [(1, None), (2, Some(120)), (3, Some(130))] {
             position.receive(sequence, message);
         }
@@ -158,17 +176,23 @@ mod tests {
         read.end_session();
         assert_eq!((read.session(), read.sequence()), (None, None));
         read.begin(session("two"), 500);
-        assert_eq!(read.missed_since(), Some(120));
+        assert_eq!(missed_since(&read), Some(120));
         read.receive(1, Some(510));
         read.accept(1);
         let mut again = GatewayPosition::read(&stored(&read), "1002").unwrap();
         again.end_session();
         again.begin(session("three"), 600);
-        assert_eq!(again.missed_since(), Some(120));
+        assert_eq!(missed_since(&again), Some(120));
+        let decided = |position: &GatewayPosition| position.missed().map(|missed| missed.decided);
+        assert_eq!(decided(&again), Some(120));
+        again.decide_missed(300);
+        let mut again = GatewayPosition::read(&stored(&again), "1002").unwrap();
+        assert_eq!((missed_since(&again), decided(&again)), (Some(120), Some(300)));
         again.end_missed(590);
+        assert_eq!(again.missed(), None);
         again.end_session();
         again.begin(session("four"), 700);
-        assert_eq!(again.missed_since(), Some(590));
+        assert_eq!(missed_since(&again), Some(590));
     }
 
     #[test]

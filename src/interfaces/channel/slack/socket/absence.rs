@@ -1,9 +1,10 @@
-//! The time since which no socket is open, so that nothing that people write arrives.
+//! The time since which no socket was of use, so that nothing that people write arrives.
 
 use jiff::Timestamp;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The time since which no socket is open; none while one is, and before the first one is opened.
+/// The time since which no socket was of use, from the start of the receiver; none while one is open that was, or that
+/// has been open for ten seconds. A socket that is closed soon after it opened does not end the time.
 #[derive(Debug, Default)]
 pub(in crate::interfaces::channel::slack) struct SocketAbsence(Mutex<Option<Timestamp>>);
 
@@ -16,12 +17,12 @@ impl SocketAbsence {
         }
     }
 
-    /// Records that a socket is open.
+    /// Records that a socket is or was of use.
     pub(super) fn end(&self) {
         *self.since_when() = None;
     }
 
-    /// Returns the time since which no socket is open.
+    /// Returns the time since which no socket was of use.
     pub(in crate::interfaces::channel::slack) fn since(&self) -> Option<Timestamp> {
         *self.since_when()
     }

@@ -24,12 +24,15 @@ use reqwest::Upgraded;
 use session::{LINGER_MAX, Session, SessionEnd, SessionEvent};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
 const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// The number of sockets, those that are about to be closed included. Slack allows ten for all programs of an app.
 const SOCKETS_MAX: usize = 4;
+/// The time after which an open socket counts as a connection. One that Slack closes at once does not.
+const OPEN_TIME_MIN: Duration = Duration::from_secs(10);
 
 /// Receives over sockets until `cancel`, or until the receiver is gone.
 pub(super) async fn poll(
@@ -68,16 +71,18 @@ impl SocketReceiver<'_> {
         let mut opening = FuturesUnordered::new();
         opening.push(self.open_after(Duration::ZERO));
         let (mut newest, mut replaced) = (0, CancellationToken::new());
+        let mut useful_at = None;
         loop {
-            match sockets.is_empty() {
-                true => self.absence.begin((self.now)()),
-                false => self.absence.end(),
+            if sockets.is_empty() {
+                self.absence.begin((self.now)());
+                useful_at = None;
             }
             tokio::select! {
                 Some(opened) = opening.next() => match opened {
                     Ok(socket) => {
                         std::mem::take(&mut replaced).cancel();
                         newest += 1;
+                        useful_at = useful_at.or(Some(Instant::now() + OPEN_TIME_MIN));
                         tracing::info!(channel = self.name, "a socket to slack is open");
                         let session = Session::new(newest, socket, &self.decoder, self.inbox, replaced.clone());
                         sockets.push(next_event(session));
@@ -90,11 +95,16 @@ impl SocketReceiver<'_> {
                         opening.push(self.open_after(wait));
                     }
                 },
+                () = sleep_until(useful_at.unwrap_or_else(Instant::now)), if useful_at.is_some() => {
+                    self.absence.end();
+                    useful_at = None;
+                }
                 Some((session, event)) = sockets.next() => {
                     // An older socket has a successor.
                     let needs_another = session.number == newest && opening.is_empty();
                     if session.was_useful() {
                         backoff.reset();
+                        self.absence.end();
                     }
                     match event {
                         SessionEvent::Ended(SessionEnd::Stopped) => return,

@@ -263,6 +263,19 @@ async fn the_next_socket_is_open_before_slack_closes_the_one_it_announced() {
 }
 
 #[tokio::test]
+async fn a_socket_that_slack_closes_soon_is_no_connection() {
+    let receiving = Receiving::new().await;
+    for opened in 1..=3 {
+        wait(&receiving.emulator, |mode| {
+            mode.opened == opened && mode.open_sockets() == 1
+        })
+        .await;
+        assert_eq!(receiving.channel.disconnected_since(), Some(now()));
+        receiving.emulator.close_sockets(SocketClosing::Broken);
+    }
+}
+
+#[tokio::test]
 async fn a_refused_app_token_is_reported_with_its_key_and_without_its_value() {
     let emulator = workspace_with_sockets().await;
     for (token, code) in [
