@@ -93,6 +93,7 @@ async fn a_position_that_lags_behind_the_stored_messages_doubles_no_answer() {
         app.discord.say(ALICE, thread, "and now?");
         app.wait_for_result(thread, 2).await;
         app.discord.dm(ALICE, "stop");
+        app.wait_for_message(direct, "Nothing is running.").await;
         app.app.wait_until_idle().await;
         assert!(!is_stored(&app, asked));
         app.stop().await;

@@ -84,9 +84,11 @@ impl StreamContent {
         if !goes_on {
             self.words_shown = 0;
         }
+        // Words that are new together with a call may be those after it.
+        let are_known = goes_on && !self.words.is_empty();
         newest.clone_into(&mut self.words);
         let end = match completeness {
-            Completeness::Complete if goes_on => newest.len(),
+            Completeness::Complete if are_known => newest.len(),
             _ => next_piece(newest, self.words_shown),
         };
         let piece = newest.get(self.words_shown..end).unwrap_or_default();
@@ -282,7 +284,7 @@ mod tests {
         );
     }
 
-    /// What was redacted before a call is not sent after it, because the call may have shown a secret.
+    /// Words that were redacted before a call are not sent after it, because the call may have shown a secret.
     #[test]
     fn unfinished_words_are_never_sent_later() {
         let (shown, chunks) = StreamContent::default().next(&work(&[], "", "The password is s3cret"));
