@@ -29,6 +29,8 @@ pub(super) struct StreamContent {
     tasks: Vec<(usize, String, &'static str)>,
     /// The newest words, as far as they are known.
     words: String,
+    /// The number of calls when the words were taken.
+    calls: usize,
     /// The number of bytes of `words` that are shown.
     words_shown: usize,
     pieces: usize,
@@ -57,7 +59,8 @@ impl StreamContent {
             json!({"type": "task_update", "id": format!("task-{id}"), "title": title, "status": status})
         }));
         // The words before a call are complete once it begins.
-        let completeness = match next.tasks.len() > self.tasks.len() {
+        next.calls = next.tasks.len();
+        let completeness = match next.calls > self.calls {
             true => Completeness::Complete,
             false => Completeness::Unfinished,
         };
