@@ -41,8 +41,8 @@ async fn say_ephemerally(app: &TestApp, user: i64, text: &str, sent_at: Timestam
 
 async fn wait_for_ephemeral(app: &TestApp, user: i64, text: &str) -> PostedMessage {
     app.wait_for_telegram(text, || {
-        let shown = app.demo.telegram.ephemeral_messages(user, GROUP).into_iter();
-        shown.filter(|shown| shown.text.contains(text)).next_back()
+        let mut shown = app.demo.telegram.ephemeral_messages(user, GROUP).into_iter();
+        shown.rfind(|shown| shown.text.contains(text))
     })
     .await
 }

@@ -423,7 +423,7 @@ async fn a_waiting_status_is_shown_once_at_a_time_and_never_after_its_question_i
     for second in [2, 3] {
         store.enqueue_for_open_questions(again, at(second)).await.unwrap();
         store.enqueue_for_open_questions(again, at(second)).await.unwrap();
-        assert_eq!(ids().await, [shown_again.clone()]);
+        assert_eq!(ids().await, std::slice::from_ref(&shown_again));
     }
     // One that is still to be sent is enough.
     let first = post(&format!("{POST}/waits"), Some("1.0"), "It waits.");
