@@ -1,4 +1,4 @@
-//! `drydock invite`, `user`, `recording`, `audit`, `data` and `outbox`: sent to the running server, or applied to its
+//! `drydock invite`, `user`, `recording`, `audit`, `data`, `secrets` and `outbox`: sent to the running server, or applied to its
 //! database if no server runs.
 
 use super::output::Output;
@@ -6,9 +6,11 @@ use super::serve::{host, is_unusable};
 use super::{CliError, Global};
 use crate::base::config::{Config, OperatorSettings};
 use crate::base::model::Sender;
+use crate::base::webhook::SecretPairs;
 use crate::engine::admin::{self, Admin, AdminReply, AdminRequest, NoInstallations};
 use crate::engine::gateway::Retention;
-use crate::state::access::{self, Access, AccessError, Grant, NewPerson, Role, User};
+use crate::server::app;
+use crate::state::access::{self, Access, AccessError, AuditorRight, Grant, NewPerson, Role, User};
 use crate::state::recording;
 use crate::state::store::{self, GroupAccess, Prune, Store};
 use clap::{Args, Subcommand, ValueEnum};
@@ -115,6 +117,14 @@ pub(super) enum UserCommand {
         #[command(flatten)]
         scope: GrantScope,
     },
+    /// Gives a person the right to export the conversations of everybody, which no role includes
+    Auditor {
+        /// Id, name or `slack:T0ACME:U0ALICE`
+        which: String,
+        /// Takes the right away
+        #[arg(long)]
+        withdraw: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -185,6 +195,13 @@ pub(super) async fn user(command: UserCommand, global: &Global, output: &Output)
             which,
             grant: reach.grant(role),
         },
+        UserCommand::Auditor { which, withdraw } => AdminRequest::Auditor {
+            which,
+            right: match withdraw {
+                true => AuditorRight::Withdrawn,
+                false => AuditorRight::Given,
+            },
+        },
     };
     let answer = client.send(request).await?;
     if output.json() {
@@ -199,6 +216,10 @@ pub(super) async fn user(command: UserCommand, global: &Global, output: &Output)
             let grants: Vec<String> = user.grants.iter().map(shown).collect();
             output.line(&format!("{} is {} now", user.name, grants.join("; ")));
         }
+        AdminReply::Auditor { user } => output.line(&match user.is_auditor {
+            true => format!("{} can export the conversations of everybody now", user.name),
+            false => format!("{} can export only their own conversations now", user.name),
+        }),
         AdminReply::Revoked { user } => output.line(&format!("{} has no access any more", user.name)),
         _ => {}
     }
@@ -211,7 +232,8 @@ fn shown(grant: &Grant) -> String {
 }
 
 fn row(user: &User) -> Vec<String> {
-    let grants: Vec<String> = user.grants.iter().map(shown).collect();
+    let auditor = user.is_auditor.then(|| "auditor".to_owned());
+    let grants: Vec<String> = user.grants.iter().map(shown).chain(auditor).collect();
     let accounts: Vec<String> = user.senders.iter().map(ToString::to_string).collect();
     let state = if user.revoked_at.is_some() {
         "revoked"
@@ -258,6 +280,7 @@ pub(super) async fn send_request(global: &Global, request: AdminRequest) -> Resu
 
 /// A client for an operator's requests. It uses the running server, or else opens the database and keeps it open.
 pub(super) struct AdminClient {
+    global: Global,
     settings: OperatorSettings,
     database: Option<Admin>,
 }
@@ -265,6 +288,7 @@ pub(super) struct AdminClient {
 impl AdminClient {
     pub(super) fn new(global: &Global) -> Result<Self, CliError> {
         Ok(Self {
+            global: global.clone(),
             settings: Config::for_operator(global.sources()?).map_err(CliError::config)?,
             database: None,
         })
@@ -336,6 +360,16 @@ impl AdminClient {
         ) {
             retention.clear_unfinished().await;
         }
+        let needs_secrets = matches!(request, AdminRequest::Secrets | AdminRequest::RetireSecret { .. });
+        let secret_pairs = match needs_secrets {
+            true => {
+                let config = Config::load(self.global.sources()?).map_err(CliError::config)?;
+                app::secret_pairs(&config, &store)
+                    .await
+                    .map_err(CliError::failed)?
+            }
+            false => SecretPairs::default(),
+        };
         Ok(Admin {
             store,
             access: Arc::new(access.map_err(CliError::failed)?),
@@ -344,6 +378,8 @@ impl AdminClient {
             channels: self.settings.channels.clone(),
             gateway: None,
             installations: Arc::new(NoInstallations),
+            secret_pairs,
+            started_at: None,
             now: host.now,
             random: host.random,
         })

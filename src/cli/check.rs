@@ -104,26 +104,27 @@ fn webhook_secret((name, settings): (&String, &ChannelSettings)) -> Option<Findi
     Some(skipped(&format!("channel {name}"), &hint))
 }
 
-/// Returns a hint for each previous secret, so that it is not forgotten.
+/// Returns a hint for each previous secret, so that it is not forgotten, with its state in the store.
 fn previous_secrets(config: &Config) -> Vec<Finding> {
-    let channels = config.channels.iter().filter_map(|(name, settings)| {
-        let settings = settings.common();
-        settings.with_previous_secret()?;
-        let key = settings.webhook_secret_key();
-        Some((
-            format!("channel {name}"),
-            format!("channels.{name}.previous_{key}"),
-        ))
-    });
-    let hooks = config.hooks.iter().filter_map(|(name, settings)| {
-        settings.previous_secret.as_ref()?;
-        Some((format!("hook {name}"), format!("hooks.{name}.previous_secret")))
-    });
-    let hints = channels.chain(hooks).map(|(what, key)| {
-        let hint = format!("`{key}` is accepted too; without the key, the next start refuses it");
-        skipped(&what, &hint)
-    });
-    hints.collect()
+    let retired = store::read_retired_secrets(&config.data.directory);
+    config.secret_pairs(|keys, secret| {
+        let key = keys.previous;
+        let retired = match &retired {
+            Ok(retired) => retired.retired_at(&key, secret).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let hint = match retired {
+            Ok(Some(at)) => {
+                format!("`{key}` was retired at {at:.0} and is refused; remove it from the configuration")
+            }
+            Ok(None) => format!(
+                "`{key}` is accepted too; without the key, the next start refuses it, and `drydock secrets retire \
+                 {key}` does so at once"
+            ),
+            Err(error) => format!("`{key}` is accepted, if it was not retired: not checked, {error}"),
+        };
+        skipped(&keys.section, &hint)
+    })
 }
 
 /// Returns a hint for each secret with which no recent request was signed, according to the records of the server. It

@@ -29,6 +29,7 @@ mod outbox;
 mod output;
 mod pull;
 mod secret_input;
+mod secrets;
 mod serve;
 mod slack;
 mod tanka;
@@ -104,6 +105,7 @@ Examples:
   drydock user list
   drydock user show alice --json
   drydock user grant alice --role editor --env dev
+  drydock user auditor alice
   drydock user revoke slack:T0ACME:U0ALICE";
 
 const SESSION_EXAMPLES: &str = "\
@@ -205,6 +207,9 @@ enum CliCommand {
     /// Lists the lines of the audit log, and checks that the log is intact
     #[command(subcommand, after_help = audit::EXAMPLES)]
     Audit(audit::AuditCommand),
+    /// Lists the two secrets of a section while one replaces the other, and refuses the replaced one
+    #[command(subcommand, after_help = secrets::EXAMPLES)]
+    Secrets(secrets::SecretsCommand),
     /// Lists undelivered operations, and sends them again or drops them
     #[command(subcommand, after_help = outbox::EXAMPLES)]
     Outbox(outbox::OutboxCommand),
@@ -403,6 +408,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Pull(arguments) => Box::pin(pull::run(arguments, output)).await,
         CliCommand::Jb(command) => jb::run(command, global, output).await,
         CliCommand::Audit(command) => audit::run(command, global, output).await,
+        CliCommand::Secrets(command) => secrets::run(command, global, output).await,
         CliCommand::Outbox(command) => outbox::run(command, global, output).await,
         CliCommand::Data(command) => data::run(command, global, output).await,
         CliCommand::Completions(arguments) => {

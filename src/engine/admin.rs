@@ -2,14 +2,18 @@
 //! server and the command line when no server runs.
 
 mod audit;
+mod secrets;
 mod socket;
 
 pub use audit::AUDIT_LINES_MAX;
 pub use socket::{ask, listen, serve};
 
 use crate::base::model::{Installation, Platform};
+use crate::base::webhook::{SecretPairs, SecretUse};
 use crate::engine::gateway::{ChannelHealth, Gateway, Holding, PrunedAmount, Retention, RoundStart};
-use crate::state::access::{Access, AccessError, Admitter, Grant, NewInvite, NewPerson, Role, User};
+use crate::state::access::{
+    Access, AccessError, Admitter, AuditorRight, Grant, NewInvite, NewPerson, Role, User,
+};
 use crate::state::recording;
 use crate::state::store::{
     AuditLine, DatabaseSize, DeadLetter, DeadLetterFilter, Prune, ResentLetters, Store, StoreError,
@@ -64,6 +68,20 @@ pub enum AdminRequest {
         which: String,
         /// The grant.
         grant: Grant,
+    },
+    /// Gives a person the right to read the conversations of others, or takes it away, at once.
+    Auditor {
+        /// The id, name or account of the person.
+        which: String,
+        /// The change of the right.
+        right: AuditorRight,
+    },
+    /// Lists the secrets of the sections that have two of them.
+    Secrets,
+    /// Refuses the previous secret of a key from now on.
+    RetireSecret {
+        /// The key, such as `hooks.release.previous_secret`.
+        key: String,
     },
     /// Shows the recording of a conversation, found by its id or a change such as `CHG-42`.
     Session {
@@ -142,6 +160,25 @@ pub enum AdminReply {
     Granted {
         /// The person, with their new grants.
         user: User,
+    },
+    /// The person is an auditor now, or no longer.
+    Auditor {
+        /// The person.
+        user: User,
+    },
+    /// The secrets of the sections that have two of them.
+    Secrets {
+        /// The secrets, the current one of each section first.
+        secrets: Vec<SecretUse>,
+        /// The start of the server that counted their requests; `None` if no server runs.
+        counted_since: Option<Timestamp>,
+    },
+    /// The secret is refused.
+    SecretRetired {
+        /// The key of the secret.
+        key: String,
+        /// The time since which it is refused.
+        since: Timestamp,
     },
     /// A recording.
     Session {
@@ -239,6 +276,10 @@ pub struct Admin {
     pub gateway: Option<Arc<Gateway>>,
     /// The connected channels.
     pub installations: Arc<dyn Installations>,
+    /// The sections of the configuration that have two secrets.
+    pub secret_pairs: SecretPairs,
+    /// The start of the server; `None` if no server runs.
+    pub started_at: Option<Timestamp>,
     /// The clock.
     pub now: fn() -> Timestamp,
     /// The source of randomness for tokens.
@@ -271,6 +312,9 @@ impl Admin {
             AdminRequest::Add { person } => self.add(person).await,
             AdminRequest::Revoke { which } => self.revoke(&which).await,
             AdminRequest::Grant { which, grant } => self.grant(&which, &grant).await,
+            AdminRequest::Auditor { which, right } => self.set_auditor(&which, right).await,
+            AdminRequest::Secrets => Ok(self.secrets()),
+            AdminRequest::RetireSecret { key } => self.retire_secret(&key).await,
             AdminRequest::Session { which } => self.session(&which).await,
             AdminRequest::Audit => self.audit().await,
             AdminRequest::AuditList {
@@ -370,6 +414,19 @@ impl Admin {
             .set_grant(user.id, grant, "operator", (self.now)())
             .await?;
         Ok(AdminReply::Granted {
+            user: self.access.user(&user.id.to_string()).await?,
+        })
+    }
+
+    async fn set_auditor(&self, which: &str, right: AuditorRight) -> Result<AdminReply, AdminError> {
+        let user = self.access.user(which).await?;
+        if user.revoked_at.is_some() {
+            return Err(AccessError::Revoked(user.name).into());
+        }
+        self.access
+            .set_auditor(user.id, right, "operator", (self.now)())
+            .await?;
+        Ok(AdminReply::Auditor {
             user: self.access.user(&user.id.to_string()).await?,
         })
     }

@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 /// Returns a shell with a repository beside its work tree, and a valid configuration.
-fn shell(hook_prompt: &str, branch: &str) -> Shell {
+pub(crate) fn shell(hook_prompt: &str, branch: &str) -> Shell {
     let shell = Shell::new()
         .set("TEST_HOOK_SECRET", "0a1b2c3d4e5f60718293a4b5c6d7e8f9")
         .set("TEST_BOT_TOKEN", "7700000001:AAF0fKqL2mNpR5sTuVwXyZ12345678abcde")
@@ -246,7 +246,7 @@ fn check_names_every_previous_secret_that_is_still_accepted() {
 }
 
 /// Returns the answer of a server to a request without a body, or with an empty object.
-fn answered(address: &str, request: &str, headers: &[(&str, &str)]) -> String {
+pub(crate) fn answered(address: &str, request: &str, headers: &[(&str, &str)]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let headers: String = headers
         .iter()

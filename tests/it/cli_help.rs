@@ -5,7 +5,7 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 24] = [
+const VERBS: [&str; 25] = [
     "demo",
     "serve",
     "ask",
@@ -17,6 +17,7 @@ const VERBS: [&str; 24] = [
     "user",
     "session",
     "audit",
+    "secrets",
     "outbox",
     "data",
     "models",

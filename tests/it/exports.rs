@@ -5,12 +5,12 @@ use drydock::engine::admin::{AdminReply, AdminRequest};
 use drydock::simulation::demo::environment::{SLACK_CHANNEL, SLACK_SIGNING_SECRET};
 use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use drydock::simulation::emulator::slack::{SharedFile, SlackFault};
-use drydock::state::access::{Grant, Role};
+use drydock::state::access::{AuditorRight, Grant, Role};
 use serde_json::{Value, json};
 
 const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
-const UNKNOWN: &str = "You have no conversation of this name.";
+const UNKNOWN: &str = "No such session. !export in the thread of your own conversation says what to write.";
 
 /// Sets the replicas of dev to four, and only answers other requests.
 fn scale(asked: &ModelRequest) -> ScriptedAnswer {
@@ -171,7 +171,7 @@ async fn nobody_exports_the_conversation_of_another_person() {
         made_up.as_str(),
     ] {
         let answer = ask_privately(&app, BOB, &format!("!export {id}")).await;
-        assert!(answer.starts_with(UNKNOWN), "{id}: {answer}");
+        assert_eq!(answer.replace('`', ""), UNKNOWN, "{id}");
     }
     // In the thread of Alice, Bob has a conversation of his own, without a turn.
     let answer = app.run_command_in(BOB, &result.thread, "@drydock !export").await;
@@ -206,12 +206,15 @@ async fn nobody_exports_the_conversation_of_another_person() {
         .await;
     app.wait_until_idle().await;
     let answer = app.run_command_in(BOB, &result.thread, "@drydock !export").await;
-    assert_eq!(
-        answer,
-        "Only the person whose conversation this is can export it."
-    );
-    let answer = ask_privately(&app, BOB, &format!("!export {number}")).await;
-    assert!(answer.starts_with(UNKNOWN), "{answer}");
+    assert_eq!(answer.replace('`', ""), UNKNOWN);
+    for id in [number.as_str(), "987654"] {
+        let answer = app
+            .run_command_in(BOB, &result.thread, &format!("@drydock !export {id}"))
+            .await;
+        assert_eq!(answer.replace('`', ""), UNKNOWN, "{id}");
+        let answer = ask_privately(&app, BOB, &format!("!export {id}")).await;
+        assert_eq!(answer.replace('`', ""), UNKNOWN, "{id}");
+    }
 
     // An unknown sender gets the usual notice only, and a revoked person nothing.
     app.add_slack_account("U0MALLORY");
@@ -229,6 +232,72 @@ async fn nobody_exports_the_conversation_of_another_person() {
     app.wait_until_idle().await;
     assert!(files(&app).is_empty());
     assert!(app.audit_lines_with("session.exported").is_empty());
+}
+
+/// T33
+#[tokio::test]
+async fn an_auditor_exports_the_conversation_of_another_person_to_their_own_chat_alone() {
+    let app = TestApp::new(scale).await;
+    app.admit_slack_editor(ALICE).await;
+    // No role includes the right.
+    app.admit_slack_user(BOB, Role::Admin, &["**"]).await;
+    let result = app.ask(ALICE, "four replicas in dev").await;
+    app.wait_until_idle().await;
+    let set = async |right| {
+        let which = BOB.to_owned();
+        let answer = app
+            .send_admin_request(AdminRequest::Auditor { which, right })
+            .await;
+        let is_auditor = right == AuditorRight::Given;
+        assert!(
+            matches!(&answer, AdminReply::Auditor { user } if user.is_auditor == is_auditor),
+            "{answer:?}"
+        );
+    };
+    let answer = ask_privately(&app, BOB, "!export CHG-1").await;
+    assert_eq!(answer.replace('`', ""), UNKNOWN);
+    set(AuditorRight::Given).await;
+    // The right depends on no grant for a repository.
+    let grant = Grant {
+        role: Role::Viewer,
+        repositories: "apps".to_owned(),
+        environments: vec!["dev".to_owned()],
+    };
+    let which = BOB.to_owned();
+    let answer = app.send_admin_request(AdminRequest::Grant { which, grant }).await;
+    assert!(matches!(answer, AdminReply::Granted { .. }), "{answer:?}");
+
+    let answer = app
+        .run_command_in(BOB, &result.thread, "@drydock !export CHG-1")
+        .await;
+    assert!(answer.starts_with("Others would see a file here."), "{answer}");
+    assert!(files(&app).is_empty());
+    let number = number_in(&answer);
+    let answer = ask_privately(&app, BOB, &format!("!export {number}"))
+        .await
+        .replace('`', "");
+    let described = format!("Conversation {number} of slack:T0ACME:{ALICE}: 6 lines of JSON, from ");
+    assert!(answer.starts_with(&described), "{answer}");
+    let answer = ask_privately(&app, BOB, "!export 987654").await;
+    assert_eq!(answer.replace('`', ""), UNKNOWN);
+    let exported = files(&app);
+    assert_eq!((exported.len(), exported[0].channel.as_str()), (1, "DU0BOB"));
+    assert_eq!(lines_of(&exported[0]).len(), 6);
+    let audited = app.audit_lines_with("session.exported");
+    assert_eq!(audited.len(), 1, "{audited:?}");
+    for part in [
+        format!("\"by\":\"{BOB}\""),
+        format!("\"conversation\":{number}"),
+        format!("\"owner\":\"slack:T0ACME:{ALICE}\""),
+    ] {
+        assert!(audited[0].contains(&part), "{audited:?}");
+    }
+    set(AuditorRight::Withdrawn).await;
+    set(AuditorRight::Withdrawn).await;
+    let answer = ask_privately(&app, BOB, "!export CHG-1").await;
+    assert_eq!(answer.replace('`', ""), UNKNOWN);
+    assert_eq!(files(&app).len(), 1);
+    assert_eq!(app.audit_lines_with("\"auditor\"").len(), 2);
 }
 
 /// T33

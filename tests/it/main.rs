@@ -55,6 +55,7 @@ mod cli_questions;
 mod cli_error_locations;
 mod cli_screen;
 mod cli_screen_commands;
+mod cli_secrets;
 mod cli_serve;
 mod cli_slack;
 mod cli_steering;

@@ -1,11 +1,12 @@
-//! Secrets of incoming requests are replaced without a lost request: while a section has two of them, each is accepted; after
-//! a restart without the previous one, it is refused.
+//! Secrets of incoming requests are replaced without a lost request: while a section has two of them, each is accepted; once
+//! the previous one is retired, or after a restart without it, it is refused.
 
 use crate::support::app::TestApp;
 use crate::support::log::LogCapture;
 use crate::support::{sign, world};
 use drydock::base::config::{ChannelSettings, Config};
 use drydock::base::model::Secret;
+use drydock::engine::admin::{AdminReply, AdminRequest};
 use drydock::simulation::demo::environment::{HOOK_SECRET, SLACK_SIGNING_SECRET};
 use drydock::simulation::emulator::model::queue;
 
@@ -55,7 +56,7 @@ async fn ping(app: &TestApp, secret: &str) -> u16 {
     app.post("/in/release", &headers, body).await.0
 }
 
-/// T22
+/// T22: beside that, a replaced secret is retired while the server runs.
 #[tokio::test]
 async fn a_replaced_secret_is_accepted_beside_the_new_one_and_refused_after_a_restart_without_it() {
     let mut app = TestApp::new(queue([])).await;
@@ -74,6 +75,12 @@ async fn a_replaced_secret_is_accepted_beside_the_new_one_and_refused_after_a_re
         assert_eq!(challenge(&app, slack).await, status, "{slack}");
         assert_eq!(ping(&app, hook).await, status, "{hook}");
     }
+    let key = "channels.slack.previous_signing_secret".to_owned();
+    let retired = app.send_admin_request(AdminRequest::RetireSecret { key }).await;
+    assert!(matches!(retired, AdminReply::SecretRetired { .. }), "{retired:?}");
+    assert_eq!(challenge(&app, SLACK_SIGNING_SECRET).await, 401);
+    assert_eq!(challenge(&app, NEW).await, 200);
+    assert_eq!(ping(&app, HOOK_SECRET).await, 200);
     let logged = log.text();
     for key in [
         "channels.slack.previous_signing_secret",

@@ -2,8 +2,27 @@
 //! may be signed with either.
 
 use super::reader::SettingsReader;
+use super::settings::Config;
 use crate::base::model::Secret;
+use crate::base::webhook::SecretPairKeys;
 use subtle::ConstantTimeEq;
+
+impl Config {
+    /// Calls a function with each section that has two secrets, and the previous one.
+    pub fn secret_pairs<T>(&self, of: impl Fn(SecretPairKeys, &[u8]) -> T) -> Vec<T> {
+        let channels = self.channels.iter().filter_map(|(name, settings)| {
+            let settings = settings.common();
+            let previous = settings.with_previous_secret()?;
+            let keys = SecretPairKeys::of_channel(name, settings.webhook_secret_key());
+            Some(of(keys, previous.common().webhook_secret()?))
+        });
+        let hooks = self.hooks.iter().filter_map(|(name, settings)| {
+            let previous = settings.previous_secret.as_ref()?;
+            Some(of(SecretPairKeys::of_hook(name), bytes(previous)))
+        });
+        channels.chain(hooks).collect()
+    }
+}
 
 /// Returns the key of the previous secret: `channels.team.previous_signing_secret` for `channels.team.signing_secret`.
 pub(super) fn previous_key(path: &str) -> String {

@@ -7,6 +7,7 @@ mod generic;
 mod github;
 mod github_events;
 mod secret_pair;
+mod secret_use;
 mod settings;
 mod signature;
 
@@ -14,6 +15,7 @@ pub(crate) use other_schemes::refuse_other_schemes;
 #[cfg(test)]
 pub(crate) use other_schemes::signature_headers;
 pub(crate) use secret_pair::SecretPair;
+pub use secret_use::{SecretPairKeys, SecretPairs, SecretState, SecretUse, SignedRequests};
 pub use settings::{Grants, HookChange, HookSettings, PostTo};
 pub(crate) use signature::{require_fresh, single_header, verify_hex_hmac_sha256};
 
@@ -140,14 +142,15 @@ pub struct SchemeDefinition {
     pub(crate) sign: fn(secret: &str, body: &[u8], at: Timestamp) -> SignedHeaders,
 }
 
-/// Returns the webhook of a configured hook. While its secret is replaced, it accepts both secrets.
-pub fn hook_webhook(name: &str, settings: &HookSettings) -> Arc<dyn Webhook> {
+/// Returns the webhook of a configured hook. While its secret is replaced, it accepts both secrets; `pairs` has the use of
+/// each.
+pub fn hook_webhook(name: &str, settings: &HookSettings, pairs: &SecretPairs) -> Arc<dyn Webhook> {
     let webhook = settings.scheme.definition().webhook;
     let current = webhook(name, settings);
     match settings.with_previous_secret() {
         Some(previous) => {
-            let key = format!("hooks.{name}.previous_secret");
-            Arc::new(SecretPair::new(key, current, webhook(name, &previous)))
+            let pair = pairs.of(SecretPairKeys::of_hook(name));
+            Arc::new(SecretPair::new(pair, current, webhook(name, &previous)))
         }
         None => current,
     }

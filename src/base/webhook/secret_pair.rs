@@ -1,6 +1,7 @@
-//! A webhook whose secret is being replaced: it accepts requests that are signed with the current secret or with the
-//! previous one. The log tells the operator whether the previous one is still used.
+//! A webhook whose secret is being replaced: it accepts requests that are signed with the current secret or, until that one is
+//! retired, with the previous one. The log tells the operator whether the previous one is still used.
 
+use super::secret_use::PairUse;
 use super::{Received, Rejected, Webhook};
 use bytes::Bytes;
 use http::Request;
@@ -12,8 +13,7 @@ const LOG_LINE_SECONDS: i64 = 3_600;
 
 /// Two webhooks of the same name, one for each secret.
 pub(crate) struct SecretPair {
-    /// The configuration key of the previous secret.
-    previous_key: String,
+    pair: Arc<PairUse>,
     current: Arc<dyn Webhook>,
     previous: Arc<dyn Webhook>,
     usage: Mutex<PreviousSecretUsage>,
@@ -29,9 +29,9 @@ struct PreviousSecretUsage {
 }
 
 impl SecretPair {
-    pub(crate) fn new(previous_key: String, current: Arc<dyn Webhook>, previous: Arc<dyn Webhook>) -> Self {
+    pub(crate) fn new(pair: Arc<PairUse>, current: Arc<dyn Webhook>, previous: Arc<dyn Webhook>) -> Self {
         Self {
-            previous_key,
+            pair,
             current,
             previous,
             usage: Mutex::default(),
@@ -39,25 +39,40 @@ impl SecretPair {
     }
 
     fn record_previous(&self, at: Timestamp) {
+        self.pair.record_previous(at);
         let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(count) = usage.count(at) else {
             return;
         };
-        let key = &self.previous_key;
+        let key = self.pair.previous_key();
         tracing::warn!(
             key,
             count,
             "requests were signed with `{key}`; when this line has not appeared for as long as the sender may repeat a \
-             request, remove the key and restart: then the secret is refused at once"
+             request, `drydock secrets retire {key}` refuses the secret at once"
         );
+    }
+
+    /// Counts a request if the current secret verified it. The content type is checked before the signature.
+    fn record_current(&self, received: &Result<Received, Rejected>, at: Timestamp) {
+        if !matches!(
+            received,
+            Err(Rejected::Unauthenticated(_) | Rejected::Unsupported(_))
+        ) {
+            self.pair.record_current(at);
+        }
     }
 }
 
 impl Webhook for SecretPair {
     /// Verifies a request with both secrets, also if the first one is right, so that the time tells neither which one
-    /// was right nor whether a guess was close to one of them.
+    /// was right nor whether a guess was close to one of them. A retired secret verifies nothing any more.
     fn receive(&self, request: &Request<Bytes>, at: Timestamp) -> Result<Received, Rejected> {
         let current = self.current.receive(request, at);
+        if self.pair.is_retired() {
+            self.record_current(&current, at);
+            return current;
+        }
         let previous = self.previous.receive(request, at);
         match (&current, &previous) {
             (Err(Rejected::Unauthenticated(_)), Err(Rejected::Unauthenticated(_))) => current,
@@ -65,7 +80,10 @@ impl Webhook for SecretPair {
                 self.record_previous(at);
                 previous
             }
-            _ => current,
+            _ => {
+                self.record_current(&current, at);
+                current
+            }
         }
     }
 
@@ -95,7 +113,8 @@ mod tests {
     use super::PreviousSecretUsage;
     use crate::base::model::{Role, Secret};
     use crate::base::webhook::{
-        Grants, HookChange, HookScheme, HookSettings, PostTo, Received, Rejected, Webhook, hook_webhook,
+        Grants, HookChange, HookScheme, HookSettings, PostTo, Received, Rejected, SecretPairKeys,
+        SecretPairs, SecretState, SecretUse, SignedRequests, Webhook, hook_webhook,
     };
     use bytes::Bytes;
     use http::Request;
@@ -110,6 +129,15 @@ mod tests {
     }
 
     fn hook(scheme: HookScheme, secret: &str, previous: Option<&str>) -> Arc<dyn Webhook> {
+        hook_of(scheme, secret, previous, &SecretPairs::default())
+    }
+
+    fn hook_of(
+        scheme: HookScheme,
+        secret: &str,
+        previous: Option<&str>,
+        pairs: &SecretPairs,
+    ) -> Arc<dyn Webhook> {
         let secret_of = |text: &str| Secret::new(text.to_owned());
         let settings = HookSettings {
             scheme,
@@ -130,7 +158,7 @@ mod tests {
                 environments: vec!["**".to_owned()],
             },
         };
-        hook_webhook("release", &settings)
+        hook_webhook("release", &settings, pairs)
     }
 
     /// Returns a request that is signed for each of the secrets.
@@ -164,6 +192,48 @@ mod tests {
             let one = hook(*scheme, "the new secret", None);
             assert!(is_accepted(&one, "the new secret"), "{scheme:?}");
             assert!(!is_accepted(&one, "the old secret"), "{scheme:?}");
+        }
+    }
+
+    /// T22
+    #[test]
+    fn a_retired_secret_is_refused_at_once_and_requests_are_counted_for_each_secret() {
+        for scheme in HookScheme::ALL {
+            let pairs = SecretPairs::new([(SecretPairKeys::of_hook("release"), [1; 32])]);
+            // A channel has a second webhook until it is connected.
+            let webhooks =
+                [(); 2].map(|()| hook_of(*scheme, "the new secret", Some("the old secret"), &pairs));
+            let is_accepted = |secret: &str| {
+                webhooks
+                    .each_ref()
+                    .map(|webhook| webhook.receive(&signed(*scheme, &[secret], BODY), at(0)).is_ok())
+            };
+            assert_eq!(is_accepted("the old secret"), [true; 2]);
+            pairs.retire("hooks.other.previous_secret", at(1));
+            assert_eq!(is_accepted("the old secret"), [true; 2]);
+            for second in [2, 3] {
+                pairs.retire("hooks.release.previous_secret", at(second));
+                assert_eq!(is_accepted("the old secret"), [false; 2]);
+                assert_eq!(is_accepted("the new secret"), [true; 2]);
+            }
+            assert_eq!(is_accepted("a third secret"), [false; 2]);
+            let requests = SignedRequests {
+                count: 4,
+                first_seen: Some(at(0)),
+                last_used: Some(at(0)),
+            };
+            let of = |key: &str, state| SecretUse {
+                key: format!("hooks.release.{key}"),
+                section: "hook release".to_owned(),
+                state,
+                requests,
+            };
+            let retired = SecretState::Retired { retired_at: at(2) };
+            let expected = [of("secret", SecretState::Current), of("previous_secret", retired)];
+            assert_eq!(pairs.uses(), expected);
+            let text = serde_json::to_string(&expected).unwrap();
+            let read: Vec<SecretUse> = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, expected);
         }
     }
 

@@ -129,6 +129,7 @@ mod tests {
     use super::{ANSWER_BYTES_MAX, Admin, AdminReply, AdminRequest, ask, listen, serve, written};
     use crate::base::config::{DataSettings, LimitSettings, RetentionSettings};
     use crate::base::model::Limits;
+    use crate::base::webhook::SecretPairs;
     use crate::engine::admin::NoInstallations;
     use crate::engine::gateway::Retention;
     use crate::state::access::Access;
@@ -168,6 +169,8 @@ mod tests {
             channels: BTreeSet::new(),
             gateway: None,
             installations: Arc::new(NoInstallations),
+            secret_pairs: SecretPairs::default(),
+            started_at: None,
             now: || Timestamp::UNIX_EPOCH,
             random: || [7; 32],
         });

@@ -76,6 +76,7 @@ mod tests {
                 id: format!("U{id}"),
             }],
             grants: Vec::new(),
+            is_auditor: false,
         }
     }
 

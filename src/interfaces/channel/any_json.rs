@@ -6,7 +6,7 @@ use crate::base::config::{
     TelegramMode, TelegramSettings,
 };
 use crate::base::model::{Account, Installation, Platform, Role, Secret};
-use crate::base::webhook::{Rejected, Webhook, hook_webhook};
+use crate::base::webhook::{Rejected, SecretPairs, Webhook, hook_webhook};
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;
@@ -165,7 +165,7 @@ fn hook(scheme: HookScheme) -> Arc<dyn Webhook> {
             environments: Vec::new(),
         },
     };
-    hook_webhook("release", &settings)
+    hook_webhook("release", &settings, &SecretPairs::default())
 }
 
 fn hmac(parts: &[&[u8]]) -> String {

@@ -32,7 +32,7 @@ use crate::base::config::{ChannelSettings, ServerSettings};
 use crate::base::model::{
     Account, ChatFile, ChatPlace, Inbound, Installation, MessageRef, Op, Platform, Reply,
 };
-use crate::base::webhook::{SecretPair, Webhook};
+use crate::base::webhook::{SecretPair, SecretPairKeys, SecretPairs, Webhook};
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -235,25 +235,29 @@ pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, 
 }
 
 /// Returns the webhook of a connected channel; `None` for one that is only polled. While the secret of its requests is
-/// replaced, it accepts both secrets.
+/// replaced, it accepts both secrets; `pairs` has the use of each.
 pub fn webhook(
     name: &str,
     settings: &ChannelSettings,
     installation: &Installation,
+    pairs: &SecretPairs,
 ) -> Option<Arc<dyn Webhook>> {
     let current = kind(settings).webhook(name, installation)?;
     let previous = settings.common().with_previous_secret();
     let Some(previous) = previous.and_then(|previous| kind(&previous).webhook(name, installation)) else {
         return Some(current);
     };
-    let key = settings.common().webhook_secret_key();
-    let key = format!("channels.{name}.previous_{key}");
-    Some(Arc::new(SecretPair::new(key, current, previous)))
+    let keys = SecretPairKeys::of_channel(name, settings.common().webhook_secret_key());
+    Some(Arc::new(SecretPair::new(pairs.of(keys), current, previous)))
 }
 
 /// Returns the webhook of a channel that is not connected yet. It only verifies; its decoded content must not be
 /// used.
-pub fn unconnected_webhook(name: &str, settings: &ChannelSettings) -> Option<Arc<dyn Webhook>> {
+pub fn unconnected_webhook(
+    name: &str,
+    settings: &ChannelSettings,
+    pairs: &SecretPairs,
+) -> Option<Arc<dyn Webhook>> {
     let nobody = Installation {
         account: Account {
             platform: settings.common().platform(),
@@ -262,7 +266,7 @@ pub fn unconnected_webhook(name: &str, settings: &ChannelSettings) -> Option<Arc
         bot_id: String::new(),
         bot_name: String::new(),
     };
-    webhook(name, settings, &nobody)
+    webhook(name, settings, &nobody, pairs)
 }
 
 /// Asks the platform of a channel for the state of its token, its permissions and the delivery of messages, and changes

@@ -4,7 +4,7 @@
 use super::{unconnected_webhook, webhook};
 use crate::base::config::{ChannelSettings, DiscordSettings, SlackSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{Account, Installation, Platform, Secret};
-use crate::base::webhook::{Received, Rejected, Webhook};
+use crate::base::webhook::{Received, Rejected, SecretPairs, Webhook};
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;
@@ -114,7 +114,11 @@ fn connected(settings: &ChannelSettings) -> Arc<dyn Webhook> {
         bot_id: "UBOT".to_owned(),
         bot_name: "drydock".to_owned(),
     };
-    webhook("team", settings, &installation).unwrap()
+    webhook("team", settings, &installation, &SecretPairs::default()).unwrap()
+}
+
+fn unconnected(settings: &ChannelSettings) -> Arc<dyn Webhook> {
+    unconnected_webhook("team", settings, &SecretPairs::default()).unwrap()
 }
 
 fn receive(
@@ -140,8 +144,8 @@ fn the_previous_secret_of_a_channel_is_accepted_beside_the_current_one_until_it_
     for kind in &KINDS {
         let (pair, single) = ((kind.settings)(Some(0)), (kind.settings)(None));
         let platform = pair.common().platform();
-        let of_pair = [connected(&pair), unconnected_webhook("team", &pair).unwrap()];
-        let of_one = [connected(&single), unconnected_webhook("team", &single).unwrap()];
+        let of_pair = [connected(&pair), unconnected(&pair)];
+        let of_one = [connected(&single), unconnected(&single)];
         for (webhooks, number, expected) in [
             (&of_pair, 1, false),
             (&of_pair, 0, false),

@@ -5,7 +5,7 @@ use super::refusals::Refusals;
 use crate::base::config::{ChannelSettings, Config};
 use crate::base::health::{Health, HealthSeverity};
 use crate::base::model::{ChangeNumber, Inbound, Installation};
-use crate::base::webhook::{Webhook, hook_webhook};
+use crate::base::webhook::{SecretPairs, Webhook, hook_webhook};
 use crate::engine::admin::Installations;
 use crate::engine::gateway::{self, Gateway, HandoverAnswer, LoadObserver};
 use crate::interfaces::channel;
@@ -25,22 +25,28 @@ pub(super) struct IngressRoutes {
     connecting: Mutex<BTreeSet<String>>,
     /// Webhooks that verify requests of channels that are not connected yet.
     unconnected: BTreeMap<String, Arc<dyn Webhook>>,
+    secret_pairs: SecretPairs,
     /// Repositories that are not loaded yet, with the reason if loading has failed.
     loading: Mutex<BTreeMap<String, Option<String>>>,
     health: Health,
 }
 
 impl IngressRoutes {
-    pub(super) fn new(config: &Config, health: Health) -> Self {
+    pub(super) fn new(config: &Config, secret_pairs: SecretPairs, health: Health) -> Self {
         let hooks = config.hooks.iter();
-        let webhooks = hooks.map(|(name, settings)| (name.clone(), hook_webhook(name, settings)));
+        let webhooks =
+            hooks.map(|(name, settings)| (name.clone(), hook_webhook(name, settings, &secret_pairs)));
+        let webhooks = RwLock::new(webhooks.collect());
         let channels = config.channels.iter();
         let unconnected = channels.filter_map(|(name, settings)| {
-            Some((name.clone(), channel::unconnected_webhook(name, settings)?))
+            let webhook = channel::unconnected_webhook(name, settings, &secret_pairs)?;
+            Some((name.clone(), webhook))
         });
+        let unconnected = unconnected.collect();
         Self {
-            unconnected: unconnected.collect(),
-            webhooks: RwLock::new(webhooks.collect()),
+            secret_pairs,
+            unconnected,
+            webhooks,
             installations: RwLock::default(),
             connecting: Mutex::new(config.channels.keys().cloned().collect()),
             loading: Mutex::new(
@@ -56,7 +62,7 @@ impl IngressRoutes {
 
     /// Opens the webhook of a channel whose installation is known.
     pub(super) fn add_channel(&self, name: &str, settings: &ChannelSettings, installation: &Installation) {
-        if let Some(webhook) = channel::webhook(name, settings, installation) {
+        if let Some(webhook) = channel::webhook(name, settings, installation, &self.secret_pairs) {
             let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
             webhooks.insert(name.to_owned(), webhook);
         }

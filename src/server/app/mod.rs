@@ -4,6 +4,7 @@ mod channels;
 mod clocks;
 mod ingress;
 mod refusals;
+mod secret_pairs;
 mod tasks;
 mod watch;
 
@@ -31,6 +32,7 @@ use ingress::{GatewayIngress, IngressRoutes};
 use jiff::Timestamp;
 use refusals::Refusals;
 pub(crate) use refusals::secret_mismatches;
+pub(crate) use secret_pairs::secret_pairs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -179,7 +181,8 @@ impl App {
         let address = listener
             .local_addr()
             .map_err(|why| StartError::Listen { address: listen, why })?;
-        let routes = Arc::new(IngressRoutes::new(&config, health.clone()));
+        let secret_pairs = secret_pairs(&config, &store).await.map_err(AccessError::from)?;
+        let routes = Arc::new(IngressRoutes::new(&config, secret_pairs.clone(), health.clone()));
         let condition = store.condition();
         let admin = Arc::new(Admin {
             store,
@@ -189,6 +192,8 @@ impl App {
             channels: config.channels.keys().cloned().collect(),
             gateway: Some(Arc::clone(&gateway)),
             installations: Arc::clone(&routes) as Arc<dyn admin::Installations>,
+            secret_pairs,
+            started_at: Some((host.now)()),
             now: host.now,
             random: host.random,
         });

@@ -13,6 +13,7 @@ mod unknown_sender;
 pub(crate) mod testing;
 
 pub use crate::base::model::Role;
+pub use crate::state::store::people::AuditorRight;
 pub use admission::{Admitter, NewPerson, account_of};
 pub use identity::{Grant, Identity};
 pub use invite::{InviteToken, JoinOutcome, NewInvite, check_name};

@@ -2,7 +2,7 @@
 
 use super::{Access, AccessError, Grant, Role, put};
 use crate::base::model::{Sender, UserId};
-use crate::state::store::people::{GrantRow, PersonRow};
+use crate::state::store::people::{AuditorRight, GrantRow, PersonRow};
 use crate::state::store::{audit_in, people};
 use globset::Glob;
 use jiff::Timestamp;
@@ -26,6 +26,9 @@ pub struct User {
     pub senders: Vec<Sender>,
     /// The grants of the user.
     pub grants: Vec<Grant>,
+    /// True for a user who may read the conversations of others. No role includes this.
+    #[serde(default)]
+    pub is_auditor: bool,
 }
 
 impl Access {
@@ -87,6 +90,28 @@ impl Access {
         Ok(revoked)
     }
 
+    /// Gives a user the right to read the conversations of others, or takes it away, at once. Returns false if nothing
+    /// changed.
+    pub async fn set_auditor(
+        &self,
+        user: UserId,
+        right: AuditorRight,
+        by: &str,
+        at: Timestamp,
+    ) -> Result<bool, AccessError> {
+        let by = by.to_owned();
+        let set = self.store.write(move |tx| {
+            let changed = people::set_auditor(tx, user, right)?;
+            if changed {
+                let name = people::person(tx, user)?.name;
+                let data = json!({ "auditor": right, "by": by, "name": name, "user": user });
+                audit_in(tx, "user.granted", data, at)?;
+            }
+            Ok(changed)
+        });
+        Ok(set.await?)
+    }
+
     /// Replaces all grants of a user with this one, at once.
     pub async fn set_grant(
         &self,
@@ -128,6 +153,7 @@ pub(super) fn user(person: &PersonRow) -> User {
         revoked_at: person.revoked_at,
         senders: person.senders.clone(),
         grants: person.grants.iter().filter_map(grant).collect(),
+        is_auditor: person.is_auditor,
     }
 }
 

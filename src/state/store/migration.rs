@@ -64,6 +64,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V15__channel_position",
         include_str!("../../../migrations/sqlite/V15__channel_position.sql"),
     ),
+    (
+        "V17__auditors_and_retired_secrets",
+        include_str!("../../../migrations/sqlite/V17__auditors_and_retired_secrets.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

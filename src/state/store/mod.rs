@@ -44,6 +44,7 @@ mod question;
 mod reader;
 mod recovery;
 mod retention;
+mod retired_secret;
 mod retry;
 mod session_export;
 mod shown_result;
@@ -97,8 +98,9 @@ pub use question::{
 };
 pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
+pub use retired_secret::{RetiredSecrets, read_retired_secrets};
 pub use retry::{RetryOutcome, RetryRequest};
-pub use session_export::EXPORT;
+pub use session_export::{ConversationReader, EXPORT, ExportOutcome};
 pub use shown_result::{REPLACED, RESULT_LINE_CHARS_MAX, with_line};
 pub use steering::{MessagesBehind, TakeOutcome, TakenMessage, TakenMessages};
 pub use take_over::{TakeOverOutcome, TakeOverRequest};

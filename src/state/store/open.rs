@@ -301,7 +301,7 @@ fn is_passing(err: &std::io::Error) -> bool {
 }
 
 #[allow(clippy::disallowed_methods, reason = "the store owns its directory")]
-fn read_pepper(directory: &Path) -> Result<Option<[u8; 32]>, OpenError> {
+pub(super) fn read_pepper(directory: &Path) -> Result<Option<[u8; 32]>, OpenError> {
     let file = directory.join(PEPPER);
     match std::fs::read(&file) {
         Ok(bytes) => bytes.try_into().map(Some).map_err(|_| OpenError::Damaged {

@@ -21,6 +21,7 @@ pub(crate) struct PersonRow {
     pub(crate) revoked_at: Option<Timestamp>,
     pub(crate) senders: Vec<Sender>,
     pub(crate) grants: Vec<GrantRow>,
+    pub(crate) is_auditor: bool,
 }
 
 /// A person to admit by their account.
@@ -55,10 +56,25 @@ pub(crate) enum AdmissionOutcome {
     NotGranted,
 }
 
+/// A change of the right to read the conversations of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AuditorRight {
+    /// The person is an auditor now.
+    Given,
+    /// The person is no auditor any more.
+    Withdrawn,
+}
+
 impl Store {
     /// Returns all people that were ever admitted, oldest first.
     pub(crate) async fn people(&self) -> Result<Vec<PersonRow>, StoreError> {
         self.read(people).await
+    }
+
+    /// True for a person who may read the conversations of others now.
+    pub(crate) async fn is_auditor(&self, user: UserId) -> Result<bool, StoreError> {
+        self.read(move |tx| is_auditor(tx, user)).await
     }
 }
 
@@ -70,9 +86,9 @@ pub(crate) fn people(tx: &Transaction<'_>) -> Result<Vec<PersonRow>, StoreError>
 }
 
 pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, StoreError> {
-    type Row = (String, String, i64, Option<i64>);
-    let (name, invited_by, created_at, revoked_at): Row = tx
-        .prepare_cached("SELECT name, invited_by, created_at, revoked_at FROM users WHERE id = ?1")?
+    type Row = (String, String, i64, Option<i64>, bool);
+    let (name, invited_by, created_at, revoked_at, is_auditor): Row = tx
+        .prepare_cached("SELECT name, invited_by, created_at, revoked_at, auditor FROM users WHERE id = ?1")?
         .query_row([id.0], |row| row.try_into())
         .optional()?
         .ok_or_else(|| StoreError::NotFound(format!("user {id}")))?;
@@ -91,6 +107,7 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
         revoked_at: revoked_at.map(time).transpose()?,
         senders,
         grants: grants(tx, id)?,
+        is_auditor,
     })
 }
 
@@ -225,6 +242,26 @@ pub(crate) fn set_grant(tx: &Transaction<'_>, user: UserId, grant: &GrantRow) ->
     )?
     .execute(params![user.0, role, repositories, json(environments)?])?;
     Ok(())
+}
+
+/// Gives a person the right to read the conversations of others, or takes it away. Returns false if nothing changed.
+pub(crate) fn set_auditor(
+    tx: &Transaction<'_>,
+    user: UserId,
+    right: AuditorRight,
+) -> Result<bool, StoreError> {
+    let changed = tx
+        .prepare_cached("UPDATE users SET auditor = ?2 WHERE id = ?1 AND auditor <> ?2")?
+        .execute(params![user.0, right == AuditorRight::Given])?;
+    Ok(changed == 1)
+}
+
+/// True for a person who may read the conversations of others now.
+pub(crate) fn is_auditor(tx: &Transaction<'_>, user: UserId) -> Result<bool, StoreError> {
+    let is_auditor = tx
+        .prepare_cached("SELECT 1 FROM users WHERE id = ?1 AND auditor = 1 AND revoked_at IS NULL")?
+        .exists([user.0])?;
+    Ok(is_auditor)
 }
 
 /// Marks a person as revoked, and removes the messages between them and others. Returns false if they already were.

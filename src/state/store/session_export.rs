@@ -3,8 +3,9 @@
 
 use super::audit::audit_in;
 use super::column::{json, parse};
+use super::people::is_auditor;
 use super::{Store, StoreError, command};
-use crate::base::model::{Action, ConversationId, InboxId, Op, Reply, Sender};
+use crate::base::model::{Action, ConversationId, InboxId, Op, Reply, Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 
@@ -13,28 +14,63 @@ pub const EXPORT: &str = "export";
 /// The text in the place of a file.
 const FORGOTTEN: &str = "This exported conversation is not kept here. `export` sends it again.";
 
+/// The person who gets a conversation as a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConversationReader {
+    /// The person of the conversation.
+    Owner,
+    /// An auditor.
+    Auditor {
+        /// The auditor.
+        user: UserId,
+        /// The name of the auditor.
+        name: String,
+        /// The person of the conversation.
+        owner: Sender,
+    },
+}
+
+/// The outcome of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportOutcome {
+    /// The export is stored, now or by an earlier call.
+    Stored,
+    /// Nothing is stored, because an earlier file of the person is not delivered yet.
+    Waiting,
+    /// Nothing is stored, because the person is no auditor any more.
+    Refused,
+}
+
 impl Store {
     /// Marks a command as answered, enqueues its answers, which have so many lines of a conversation as a file, and records
-    /// this in the audit log, in one transaction. A repeated call changes nothing. Returns false, and changes nothing, if
-    /// an earlier file of the person is not delivered yet.
+    /// this in the audit log, in one transaction. A repeated call changes nothing.
     pub async fn finish_export_command(
         &self,
         (inbox, person): (InboxId, &Sender),
         (conversation, lines): (ConversationId, usize),
+        reader: ConversationReader,
         ops: Vec<Op>,
         at: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<ExportOutcome, StoreError> {
         let person = person.clone();
         self.write(move |tx| {
+            let mut data =
+                serde_json::json!({ "command": inbox, "conversation": conversation, "lines": lines });
+            if let ConversationReader::Auditor { user, name, owner } = &reader {
+                if !is_auditor(tx, *user)? {
+                    return Ok(ExportOutcome::Refused);
+                }
+                data["by"] = name.as_str().into();
+                data["by_user"] = user.0.into();
+                data["owner"] = owner.to_string().into();
+            }
             if is_waiting(tx, &person)? {
-                return Ok(false);
+                return Ok(ExportOutcome::Waiting);
             }
             if command::finish(tx, inbox, &ops, at)? {
-                let data =
-                    serde_json::json!({ "command": inbox, "conversation": conversation, "lines": lines });
                 audit_in(tx, "session.exported", data, at)?;
             }
-            Ok(true)
+            Ok(ExportOutcome::Stored)
         })
         .await
     }
@@ -82,4 +118,56 @@ pub(super) fn forget(tx: &Transaction<'_>, op: &str) -> Result<(), StoreError> {
     tx.prepare_cached("UPDATE outbox SET body = ?2 WHERE op = ?1")?
         .execute(params![op, json(&sent)?])?;
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{ConversationReader, ExportOutcome};
+    use crate::base::model::UserId;
+    use crate::state::store::fixture::{accept, at, fresh, person, says};
+    use crate::state::store::people::{AuditorRight, add_person, revoke, set_auditor};
+
+    /// T33
+    #[tokio::test]
+    async fn a_person_who_is_no_auditor_any_more_exports_nothing() {
+        let (_directory, store) = fresh();
+        let (inbox, conversation, _) = accept(&store, &says("U2", "export 1", &["1"]), 0).await;
+        let grant = ("viewer".to_owned(), "*".to_owned(), vec!["**".to_owned()]);
+        let user = store
+            .write(move |tx| add_person(tx, "bob", "operator", &person("U2"), &grant, at(0)))
+            .await
+            .unwrap();
+        let set = async |right| {
+            let changed = store.write(move |tx| set_auditor(tx, user, right)).await;
+            assert_eq!(changed, Ok(true));
+        };
+        let export = async |user: UserId| {
+            let reader = ConversationReader::Auditor {
+                user,
+                name: "bob".to_owned(),
+                owner: person("U1"),
+            };
+            let (sender, export) = (person("U2"), (conversation, 3));
+            let finished = store.finish_export_command((inbox, &sender), export, reader, Vec::new(), at(1));
+            finished.await.unwrap()
+        };
+        let audited = async || store.audit_lines(10).await.unwrap().len();
+        let before = audited().await;
+        assert_eq!(export(user).await, ExportOutcome::Refused);
+        set(AuditorRight::Given).await;
+        set(AuditorRight::Withdrawn).await;
+        assert_eq!(export(user).await, ExportOutcome::Refused);
+        set(AuditorRight::Given).await;
+        assert_eq!(export(UserId(99)).await, ExportOutcome::Refused);
+        assert_eq!(audited().await, before);
+        // Twice, as after a restart between the answer and its record.
+        assert_eq!(export(user).await, ExportOutcome::Stored);
+        assert_eq!(export(user).await, ExportOutcome::Stored);
+        assert_eq!(audited().await, before + 1);
+        assert_eq!(store.is_auditor(user).await, Ok(true));
+        store.write(move |tx| revoke(tx, user, at(2))).await.unwrap();
+        assert_eq!(store.is_auditor(user).await, Ok(false));
+        assert_eq!(export(user).await, ExportOutcome::Refused);
+    }
 }

@@ -20,8 +20,7 @@ async fn an_export<C: Chat>() {
     let command = format!("!export {number}");
 
     let of_bob = chat.say(Person::Bob, &Place::Direct(Person::Bob), &command).await;
-    chat.wait_for_message(&of_bob, "You have no conversation of this name.")
-        .await;
+    chat.wait_for_message(&of_bob, "No such session.").await;
     chat.app().wait_until_idle().await;
     assert!(chat.files(&of_bob).is_empty(), "{name}");
     let of_alice = chat

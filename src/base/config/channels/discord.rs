@@ -59,6 +59,10 @@ impl CommonChannelSettings for DiscordSettings {
         "public_key"
     }
 
+    fn webhook_secret(&self) -> Option<&[u8]> {
+        self.public_key.as_ref().map(<[u8; PUBLIC_KEY_BYTES]>::as_slice)
+    }
+
     fn with_previous_secret(&self) -> Option<ChannelSettings> {
         let public_key = Some(self.previous_public_key?);
         Some(ChannelSettings::Discord(Self {

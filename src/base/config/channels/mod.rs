@@ -55,6 +55,9 @@ pub trait CommonChannelSettings {
     /// Returns the key of the secret that authenticates the platform's requests.
     fn webhook_secret_key(&self) -> &'static str;
 
+    /// Returns the secret that authenticates the platform's requests.
+    fn webhook_secret(&self) -> Option<&[u8]>;
+
     /// Returns the settings with the previous secret of the platform's requests in the place of the current one;
     /// `None` without a previous secret.
     fn with_previous_secret(&self) -> Option<ChannelSettings>;

@@ -69,6 +69,12 @@ impl CommonChannelSettings for SlackSettings {
         "signing_secret"
     }
 
+    fn webhook_secret(&self) -> Option<&[u8]> {
+        self.signing_secret
+            .as_ref()
+            .map(|secret| secret.expose().as_bytes())
+    }
+
     fn with_previous_secret(&self) -> Option<ChannelSettings> {
         let signing_secret = Some(self.previous_signing_secret.clone()?);
         Some(ChannelSettings::Slack(Self {

@@ -69,6 +69,12 @@ impl CommonChannelSettings for TelegramSettings {
         "secret_token"
     }
 
+    fn webhook_secret(&self) -> Option<&[u8]> {
+        self.secret_token
+            .as_ref()
+            .map(|secret| secret.expose().as_bytes())
+    }
+
     fn with_previous_secret(&self) -> Option<ChannelSettings> {
         let secret_token = Some(self.previous_secret_token.clone()?);
         Some(ChannelSettings::Telegram(Self {

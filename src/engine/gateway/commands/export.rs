@@ -1,5 +1,5 @@
-//! `export`: sends a person their own conversation as a file. A file in a group would be visible to others, so it is sent in
-//! the private chat only.
+//! `export`: sends a person their own conversation as a file, and an auditor any conversation. A file in a group would be
+//! visible to others, so it is sent in the private chat only.
 
 use super::{AcceptedCommand, CommandAnswer, CommandRunner};
 use crate::base::model::{
@@ -8,7 +8,7 @@ use crate::base::model::{
 use crate::engine::gateway::compose::Address;
 use crate::state::access::Identity;
 use crate::state::recording::{self, ExportedRecording, RecordedEvent, SessionError};
-use crate::state::store::{Conversation, EXPORT};
+use crate::state::store::{Conversation, ConversationReader, EXPORT, ExportOutcome};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -16,11 +16,8 @@ use std::sync::Arc;
 const EXPORT_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of conversations that are read at once. Further exports wait.
 pub(super) const EXPORTS_AT_ONCE_MAX: usize = 2;
-/// The answer to the id of a conversation of another person, and of none.
-const UNKNOWN: &str =
-    "You have no conversation of this name. `!export` in the thread of one says what to write.";
-/// The answer to a person who joined the conversation of another.
-const OF_ANOTHER: &str = "Only the person whose conversation this is can export it.";
+/// The answer for a conversation of another person, and for none.
+const UNKNOWN: &str = "No such session. `!export` in the thread of your own conversation says what to write.";
 /// The answer for a conversation without a turn.
 const NOTHING: &str = "There is nothing to export in this conversation.";
 /// The answer if a turn of an unknown repository could be of one without a grant.
@@ -35,8 +32,8 @@ const WAITING: &str =
     "The file of your last export is not delivered yet, so nothing is exported. Ask again once you have it.";
 
 impl CommandRunner {
-    /// Sends the conversation, or the one that `arguments` names, to its person. An export is stored here with its record
-    /// and its answer, so that the returned answer, which is empty then, changes nothing.
+    /// Sends the conversation, or the one that `arguments` names, to its person or to an auditor. An export is stored here
+    /// with its record and its answer, so that the returned answer, which is empty then, changes nothing.
     pub(super) async fn export(
         &self,
         arguments: &str,
@@ -55,11 +52,14 @@ impl CommandRunner {
             Some(id) => Some(store.conversation(id).await?),
             None => None,
         };
-        let Some(found) = found.filter(|found| self.is_own(identity, found)) else {
-            return Ok(answer(match arguments {
-                "" => OF_ANOTHER,
-                _ => UNKNOWN,
-            }));
+        let is_auditor = store.is_auditor(identity.user()).await?;
+        let found = found.and_then(|found| {
+            let by_right = || is_auditor.then(|| as_auditor(identity, &found));
+            let reader = self.as_owner(identity, &found).or_else(by_right)?;
+            Some((found, reader))
+        });
+        let Some((found, reader)) = found else {
+            return Ok(answer(UNKNOWN));
         };
         let person = &asked.inbound.sender;
         if store.has_waiting_export(person).await? {
@@ -70,7 +70,10 @@ impl CommandRunner {
         let Some(exported) = self.read_recording(&found).await? else {
             return Ok(answer(NOTHING));
         };
-        if let Some(why) = self.export_refusal(identity, &found, &exported).await? {
+        // An auditor reads what people did, whatever it is about.
+        if reader == ConversationReader::Owner
+            && let Some(why) = self.export_refusal(identity, &found, &exported).await?
+        {
             return Ok(answer(&why));
         }
         if !asked.inbound.direct {
@@ -95,22 +98,26 @@ impl CommandRunner {
         }
         let export = (found.id, exported.records.len());
         let ops = vec![
-            address.post("answer", Reply::text(description(&found, &exported))),
+            address.post("answer", Reply::text(description(&found, &reader, &exported))),
             upload(address, &found, exported),
         ];
         let now = (self.parts.now)();
         let command = (asked.inbox, person);
-        match store.finish_export_command(command, export, ops, now).await? {
-            true => Ok(CommandAnswer::ops(Vec::new())),
-            false => Ok(answer(WAITING)),
-        }
+        let stored = store.finish_export_command(command, export, reader, ops, now);
+        Ok(match stored.await? {
+            ExportOutcome::Stored => CommandAnswer::ops(Vec::new()),
+            ExportOutcome::Waiting => answer(WAITING),
+            ExportOutcome::Refused => answer(UNKNOWN),
+        })
     }
 
-    /// True for a conversation of this person, with whichever account they write now. Nobody owns that of a hook.
-    fn is_own(&self, identity: &Identity, conversation: &Conversation) -> bool {
+    /// Returns the owner for a conversation of this person, with whichever account they write now. Nobody owns that of a hook.
+    fn as_owner(&self, identity: &Identity, conversation: &Conversation) -> Option<ConversationReader> {
         let owner = &conversation.key.user;
         let admitted = self.parts.access.admit(owner);
-        owner == identity.sender() || admitted.is_some_and(|owner| owner.user() == identity.user())
+        let is_own =
+            owner == identity.sender() || admitted.is_some_and(|owner| owner.user() == identity.user());
+        is_own.then_some(ConversationReader::Owner)
     }
 
     /// Returns the newest lines of the recording of a conversation; `None` if there are none.
@@ -170,6 +177,14 @@ impl CommandRunner {
     }
 }
 
+fn as_auditor(identity: &Identity, conversation: &Conversation) -> ConversationReader {
+    ConversationReader::Auditor {
+        user: identity.user(),
+        name: identity.name().to_owned(),
+        owner: conversation.key.user.clone(),
+    }
+}
+
 /// True if a turn does not say which repository it read: that of an older recording, or one whose first line is left out
 /// or unreadable.
 fn has_unknown_repository(exported: &ExportedRecording) -> bool {
@@ -196,7 +211,11 @@ fn is_own_chat(inbound: &Inbound) -> bool {
     inbound.direct && !(is_slash && works_anywhere)
 }
 
-fn description(conversation: &Conversation, exported: &ExportedRecording) -> String {
+fn description(
+    conversation: &Conversation,
+    reader: &ConversationReader,
+    exported: &ExportedRecording,
+) -> String {
     let lines = pluralize(exported.records.len(), "line", "lines");
     let times = match (exported.records.first(), exported.records.last()) {
         (Some(first), Some(last)) => format!(", from {:.0} to {:.0}", first.at, last.at),
@@ -206,8 +225,12 @@ fn description(conversation: &Conversation, exported: &ExportedRecording) -> Str
         true => " Older lines are left out, because the file has at most 1 MiB.",
         false => "",
     };
+    let owner = match reader {
+        ConversationReader::Owner => String::new(),
+        ConversationReader::Auditor { owner, .. } => format!(" of `{owner}`"),
+    };
     format!(
-        "Conversation {}: {lines} of JSON{times}. Known secrets are masked.{cut}",
+        "Conversation {}{owner}: {lines} of JSON{times}. Known secrets are masked.{cut}",
         conversation.id
     )
 }

@@ -14,7 +14,7 @@ use super::connection::accept_until;
 use super::{Ingress, IngressResult, PersonalApi, Readiness, Route, ServeSummary, Unavailable};
 use crate::base::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
 use crate::base::model::{ChangeNumber, Inbound, Secret};
-use crate::base::webhook::{Received, Rejected, Webhook, hook_webhook};
+use crate::base::webhook::{Received, Rejected, SecretPairs, Webhook, hook_webhook};
 use crate::engine::gateway::HandoverAnswer;
 use crate::state::access::Role;
 use async_trait::async_trait;
@@ -63,14 +63,24 @@ pub(super) struct RecordingIngress {
 impl RecordingIngress {
     /// Creates the ingress of a gateway with one hook of each scheme, and some test doubles.
     pub(super) fn new() -> Self {
-        let hook = |name, scheme| Route::Webhook(hook_webhook(name, &hook_settings(scheme)));
+        let hook = |name, scheme| {
+            Route::Webhook(hook_webhook(
+                name,
+                &hook_settings(scheme),
+                &SecretPairs::default(),
+            ))
+        };
         let mut routes = BTreeMap::from([
             ("body", hook("body", HookScheme::GenericBody)),
             ("panics", Route::Webhook(Arc::new(WebhookDouble::Panics))),
             ("answers", Route::Webhook(Arc::new(WebhookDouble::Answers))),
             (
                 "connecting",
-                Route::Connecting(hook_webhook("connecting", &hook_settings(HookScheme::Github))),
+                Route::Connecting(hook_webhook(
+                    "connecting",
+                    &hook_settings(HookScheme::Github),
+                    &SecretPairs::default(),
+                )),
             ),
         ]);
         for scheme in HookScheme::ALL {

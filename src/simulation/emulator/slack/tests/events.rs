@@ -1,6 +1,7 @@
 //! Tests of users' events with the real webhook.
 
 use super::*;
+use crate::base::webhook::SecretPairs;
 
 #[derive(Clone)]
 pub(super) struct TestGateway {
@@ -32,7 +33,13 @@ async fn receive(
 pub(super) async fn gateway(emulator: &SlackEmulator, channel: &Arc<dyn Channel>) -> TestGateway {
     let settings = ChannelSettings::Slack(settings(&emulator.api_base_url()));
     let gateway = TestGateway {
-        webhook: channel::webhook("slack", &settings, channel.installation()).unwrap(),
+        webhook: channel::webhook(
+            "slack",
+            &settings,
+            channel.installation(),
+            &SecretPairs::default(),
+        )
+        .unwrap(),
         received: Arc::default(),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::model::ButtonStyle;
+use crate::base::webhook::SecretPairs;
 use crate::interfaces::channel::{NoPollMemory, PolledInbound};
 use crate::simulation::emulator::slack::{SlackState, SocketClosing, SocketModeState};
 use futures_util::{SinkExt, StreamExt};
@@ -175,7 +176,15 @@ impl Receiving {
         let channel = channel::connect("slack", &settings, &server(), &http())
             .await
             .unwrap();
-        assert!(channel::webhook("slack", &settings, channel.installation()).is_none());
+        assert!(
+            channel::webhook(
+                "slack",
+                &settings,
+                channel.installation(),
+                &SecretPairs::default()
+            )
+            .is_none()
+        );
         let (sender, inbox) = mpsc::channel(8);
         let (polled, cancel) = (Arc::clone(&channel), CancellationToken::new());
         let stop = cancel.clone();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::model::{InboundKind, Installation};
-use crate::base::webhook::{Received, Rejected, Webhook};
+use crate::base::webhook::{Received, Rejected, SecretPairs, Webhook};
 use crate::interfaces::channel;
 use crate::simulation::emulator::server::{Closing, serve};
 use axum::Router;
@@ -53,7 +53,7 @@ async fn what_people_do_arrives_and_what_they_forward_or_edit_does_not() {
         bot_id: "42".to_owned(),
         bot_name: "drydock_bot".to_owned(),
     };
-    let webhook = channel::webhook("telegram", &settings, &installation).unwrap();
+    let webhook = channel::webhook("telegram", &settings, &installation, &SecretPairs::default()).unwrap();
     let (url, seen) = listening(webhook).await;
     telegram.connect_to(&url, "s3cret");
     let said = telegram
