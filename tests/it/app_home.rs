@@ -2,6 +2,7 @@
 
 use crate::support::app::{TestApp, step_number, visible_text};
 use crate::support::log::LogCapture;
+use crate::support::world::{advance, now, world};
 use drydock::base::config::ChannelSettings;
 use drydock::base::model::Secret;
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
@@ -13,6 +14,7 @@ use serde_json::json;
 const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
 const EVE: &str = "U0EVE";
+const CLOCK: usize = 11;
 const APP_TOKEN: &str = "xapp-1-A0DRYDOCK-1-stage-app-level-token";
 
 /// Writes a file whose name is the last word of the request.
@@ -158,6 +160,27 @@ async fn the_page_follows_a_member_of_the_thread_and_shows_only_the_words_of_its
         !text.contains("about radishes") && !text.contains("writes:"),
         "{text}"
     );
+    app.say_in(BOB, &thread, "!discard").await;
+    wait_for_home(&app, ALICE, "Nothing is prepared.").await;
+    app.wait_until_idle().await;
+}
+
+/// The clock stands one second before the next minute.
+#[tokio::test]
+async fn a_page_that_was_shown_often_enough_follows_in_the_next_minute() {
+    let app = TestApp::with_host(write_note, world::<CLOCK>(), &[]).await;
+    app.admit_slack_editor(ALICE).await;
+    let result = app.ask(ALICE, "keep a note about leeks").await;
+    app.wait_until_idle().await;
+    advance::<CLOCK>(58 - now::<CLOCK>().as_second().rem_euclid(60));
+    open(&app, ALICE).await;
+    wait_for_home(&app, ALICE, "CHG-1  keep a note about leeks").await;
+    for _ in 0..5 {
+        app.run_command_in(ALICE, &result.thread, "!usage").await;
+    }
+    app.run_command_in(ALICE, &result.thread, "!discard").await;
+    advance::<CLOCK>(2);
+    wait_for_home(&app, ALICE, "Nothing is prepared.").await;
     app.wait_until_idle().await;
 }
 

@@ -2,11 +2,15 @@
 //! tests change the database to the state that such a process leaves.
 
 use crate::support::app::{TestApp, step_number, visible_text};
+use crate::support::world::now;
+use drydock::base::model::{Account, ChatPlace, Inbound, InboundKind, Platform, Sender};
 use drydock::engine::admin::AdminRequest;
+use drydock::engine::gateway::ReceiveOutcome;
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
 use drydock::state::access::{Grant, Role};
 use serde_json::json;
+use std::sync::Arc;
 
 const ALICE: &str = "U0ALICE";
 /// The statement that aborts the write of a trigger below.
@@ -352,4 +356,62 @@ async fn edits_that_did_not_change_are_not_stored_again_by_the_next_step() {
     assert_eq!((app.count(steps), stored.len()), (6, 3), "{stored:?}");
     assert_eq!(stored[0], "{}");
     assert!(stored[1].contains("notes/a.txt") && stored[2].contains("notes/a.txt") && stored[1] != stored[2]);
+}
+
+/// Returns a command of Alice in a thread of its own.
+fn usage(number: usize) -> Inbound {
+    let (platform, account) = (Platform::Slack, "T0ACME".to_owned());
+    Inbound {
+        channel: "slack".to_owned(),
+        delivery: vec![format!("slack:stopping:{number}")],
+        sender: Sender {
+            platform,
+            account: account.clone(),
+            id: ALICE.to_owned(),
+        },
+        place: ChatPlace {
+            account: Account {
+                platform,
+                id: account,
+            },
+            chat: SLACK_CHANNEL.to_owned(),
+            thread: None,
+        },
+        direct: false,
+        message: None,
+        about: None,
+        kind: InboundKind::Text {
+            text: "!usage".to_owned(),
+            quoted: None,
+            addressed: true,
+        },
+        files: Vec::new(),
+        response_url: None,
+    }
+}
+
+/// What is accepted is processed before the stop ends or after the next start. B28
+#[tokio::test]
+async fn a_stopping_process_ends_what_it_accepted_and_accepts_nothing_more() {
+    let mut app = TestApp::new(replicas).await;
+    app.admit_slack_editor(ALICE).await;
+    let gateway = Arc::clone(&app.demo.app.as_ref().unwrap().gateway);
+    let received: Vec<_> = (0..20)
+        .map(|number| gateway.receive(usage(number), now::<0>()))
+        .collect();
+    app.demo.stop().await;
+    let mut accepted = 0;
+    for received in received {
+        assert!(received.is_finished());
+        accepted += i64::from(received.await.unwrap() == Ok(ReceiveOutcome::New));
+    }
+    let late = gateway.receive(usage(20), now::<0>()).await.unwrap();
+    let refused = late.unwrap_err().to_string();
+    assert_eq!(refused, "the store is unavailable: the process stops");
+    drop(gateway);
+    // Nothing of it keeps the data directory.
+    app.demo.start().await.unwrap();
+    app.wait_until_idle().await;
+    assert_eq!(app.count("SELECT count(*) FROM inbox"), accepted);
+    assert_eq!(app.count("SELECT count(*) FROM inbox WHERE done_at IS NULL"), 0);
 }

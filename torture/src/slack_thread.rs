@@ -60,8 +60,9 @@ impl Thread {
                 Some("answer" | "answer-1") => thread.answers.push(text),
                 Some(part) if part.starts_with("result-") => continue_last(&mut thread.results, &text),
                 Some(part) if part.starts_with("answer-") => continue_last(&mut thread.answers, &text),
-                // A card that may have begun as a stream is not found again, so its end is a message of its own.
-                Some("card" | "fill") => cards.push(text),
+                // A card that may have begun as a stream is not found again. The end of its turn is a message of its
+                // own only if there is no result.
+                Some("card" | "refused") => cards.push(text),
                 Some(part) if part.starts_with("question-") => thread.questions.push(text),
                 None if message.edits > 0 && text.starts_with(CLOSED_QUESTION) => {
                     thread.closed_questions += 1

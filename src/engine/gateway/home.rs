@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -60,6 +61,8 @@ struct OpenedPage {
     /// The time of the refusal, if it is shown or about to be.
     refused_at: Option<Timestamp>,
     progress: PageProgress,
+    /// True if the page changed after it was shown often enough within the minute.
+    is_outdated: bool,
 }
 
 /// The progress of showing a page.
@@ -83,6 +86,7 @@ impl OpenedPage {
             counted: (0, 0),
             refused_at: None,
             progress: PageProgress::Idle,
+            is_outdated: false,
         }
     }
 
@@ -141,6 +145,7 @@ impl HomePages {
             return HomeOpening::Accepted;
         }
         page.refused_at = user.is_none().then_some(at);
+        page.is_outdated = false;
         self.show_soon(&inbound.sender, page);
         match user {
             Some(_) => HomeOpening::Accepted,
@@ -154,10 +159,45 @@ impl HomePages {
         let mut opened = self.opened();
         let pages = opened.iter_mut().filter(|(_, page)| page.user == Some(user));
         for (sender, page) in pages {
-            if page.count(at, REFRESHED_PER_MINUTE_MAX) {
-                self.show_soon(sender, page);
-            }
+            self.refresh_page(sender, page, at);
         }
+    }
+
+    /// Shows the pages of a person again, and those of the owner of the conversation: who joined works on the change of
+    /// another person, whose page shows it.
+    pub(super) fn refresh_with_owner(self: &Arc<Self>, user: UserId, owner: &Sender) {
+        self.refresh(user);
+        let owner = self.parts.access.admit(owner).map(|owner| owner.user());
+        if let Some(owner) = owner.filter(|owner| *owner != user) {
+            self.refresh(owner);
+        }
+    }
+
+    /// Shows a page again: soon, or in the next minute if it was shown often enough in this one.
+    fn refresh_page(self: &Arc<Self>, sender: &Sender, page: &mut OpenedPage, at: Timestamp) {
+        if page.count(at, REFRESHED_PER_MINUTE_MAX) {
+            page.is_outdated = false;
+            self.show_soon(sender, page);
+            return;
+        }
+        if std::mem::replace(&mut page.is_outdated, true) {
+            return;
+        }
+        let rest = 60 - at.as_second().rem_euclid(60);
+        let rest = Duration::from_secs(u64::try_from(rest).unwrap_or(60));
+        let (pages, sender) = (Arc::clone(self), sender.clone());
+        self.background.spawn(async move {
+            let leaving = pages.shutdown.clone();
+            if leaving
+                .run_until_cancelled(tokio::time::sleep(rest))
+                .await
+                .is_some()
+                && let Some(page) = pages.opened().get_mut(&sender)
+                && std::mem::take(&mut page.is_outdated)
+            {
+                pages.refresh_page(&sender, page, (pages.parts.now)());
+            }
+        });
     }
 
     fn opened(&self) -> MutexGuard<'_, HashMap<Sender, OpenedPage>> {

@@ -48,14 +48,17 @@ pub use reception::{ReceiveOutcome, Reception};
 pub use repositories::{MirrorBounds, Repositories, Watcher};
 pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
 
+use crate::base::model::Inbound;
 use crate::state::access::AccessError;
 use crate::state::store::StoreError;
 use active_turns::ActiveTurns;
 use commands::CommandRunner;
 use home::HomePages;
+use jiff::Timestamp;
 use prerender::Prerenderer;
 use scheduler::TurnScheduler;
 use std::sync::Arc;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
@@ -134,6 +137,8 @@ impl Gateway {
             scheduler: Arc::clone(&scheduler),
             commands: Arc::clone(&commands),
             homes,
+            shutdown: shutdown.clone(),
+            background: background.clone(),
         });
         let question_deadlines = QuestionDeadlines {
             parts: Arc::clone(&parts),
@@ -177,9 +182,27 @@ impl Gateway {
         self.shutdown.cancel();
         self.scheduler.finish_turns().await;
         self.prerenderer.wait_idle().await;
+        self.finish_background().await;
+        self.parts.repositories.ended().await;
+    }
+
+    /// Receives an inbound in a task of its own, so that it is processed completely if its sender disconnects. A shutdown
+    /// waits for the task.
+    pub fn receive(
+        self: &Arc<Self>,
+        inbound: Inbound,
+        at: Timestamp,
+    ) -> JoinHandle<Result<ReceiveOutcome, AccessError>> {
+        let gateway = Arc::clone(self);
+        self.background
+            .spawn(async move { gateway.reception.receive(inbound, at).await })
+    }
+
+    /// Waits for the background tasks. Some may begin until nothing is received any more, such as the records of refused
+    /// requests.
+    pub async fn finish_background(&self) {
         self.background.close();
         self.background.wait().await;
-        self.parts.repositories.ended().await;
     }
 
     /// Records that this process works, and resumes the commands of the previous one. No turn begins before that.

@@ -19,9 +19,11 @@ use crate::crash_point;
 use crate::engine::command;
 use crate::planted;
 use crate::state::access::{AccessError, JoinOutcome};
-use crate::state::store::{AcceptOutcome, AnswerReader, QueueKind, QueueLimits};
+use crate::state::store::{AcceptOutcome, AnswerReader, QueueKind, QueueLimits, StoreError};
 use jiff::Timestamp;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::warn;
 
 /// The outcome of receiving an inbound.
@@ -48,12 +50,19 @@ pub struct Reception {
     pub(super) scheduler: Arc<TurnScheduler>,
     pub(super) commands: Arc<CommandRunner>,
     pub(super) homes: Arc<HomePages>,
+    pub(super) shutdown: CancellationToken,
+    pub(super) background: TaskTracker,
 }
 
 impl Reception {
     /// Receives one verified inbound. Returns only when it is stored durably or refused permanently. After an error the
     /// sender must deliver it again.
     pub async fn receive(&self, inbound: Inbound, at: Timestamp) -> Result<ReceiveOutcome, AccessError> {
+        // The token comes before the check: a shutdown then waits for this call and the work that it begins.
+        let _counted = self.background.token();
+        if self.shutdown.is_cancelled() {
+            return Err(StoreError::Unavailable("the process stops".to_owned()).into());
+        }
         let inbound = intake::extract_invite(inbound);
         if let InboundKind::Join { token } = &inbound.kind {
             return self.join(&inbound, token, at).await;

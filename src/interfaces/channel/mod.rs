@@ -160,6 +160,12 @@ pub trait Channel: Send + Sync {
         false
     }
 
+    /// Returns the time between two updates of running work in messages such as this one, if they are updated in turn.
+    fn update_spacing(&self, _message: &MessageRef) -> Duration {
+        let chat = self.installation().account.platform.chat();
+        chat.map_or(Duration::ZERO, |chat| chat.card_edit_spacing)
+    }
+
     /// Returns the limits that a call for an operation counts against. The first one is exhausted when the platform
     /// answers [`SendError::Limited`].
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;

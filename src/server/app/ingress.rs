@@ -152,10 +152,7 @@ impl PersonalApi for GatewayIngress {
 #[async_trait]
 impl Ingress for GatewayIngress {
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<IngressResult, Unavailable> {
-        // A separate task: if the sender disconnects, the message is still processed completely.
-        let gateway = Arc::clone(&self.gateway);
-        let received = tokio::spawn(async move { gateway.reception.receive(inbound, at).await });
-        match received.await.map_err(|_| Unavailable)? {
+        match self.gateway.receive(inbound, at).await.map_err(|_| Unavailable)? {
             Ok(gateway::ReceiveOutcome::New) => Ok(IngressResult::New),
             Ok(gateway::ReceiveOutcome::Duplicate) => Ok(IngressResult::Duplicate),
             Ok(gateway::ReceiveOutcome::Refused) => Ok(IngressResult::Refused),

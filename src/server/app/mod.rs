@@ -315,6 +315,7 @@ impl App {
             // A task that blocks cannot be stopped; it ends with the process.
             let _left = tokio::time::timeout(LEFT_MAX, self.tasks.shutdown()).await;
         }
+        let _left = tokio::time::timeout(LEFT_MAX, self.gateway.finish_background()).await;
         if tokio::time::timeout(LEFT_MAX, self.gateway.end_work())
             .await
             .is_err()

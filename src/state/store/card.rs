@@ -7,6 +7,15 @@ use crate::base::model::InboxId;
 use jiff::Timestamp;
 use rusqlite::Transaction;
 
+/// The name of the operation that ends a card whose turn has a result. If the message of the card is not known, the end
+/// is left out: it would be a message of its own that says less than the result.
+pub const CARD_END: &str = "card/fill";
+
+/// True for the id of an operation that ends a card whose turn has a result.
+pub(super) fn is_end(op: &str) -> bool {
+    op.split_once('/').is_some_and(|(_, name)| name == CARD_END)
+}
+
 /// The outcome of showing a card.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CardOutcome {
@@ -74,7 +83,8 @@ impl Store {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::CardOutcome;
-    use crate::state::store::fixture::{accept, at, begin, fill, fresh, post, says};
+    use crate::base::model::Action;
+    use crate::state::store::fixture::{accept, at, begin, fill, fresh, placeholder, post, says};
     use crate::state::store::{Announcement, TurnStart};
 
     fn card() -> Announcement {
@@ -91,6 +101,40 @@ mod tests {
         Announcement {
             deliver_now: true,
             ..card()
+        }
+    }
+
+    /// The card may have ended before its turn or later. A refusal has no result, so it is shown.
+    #[tokio::test]
+    async fn the_end_of_a_card_whose_message_is_unknown_is_left_out_and_a_refusal_is_not() {
+        for ends_first in [true, false] {
+            let (_directory, store) = fresh();
+            let card = placeholder("inbox-1/card", Some("1.0"), "Working");
+            store.enqueue(vec![card], at(0)).await.unwrap();
+            assert_eq!(store.lease_due("slack", at(0), 10).await.unwrap().len(), 1);
+            let lost = || store.record_replaced("inbox-1/card", "it may be visible", at(1));
+            if ends_first {
+                lost().await.unwrap();
+            }
+            let ops = vec![
+                post("inbox-1/result", Some("1.0"), "Here."),
+                fill("inbox-1/card/fill", "inbox-1/card", "Done"),
+                fill("inbox-1/card/refused", "inbox-1/card", "Refused"),
+            ];
+            store.enqueue(ops, at(1)).await.unwrap();
+            if !ends_first {
+                lost().await.unwrap();
+            }
+            let mut sent = Vec::new();
+            for _ in 0..3 {
+                for due in store.lease_due("slack", at(2), 10).await.unwrap() {
+                    assert!(matches!(due.op.action, Action::Post { .. }), "{:?}", due.op);
+                    store.record_delivered(&due.op.id, None, at(2)).await.unwrap();
+                    sent.push(due.op.id);
+                }
+            }
+            assert_eq!(sent, ["inbox-1/result", "inbox-1/card/refused"], "{ends_first}");
+            assert_eq!(store.unsent_count("slack").await, Ok(0));
         }
     }
 

@@ -66,7 +66,7 @@ pub use action::{ActionOwner, NewAction, PressOutcome};
 pub(crate) use audit::audit_in;
 pub use audit::{AUDIT_KINDS, AuditLine, AuditPage, AuditPerson, AuditSearch, AuditState};
 pub use budget::{AllowOutcome, BudgetRequest, BudgetState, BudgetSubject, CallReservation, ReservationId};
-pub use card::CardOutcome;
+pub use card::{CARD_END, CardOutcome};
 pub use change::{NewChange, NumberedChange};
 pub use channel_position::ThreadBeginning;
 pub use claim::{Claim, Claimable, ClaimedConversation, ClaimedWork, DirectClaim, TurnWorker};

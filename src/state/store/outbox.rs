@@ -8,7 +8,7 @@ mod unreadable;
 
 use super::column::{json, millis, parse, time};
 use super::writer::Durability;
-use super::{Store, StoreError, login_message, session_export};
+use super::{Store, StoreError, card, login_message, session_export};
 use crate::base::model::{Action, MessageRef, Op};
 use crate::crash_point;
 pub use dead_letters::{DeadLetter, DeadLetterFilter, ResentLetters};
@@ -467,6 +467,7 @@ impl Store {
                     .execute(params![id, state, why, millis(at)])?;
                 if updated > 0 {
                     enqueue(tx, &instead, at)?;
+                    drop_card_end(tx, &id, at)?;
                 }
                 login_message::forget(tx, &id)?;
                 session_export::forget(tx, &id)?;
@@ -496,7 +497,8 @@ impl Store {
     }
 }
 
-/// Enqueues operations within another write. A known id is ignored, and so is the fill of an unknown post.
+/// Enqueues operations within another write. A known id is ignored, and so is the fill of an unknown post, and the end
+/// of a card whose message is not known.
 pub(crate) fn enqueue(tx: &Transaction<'_>, ops: &[Op], at: Timestamp) -> Result<(), StoreError> {
     ops.iter().try_for_each(|op| insert(tx, op, WAITING, at))
 }
@@ -549,7 +551,7 @@ pub(super) fn forget_ended(tx: &Transaction<'_>, op: &str) -> Result<(), StoreEr
 
 fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(), StoreError> {
     if let Action::Fill { post, .. } = &op.action
-        && !is_known(tx, post)?
+        && (!is_known(tx, post)? || card::is_end(&op.id) && has_no_message(tx, post)?)
     {
         return Ok(());
     }
@@ -569,6 +571,25 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
         state,
         millis(at)
     ])?;
+    Ok(())
+}
+
+/// True if a post has ended, and its message is not known.
+fn has_no_message(tx: &Transaction<'_>, post: &str) -> Result<bool, StoreError> {
+    let lost = "SELECT 1 FROM outbox WHERE op = ?1 AND done_at IS NOT NULL AND message IS NULL";
+    Ok(tx.prepare_cached(lost)?.exists([post])?)
+}
+
+/// Drops the end of a card that has just ended without a known message.
+fn drop_card_end(tx: &Transaction<'_>, post: &str, at: Timestamp) -> Result<(), StoreError> {
+    let end = format!("{post}/fill");
+    if card::is_end(&end) {
+        tx.prepare_cached(
+            "UPDATE outbox SET state = 'dropped', why = 'the message of the card is not known', done_at = ?2
+             WHERE op = ?1 AND done_at IS NULL",
+        )?
+        .execute(params![end, millis(at)])?;
+    }
     Ok(())
 }
 

@@ -19,7 +19,7 @@ const TURNS_LISTED_MAX: usize = 40;
 /// Longest wait for the files that decide which instructions a conversation has.
 const BASE_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// The answer to a stop of a turn that has ended, while another one runs or waits.
+/// The answer to a stop of a turn that has ended, while another one runs.
 const LATER_RUNS: &str = "That turn has ended. A later turn is running; `stop` ends it.";
 
 /// Maximum number of undelivered files listed by name. Further ones are only counted.
@@ -225,10 +225,12 @@ impl CommandRunner {
         message: InboxId,
     ) -> anyhow::Result<Reply> {
         let stopped = self.stop_turn(asked, conversation, Some(message)).await?;
-        Ok(Reply::text(match (stopped.message, stopped.waiting) {
-            (Some(_), waiting) => stopping(waiting),
-            (None, 0) => "That turn has ended.".to_owned(),
-            (None, _) => LATER_RUNS.to_owned(),
+        Ok(Reply::text(match stopped.message {
+            Some(_) => stopping(stopped.waiting),
+            None => self
+                .later_work(conversation, stopped.waiting)
+                .await?
+                .after_its_turn(),
         }))
     }
 
@@ -244,18 +246,31 @@ impl CommandRunner {
         if let Some(message) = stopped.message {
             self.active_turns.stop(conversation, message);
         }
-        Ok(Reply::text(match (stopped.message, stopped.waiting) {
-            (Some(_), waiting) => stopping(waiting),
-            (None, 0) => "Nothing is running.".to_owned(),
-            (None, _) if self.is_at_work(conversation).await? => LATER_RUNS.to_owned(),
-            (None, waiting) => none_had_begun(waiting),
+        Ok(Reply::text(match stopped.message {
+            Some(_) => stopping(stopped.waiting),
+            None => self
+                .later_work(conversation, stopped.waiting)
+                .await?
+                .after_its_time(),
         }))
     }
 
-    /// True if a turn of a conversation runs, begins or waits for an answer.
-    async fn is_at_work(&self, conversation: ConversationId) -> Result<bool, StoreError> {
+    /// Returns the work of a conversation in which a stop ended nothing. `unfinished` messages are answered or wait.
+    async fn later_work(
+        &self,
+        conversation: ConversationId,
+        unfinished: u32,
+    ) -> Result<LaterWork, StoreError> {
+        if unfinished == 0 {
+            return Ok(LaterWork::Nothing);
+        }
         let is_busy = self.active_turns.is_busy(conversation);
-        Ok(is_busy || self.parts.store.open_question(conversation).await?.is_some())
+        Ok(
+            match is_busy || self.parts.store.open_question(conversation).await?.is_some() {
+                true => LaterWork::Runs,
+                false => LaterWork::Waits(unfinished),
+            },
+        )
     }
 
     async fn stop_turn(
@@ -284,10 +299,42 @@ fn stopping(waiting: u32) -> String {
     }
 }
 
-/// Returns the text for a stop that came before any of the waiting messages began.
-fn none_had_begun(waiting: u32) -> String {
-    let waiting = pluralize(waiting as usize, "message waits", "messages wait");
-    format!("No turn had begun by then that is still running. {waiting}; `stop` ends the next.")
+/// The work of a conversation after the turn that a stop was meant for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LaterWork {
+    Nothing,
+    /// No turn runs, and this number of messages wait.
+    Waits(u32),
+    /// A turn runs, begins or waits for an answer.
+    Runs,
+}
+
+impl LaterWork {
+    /// Returns the answer to a stop of a certain turn.
+    fn after_its_turn(self) -> String {
+        match self {
+            Self::Nothing => "That turn has ended.".to_owned(),
+            Self::Waits(messages) => format!("That turn has ended. {}", next_waits(messages)),
+            Self::Runs => LATER_RUNS.to_owned(),
+        }
+    }
+
+    /// Returns the answer to a stop of the turn that ran at a certain time.
+    fn after_its_time(self) -> String {
+        match self {
+            Self::Nothing => "Nothing is running.".to_owned(),
+            Self::Waits(messages) => format!(
+                "No turn had begun by then that is still running. {}",
+                next_waits(messages)
+            ),
+            Self::Runs => LATER_RUNS.to_owned(),
+        }
+    }
+}
+
+fn next_waits(messages: u32) -> String {
+    let wait = pluralize(messages as usize, "message waits", "messages wait");
+    format!("{wait}; `stop` ends the next.")
 }
 
 /// Describes the dead letters of a conversation for the person, and how long they can still be sent. Placeholder lines
@@ -352,7 +399,7 @@ fn turn_row(turn: &Turn) -> (String, String) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::missing;
+    use super::{LaterWork, missing};
     use crate::state::store::DeadLetter;
     use jiff::Timestamp;
 
@@ -370,6 +417,31 @@ mod tests {
             attempts: 1,
             enqueued: given_up,
             given_up,
+        }
+    }
+
+    #[test]
+    fn a_stop_that_ends_nothing_says_whether_a_turn_runs_or_messages_wait() {
+        for (later, of_turn, of_time) in [
+            (LaterWork::Nothing, "That turn has ended.", "Nothing is running."),
+            (
+                LaterWork::Waits(1),
+                "That turn has ended. 1 message waits; `stop` ends the next.",
+                "No turn had begun by then that is still running. 1 message waits; `stop` ends the next.",
+            ),
+            (
+                LaterWork::Waits(2),
+                "That turn has ended. 2 messages wait; `stop` ends the next.",
+                "No turn had begun by then that is still running. 2 messages wait; `stop` ends the next.",
+            ),
+            (
+                LaterWork::Runs,
+                "That turn has ended. A later turn is running; `stop` ends it.",
+                "That turn has ended. A later turn is running; `stop` ends it.",
+            ),
+        ] {
+            assert_eq!(later.after_its_turn(), of_turn);
+            assert_eq!(later.after_its_time(), of_time);
         }
     }
 

@@ -185,7 +185,13 @@ impl CommandRunner {
         }
         self.outgoing.wake();
         if let Some(identity) = self.parts.identity(&asked.inbound) {
-            self.homes.refresh(identity.user());
+            match self.parts.store.conversation(asked.conversation).await {
+                Ok(conversation) => {
+                    let owner = &conversation.key.user;
+                    self.homes.refresh_with_owner(identity.user(), owner);
+                }
+                Err(_) => self.homes.refresh(identity.user()),
+            }
         }
         // Turns of the conversation may be waiting for the command.
         self.scheduler.wake();

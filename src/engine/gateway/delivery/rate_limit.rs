@@ -217,6 +217,28 @@ mod tests {
         }
     }
 
+    /// R17
+    #[test]
+    fn ten_streams_that_are_updated_together_at_their_pace_are_never_refused() {
+        let appends = [Limit {
+            scope: Scope::Method("chat.appendStream"),
+            burst: 20,
+            every: Duration::from_millis(750),
+        }];
+        let mut pace = RateLimiter::new(Pacing::Counted);
+        let start = Instant::now();
+        for round in 0..80 {
+            let now = start + round * Duration::from_millis(7_500);
+            for _ in 0..10 {
+                assert_eq!(pace.take_spare(&appends, now), Ok(()), "{round}");
+            }
+        }
+        // An eleventh has to wait.
+        let now = start + 80 * Duration::from_millis(7_500);
+        let taken = (0..11).filter(|_| pace.take_spare(&appends, now).is_ok()).count();
+        assert_eq!(taken, 10);
+    }
+
     #[test]
     fn background_operations_leave_half_of_a_burst_free() {
         let mut pace = RateLimiter::new(Pacing::Counted);

@@ -24,8 +24,8 @@ use crate::engine::gateway::parts::Parts;
 use crate::state::access::Identity;
 use crate::state::recording;
 use crate::state::store::{
-    ActionOwner, Announcement, ChangeBasis, ComposedWrite, Cost, FinishedTurn, NewAction, NewChange,
-    NumberedChange, OtherChange, ProspectiveChange, StoreError, StoredChange, TurnAnswer, TurnEnd,
+    ActionOwner, Announcement, CARD_END, ChangeBasis, ComposedWrite, Cost, FinishedTurn, NewAction,
+    NewChange, NumberedChange, OtherChange, ProspectiveChange, StoreError, StoredChange, TurnAnswer, TurnEnd,
 };
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use bytes::Bytes;
@@ -148,12 +148,8 @@ impl TurnRunner {
         } = self.store_end(assigned, turn, basis, ending).await?;
         crash_point::after("B18");
         self.outgoing.dispatch_leased(&address.channel, due).await;
-        self.homes.refresh(opened.identity.user());
-        // Who joined works on the change of another person, whose page shows it.
-        let owner = self.parts.access.admit(&opened.conversation.key.user);
-        if let Some(owner) = owner.filter(|owner| owner.user() != opened.identity.user()) {
-            self.homes.refresh(owner.user());
-        }
+        let owner = &opened.conversation.key.user;
+        self.homes.refresh_with_owner(opened.identity.user(), owner);
         // The answer is sent before the rest is recorded.
         tokio::task::yield_now().await;
         let recorded = recorded.into_iter().filter(|_| is_answered);
@@ -501,6 +497,6 @@ impl ResultDraft {
             post: self.address.id("card"),
             reply: Reply::text(line),
         };
-        self.address.op("card/fill", fill)
+        self.address.op(CARD_END, fill)
     }
 }

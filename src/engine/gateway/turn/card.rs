@@ -3,7 +3,7 @@
 
 use super::{ClaimedMessage, OpenedTurn, TurnRunner};
 use crate::base::model::{
-    Action, Inbound, InboundKind, InboxId, MessageRef, Op, Platform, Receipt, Reply, Sender, WorkStatus,
+    Action, Inbound, InboundKind, InboxId, MessageRef, Op, Receipt, Reply, Sender, WorkStatus,
 };
 use crate::base::redact::Redactor;
 use crate::crash_point;
@@ -179,11 +179,8 @@ enum DraftEnd {
     Refused,
 }
 
-/// Returns the pause after an edit when this many cards are shown. All cards share the platform's limit.
-fn interval(platform: Platform, cards: usize) -> Duration {
-    let spacing = platform
-        .chat()
-        .map_or(EDIT_INTERVAL, |chat| chat.card_edit_spacing);
+/// Returns the pause after an edit when this many cards share a limit of the platform.
+fn interval(spacing: Duration, cards: usize) -> Duration {
     let share = spacing.saturating_mul(u32::try_from(cards).unwrap_or(u32::MAX));
     share.max(EDIT_INTERVAL)
 }
@@ -224,9 +221,9 @@ impl CardEditor {
             }
             CardOutcome::OutOfDate => return,
         };
-        if self.connected(&done).await.is_none() {
+        let Some(channel) = self.connected(&done).await else {
             return;
-        }
+        };
         if work_shown.is_none() {
             self.show_work().await;
         }
@@ -249,12 +246,13 @@ impl CardEditor {
                 message = self.message(&done).await;
             }
             let Some(message) = message.clone() else { return };
+            let spacing = channel.update_spacing(&message);
             let edit = Action::Progress {
                 message,
                 reply: newest.clone(),
                 whole,
             };
-            let mut rest = interval(self.address.place.account.platform, self.active_turns.count());
+            let mut rest = interval(spacing, self.active_turns.count());
             let edit = self.address.op("card/progress", edit);
             match self.delivery.deliver_best_effort(&edit).await {
                 Ok(_) | Err(SendError::Refused(_)) => shown = newest,
@@ -400,17 +398,23 @@ impl CardEditor {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::interval;
     use crate::base::model::Platform;
+    use std::time::Duration;
 
     #[test]
     fn cards_share_what_a_workspace_allows() {
-        let of = |platform| [0, 1, 2, 3, 10, 100].map(|cards| interval(platform, cards).as_millis());
+        let after = |spacing| [0, 1, 2, 3, 10, 100].map(|cards| interval(spacing, cards).as_millis());
+        let of = |platform: Platform| after(platform.chat().unwrap().card_edit_spacing);
         assert_eq!(of(Platform::Slack), [3_000, 3_000, 4_000, 6_000, 20_000, 200_000]);
         // There, each chat has a limit of its own.
         for platform in [Platform::Telegram, Platform::Discord] {
             assert_eq!(of(platform), [3_000, 3_000, 3_000, 3_000, 3_000, 10_000]);
         }
+        // Streams in Slack.
+        let streams = after(Duration::from_millis(750));
+        assert_eq!(streams, [3_000, 3_000, 3_000, 3_000, 7_500, 75_000]);
     }
 }

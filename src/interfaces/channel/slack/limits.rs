@@ -4,9 +4,23 @@
 
 use super::streams::StreamSupport;
 use super::{agent_session, is_direct, stream};
-use crate::base::model::{Action, Op, Receipt};
+use crate::base::model::{Action, MessageRef, Op, Platform, Receipt};
 use crate::interfaces::channel::{CallPurpose, Limit, Scope};
 use std::time::Duration;
+
+/// The pace of calls within tier 4, after a burst.
+const TIER_4_SPACING: Duration = Duration::from_millis(750);
+
+/// Returns the time between two updates of cards such as this one. Those that stream have the limit of
+/// `chat.appendStream`, the others share `chat.update` with the ends of all cards.
+pub(super) fn update_spacing(message: &MessageRef, streams: &StreamSupport) -> Duration {
+    match streams.content(message) {
+        Some(_) => TIER_4_SPACING,
+        None => Platform::Slack
+            .chat()
+            .map_or(Duration::ZERO, |chat| chat.card_edit_spacing),
+    }
+}
 
 /// Returns the limits of one call. The first is the one that a 429 refers to: `chat.postMessage` is limited for each
 /// channel, all other methods for the workspace.
@@ -75,13 +89,14 @@ fn tier_3(method: &'static str) -> Limit {
 
 /// Returns a limit within Slack's tier 4: at least 100 calls a minute.
 fn tier_4(method: &'static str) -> Limit {
-    Limit::new(Scope::Method(method), 20, Duration::from_millis(750))
+    Limit::new(Scope::Method(method), 20, TIER_4_SPACING)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::limits;
+    use super::{limits, update_spacing};
     use crate::base::model::{Account, Action, ChatPlace, MessageRef, Op, Platform, Receipt, Reply};
+    use crate::interfaces::channel::slack::stream_content::StreamContent;
     use crate::interfaces::channel::slack::streams::StreamSupport;
     use crate::interfaces::channel::{CallPurpose, Scope};
     use bytes::Bytes;
@@ -111,6 +126,32 @@ mod tests {
         limits
             .map(|limit| (limit.scope, u128::from(limit.burst) + of_minute(limit.every)))
             .collect()
+    }
+
+    /// R17
+    #[tokio::test]
+    async fn a_stream_has_the_limit_of_appends_and_a_shorter_pace_than_edits() {
+        let message = MessageRef {
+            chat: "C1".to_owned(),
+            id: "1.0".to_owned(),
+        };
+        let progress = op(Action::Progress {
+            message: message.clone(),
+            reply: Reply::text("x"),
+            whole: Reply::text("x"),
+        });
+        let streams = StreamSupport::default();
+        let of_it = |streams: &StreamSupport| {
+            let limits = limits(&progress, CallPurpose::Deliver, streams);
+            let scopes: Vec<Scope> = limits.into_iter().map(|limit| limit.scope).collect();
+            (scopes, update_spacing(&message, streams).as_millis())
+        };
+        assert_eq!(of_it(&streams), (vec![Scope::Method("chat.update")], 2_000));
+        assert!(streams.begin("inbox-1/card"));
+        streams.has_begun("inbox-1/card", Some((message.clone(), StreamContent::default())));
+        assert_eq!(of_it(&streams), (vec![Scope::Method("chat.appendStream")], 750));
+        streams.has_ended(&message);
+        assert_eq!(of_it(&streams), (vec![Scope::Method("chat.update")], 2_000));
     }
 
     /// R17

@@ -48,6 +48,7 @@ use render::{SlackPayload, escaped, render};
 use serde_json::{Value, json};
 use socket::{SocketAbsence, SocketOpener};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -252,6 +253,10 @@ impl Channel for SlackChannel {
 
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
         limits::limits(op, call, &self.client.streams)
+    }
+
+    fn update_spacing(&self, message: &MessageRef) -> Duration {
+        limits::update_spacing(message, &self.client.streams)
     }
 
     fn disconnected_since(&self) -> Option<Timestamp> {

@@ -30,8 +30,8 @@ impl SlackChannel {
     /// Begins a stream. Returns `None` if there is none, so that a message is posted instead.
     ///
     /// If the process ends, or the answer is lost, after Slack began the stream, nobody knows its id: streams have no
-    /// metadata before their end. The operation is then given up for the full message that follows, and Slack ends
-    /// the stream.
+    /// metadata before their end. The operation is then given up for the result that follows, and Slack ends the
+    /// stream.
     pub(super) async fn start_stream(
         &self,
         op: &Op,

@@ -1,6 +1,7 @@
 //! The content of a stream: the chunks that turn what it shows into a newer state of the work. Nothing can be taken out of
-//! a stream, so words are appended once they are complete, and everything that changes is a task or the title. Words
-//! are rich text in `blocks` chunks: a `markdown_text` chunk has no option against mentions, links and previews. See
+//! a stream, so words are appended once they are complete, and everything that changes is a task or the title. If the
+//! model is asked again, what it repeats is not appended again, and other words follow a line that says so. Words are
+//! rich text in `blocks` chunks: a `markdown_text` chunk has no option against mentions, links and previews. See
 //! <https://docs.slack.dev/reference/methods/chat.appendStream>.
 
 use super::plan;
@@ -20,6 +21,8 @@ const WORDS_CHARS_MAX: usize = 12_000;
 const PIECE_CHARS_MAX: usize = 3_000;
 /// The maximum number of characters of a block; Slack refuses messages with blocks of about 13,200.
 const BLOCK_CHARS_MAX: usize = 10_000;
+/// The line before the words of an answer that replaces one of which words are shown.
+const BEGINS_AGAIN: &str = "*The model was interrupted and begins again:*";
 
 /// The content that a stream shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,8 +34,12 @@ pub(super) struct StreamContent {
     words: String,
     /// The number of calls when the words were taken.
     calls: usize,
-    /// The number of bytes of `words` that are shown.
-    words_shown: usize,
+    /// The beginning of the newest answer that is shown. It is kept until the words of another answer differ.
+    shown: String,
+    /// The step of that answer: its heading, and the number of calls before it.
+    step: (String, usize),
+    /// True if other words of the same step are shown, and the line that says so is not.
+    begins_again: bool,
     pieces: usize,
     chars: usize,
 }
@@ -64,7 +71,7 @@ impl StreamContent {
             true => Completeness::Complete,
             false => Completeness::Unfinished,
         };
-        let block = next.append(words(work), completeness);
+        let block = next.append(words(work), (heading(work), next.calls), completeness);
         chunks.extend(block.map(|block| json!({"type": "blocks", "blocks": [block]})));
         (next, chunks)
     }
@@ -81,23 +88,34 @@ impl StreamContent {
 
     /// Appends the complete words that are not shown yet. An unfinished rest of older words is left out: it was redacted
     /// before the turn learnt its newest secrets.
-    fn append(&mut self, newest: &str, completeness: Completeness) -> Option<Value> {
-        let goes_on = newest.starts_with(&self.words)
-            || self.words_shown > 0 && newest.get(..self.words_shown) == self.words.get(..self.words_shown);
+    fn append(&mut self, newest: &str, step: (String, usize), completeness: Completeness) -> Option<Value> {
+        // Between two answers there are no words.
+        let before = std::mem::replace(&mut self.words, newest.to_owned());
+        let was_known = !before.is_empty();
+        if newest.is_empty() {
+            return None;
+        }
+        let is_same_step = step == self.step;
+        let goes_on = match self.shown.is_empty() {
+            true => was_known && newest.starts_with(&before),
+            false => newest.starts_with(&self.shown) && (was_known || is_same_step),
+        };
         if !goes_on {
-            self.words_shown = 0;
+            if is_same_step && self.shown.starts_with(newest) {
+                return None;
+            }
+            self.begins_again = is_same_step && (self.begins_again || !self.shown.is_empty());
+            self.shown.clear();
+            self.step = step;
         }
         // Words that are new together with a call may be those after it.
-        let are_known = goes_on && !self.words.is_empty();
-        newest.clone_into(&mut self.words);
         let end = match completeness {
-            Completeness::Complete if are_known => newest.len(),
-            _ => next_piece(newest, self.words_shown),
+            Completeness::Complete if goes_on && was_known => newest.len(),
+            _ => next_piece(newest, self.shown.len()),
         };
-        let piece = newest.get(self.words_shown..end).unwrap_or_default();
-        let block = self.piece(piece);
-        self.words_shown = end;
-        block
+        let piece = newest.get(self.shown.len()..end).unwrap_or_default();
+        newest.get(..end).unwrap_or_default().clone_into(&mut self.shown);
+        self.piece(piece)
     }
 
     /// Returns the block of a piece of words, if there is room for it.
@@ -107,6 +125,9 @@ impl StreamContent {
             return None;
         }
         let mut words = beginning(words, PIECE_CHARS_MAX);
+        if std::mem::take(&mut self.begins_again) {
+            words = format!("{BEGINS_AGAIN}\n\n{words}");
+        }
         self.pieces += 1;
         self.chars += words.chars().count();
         if self.pieces == PIECES_MAX || self.chars > WORDS_CHARS_MAX {
@@ -121,6 +142,16 @@ impl StreamContent {
         let plain = rich_text::section(rich_text::spans(&backticks(&words.replace('`', "'"))));
         rich_text::block(plain.into_iter().collect())
     }
+}
+
+/// Returns the heading of the work alone.
+fn heading(work: &Reply) -> String {
+    let heading = work.parts.iter().find_map(|part| match part {
+        ReplyPart::Heading { text } => Some(text.clone()),
+        ReplyPart::Tasks { list } => Some(list.title.clone()),
+        _ => None,
+    });
+    heading.unwrap_or_default()
 }
 
 /// Returns the heading of the work, with the notes below it: only the title of a stream can change.
@@ -175,6 +206,7 @@ fn beginning(text: &str, chars_max: usize) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::panic)]
 mod tests {
     use super::{PIECES_MAX, StreamContent, TASKS_MAX, WORDS_CHARS_MAX};
     use crate::base::model::{Button, ButtonStyle, ListedTask, Reply, ReplyPart, TaskList, TaskState};
@@ -285,6 +317,93 @@ mod tests {
                 "The end"
             ]
         );
+    }
+
+    /// Returns what a stream gets for these words of one step, with no words between two answers.
+    fn words_of_step(states: &[&str]) -> Vec<String> {
+        let mut shown = StreamContent::default();
+        let mut seen = Vec::new();
+        for words in states {
+            let (next, chunks) = shown.next(&work(&[], "", words));
+            seen.extend(words_in(&chunks));
+            shown = next;
+        }
+        seen
+    }
+
+    #[test]
+    fn what_a_model_repeats_after_a_failed_call_is_shown_once() {
+        let seen = words_of_step(&[
+            "I read it. Then I",
+            "",
+            "I read",
+            "I read it.",
+            "I read it. Then I stop. And",
+            "",
+            "I read it. Then I stop. And no more.",
+        ]);
+        assert_eq!(seen, ["I read it.", "Then I stop.", "And no more."]);
+        // The pause between the calls may be too short to be seen.
+        let seen = words_of_step(&["I read it. Then I", "I read", "I read it. Now I go."]);
+        assert_eq!(seen, ["I read it.", "Now I go."]);
+    }
+
+    #[test]
+    fn other_words_after_a_failed_call_follow_one_line_that_says_so() {
+        let again = "The model was interrupted and begins again:";
+        for states in [
+            &[
+                "I read it. Th",
+                "",
+                "I look",
+                "I look at it. N",
+                "I look at it. No more.",
+            ][..],
+            &["I read it. Th", "I look at it. N", "I look at it. No more."],
+            // Another attempt failed before it had a whole sentence.
+            &[
+                "I read it. Th",
+                "",
+                "Well",
+                "",
+                "I look at it. N",
+                "I look at it. No more.",
+            ],
+            &[
+                "I read it. Th",
+                "",
+                "I read",
+                "I look at it. N",
+                "I look at it. No more.",
+            ],
+        ] {
+            let seen = words_of_step(states);
+            let [first, second, third] = seen.as_slice() else {
+                panic!("{seen:?}");
+            };
+            assert_eq!((first.as_str(), third.as_str()), ("I read it.", "No more."));
+            assert!(
+                second.starts_with(again) && second.ends_with("I look at it."),
+                "{second}"
+            );
+        }
+        // Nothing of the failed call was shown.
+        assert_eq!(
+            words_of_step(&["I read", "", "I look at it. N"]),
+            ["I look at it."]
+        );
+        // The next step replaces nothing.
+        let step = |number: u32, words: &str| {
+            let heading = format!("Working, step {number}");
+            Reply::default()
+                .with(ReplyPart::Heading { text: heading })
+                .with(ReplyPart::Markdown {
+                    text: words.to_owned(),
+                })
+        };
+        let (shown, _) = StreamContent::default().next(&step(1, "I read it. Th"));
+        let (_, chunks) = shown.next(&step(2, "I look at it. N"));
+        assert_eq!(words_in(&chunks), ["I look at it."]);
     }
 
     /// Words that were redacted before a call are not sent after it, because the call may have shown a secret.
