@@ -246,14 +246,9 @@ fn edit(
             "there is no configuration file here; `drydock init` writes one, and --config names another",
         ));
     };
-    let failed = |error: EditError| match error {
-        EditError::Invalid(_) => CliError::config(error),
-        EditError::Refused(_) => CliError::usage(error),
-        EditError::Unwritable(_) => CliError::failed(error),
-    };
-    let mut edit = ConfigEdit::new(source).map_err(failed)?;
-    change(&mut edit).map_err(failed)?;
-    edit.save(sources).map_err(failed)?;
+    let mut edit = ConfigEdit::new(source)?;
+    change(&mut edit)?;
+    edit.save(sources)?;
     Ok(source.path.display().to_string())
 }
 

@@ -5,6 +5,7 @@
 mod admin;
 mod ask;
 mod audit;
+mod auth;
 mod tool_commands;
 mod channel;
 mod channel_choice;
@@ -27,6 +28,7 @@ mod models;
 mod sandbox_layers;
 mod outbox;
 mod output;
+mod private_file;
 mod pull;
 mod secret_input;
 mod secrets;
@@ -41,7 +43,7 @@ mod telegram;
 mod terminal;
 mod user_directory;
 
-use crate::base::config::{ConfigSources, SandboxSettings, ignored_variables};
+use crate::base::config::{ConfigSources, EditError, SandboxSettings, ignored_variables};
 use crate::base::redact::Redactor;
 use crate::base::telemetry;
 use crate::rendering::compare::Comparer;
@@ -52,7 +54,7 @@ use crate::rendering::tanka::{Evaluate, LazyEvaluator};
 use clap::parser::ValueSource;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use output::{Output, OutputFormat};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -198,6 +200,9 @@ enum CliCommand {
     /// Ends the login of this machine
     #[command(after_help = login::EXAMPLES)]
     Logout(login::LogoutArguments),
+    /// Stores, lists and removes the keys of model providers, for sessions in a terminal
+    #[command(subcommand, after_help = auth::EXAMPLES)]
+    Auth(auth::AuthCommand),
     /// Writes a prepared change into the files of the working directory
     #[command(after_help = pull::EXAMPLES)]
     Pull(pull::PullArguments),
@@ -271,6 +276,16 @@ impl CliError {
         Self {
             code: 78,
             message: message.to_string(),
+        }
+    }
+}
+
+impl From<EditError> for CliError {
+    fn from(error: EditError) -> Self {
+        match error {
+            EditError::Invalid(_) => Self::config(error),
+            EditError::Refused(_) => Self::usage(error),
+            EditError::Unwritable(_) => Self::failed(error),
         }
     }
 }
@@ -405,6 +420,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Session(command) => admin::session(command, global, output).await,
         CliCommand::Login(arguments) => Box::pin(login::log_in(arguments, output)).await,
         CliCommand::Logout(arguments) => login::log_out(arguments, output).await,
+        CliCommand::Auth(command) => Box::pin(auth::run(command, global, output)).await,
         CliCommand::Pull(arguments) => Box::pin(pull::run(arguments, output)).await,
         CliCommand::Jb(command) => jb::run(command, global, output).await,
         CliCommand::Audit(command) => audit::run(command, global, output).await,
@@ -454,6 +470,18 @@ impl Global {
             .map(|directory| directory.join("drydock.toml"))
             .filter(|file| file.is_file());
         self.read(self.config.clone().or(own))
+    }
+
+    /// Returns the sources of a user's own configuration with the keys that this user has stored.
+    fn model_sources(&self) -> Result<ConfigSources, CliError> {
+        let stored_keys = match personal_directory() {
+            Some(_) => auth::KeyFile::of_this_user()?.read()?,
+            None => BTreeMap::new(),
+        };
+        Ok(ConfigSources {
+            stored_keys,
+            ..self.personal_sources()?
+        })
     }
 
     fn read(&self, file: Option<PathBuf>) -> Result<ConfigSources, CliError> {

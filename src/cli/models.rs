@@ -49,7 +49,7 @@ pub(super) async fn run(
     global: &Global,
     output: &Output,
 ) -> Result<(), CliError> {
-    let config = Config::for_models(global.personal_sources()?).map_err(CliError::config)?;
+    let config = Config::for_models(global.model_sources()?).map_err(CliError::config)?;
     let listed = listed(&config);
     let checks = match arguments.check {
         true => Some(check_all(&config).await?),

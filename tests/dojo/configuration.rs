@@ -125,6 +125,7 @@ renders_ahead = false
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
         flags: options.settings.clone().into_iter().collect(),
+        ..ConfigSources::default()
     };
     Config::load(sources).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -146,12 +146,12 @@ async fn run(
     let emulator = ModelEmulator::start(script).unwrap();
     let key = "sent-to-nobody-0123456789";
     let config = Config::for_terminal(ConfigSources {
-        file: None,
         environment: [("ANTHROPIC_API_KEY".to_owned(), key.to_owned())].into(),
         flags: vec![(
             "providers.anthropic.base_url".to_owned(),
             emulator.url().to_owned(),
         )],
+        ..ConfigSources::default()
     })
     .unwrap();
     let providers = provider::build(&config.providers, api_client().unwrap(), config.model.answer_mode);

@@ -389,7 +389,7 @@ fn a_missing_key_names_the_variable_to_set() {
     for (arguments, why) in [
         (
             vec!["ask", "hello"],
-            "configuration: model.default: no model is set and no API key was found; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or choose a model with DRYDOCK_MODEL__DEFAULT\n",
+            "configuration: model.default: no model is set and no API key was found; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, run `drydock auth login`, or choose a model with DRYDOCK_MODEL__DEFAULT\n",
         ),
         (
             vec!["ask", "--model", "openai/gpt-4o", "hello"],

@@ -341,7 +341,7 @@ fn every_configuration_in_the_documents_loads() {
                 environment: secrets
                     .map(|(name, value)| (name.to_owned(), value.to_owned()))
                     .into(),
-                flags: Vec::new(),
+                ..ConfigSources::default()
             };
             if let Err(error) = Config::load(sources) {
                 panic!("{}: {error}\n{block}", path.display());

@@ -32,6 +32,7 @@ mod charts;
 mod charts_in_chat;
 mod cli_admin;
 mod cli_ask;
+mod cli_auth;
 mod cli_channels;
 mod cli_charts;
 mod cli_chat;

@@ -41,14 +41,14 @@ impl SecretReference {
         }
     }
 
-    fn to_item(&self) -> Item {
+    fn to_value(&self) -> Value {
         let (key, text) = match self {
             Self::Variable(name) => ("env", name),
             Self::File(path) => ("file", path),
         };
         let mut table = InlineTable::new();
         table.insert(key, Value::from(text.as_str()));
-        Item::Value(Value::InlineTable(table))
+        Value::InlineTable(table)
     }
 }
 
@@ -59,6 +59,15 @@ pub enum NewValue {
     Text(String),
     /// A reference to a secret.
     Secret(SecretReference),
+}
+
+impl NewValue {
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(text.as_str()),
+            Self::Secret(reference) => reference.to_value(),
+        }
+    }
 }
 
 /// The keys of a new section.
@@ -150,14 +159,43 @@ impl ConfigEdit {
         Ok(())
     }
 
+    /// Sets keys of a section, and adds the section if there is none. Its other keys and all comments stay.
+    pub fn set_keys(&mut self, kind: &str, name: &str, keys: &[(&str, NewValue)]) -> Result<(), EditError> {
+        if !self.has_section(kind, name) {
+            return self.add_section(kind, name, keys);
+        }
+        let section = self
+            .sections(kind)?
+            .get_mut(name)
+            .and_then(Item::as_table_mut)
+            .ok_or_else(|| {
+                EditError::Refused(format!(
+                    "`{kind}.{name}` is written in one line; write it as [{kind}.{name}]"
+                ))
+            })?;
+        for (key, value) in keys {
+            match section.get_mut(key).and_then(Item::as_value_mut) {
+                Some(old) => {
+                    let decor = old.decor().clone();
+                    *old = value.to_value();
+                    *old.decor_mut() = decor;
+                }
+                None => drop(section.insert(key, Item::Value(value.to_value()))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if there is such a section.
+    pub fn has_section(&self, kind: &str, name: &str) -> bool {
+        let sections = self.document.get(kind).and_then(Item::as_table_like);
+        sections.is_some_and(|sections| sections.contains_key(name))
+    }
+
     fn new_table(&self, keys: &[(&str, NewValue)]) -> Table {
         let mut table = Table::new();
         for (key, value) in keys {
-            let item = match value {
-                NewValue::Text(text) => toml_edit::value(text.as_str()),
-                NewValue::Secret(reference) => reference.to_item(),
-            };
-            table.insert(key, item);
+            table.insert(key, Item::Value(value.to_value()));
         }
         if !self.text().trim().is_empty() {
             table.decor_mut().set_prefix("\n");
@@ -306,6 +344,25 @@ mod tests {
             removed.document.to_string(),
             "# Ours.\n[server]   # here\nlisten = '127.0.0.1:80'\n\n# Limits.\n[limits]\nsteps_max = 9 # few\n"
         );
+    }
+
+    #[test]
+    fn a_changed_key_keeps_the_other_keys_of_its_section_and_all_comments() {
+        let text = |text: &str| NewValue::Text(text.to_owned());
+        let mut changed = edit(&format!(
+            "{FILE}\n[profiles.default] # mine\nmodel = 'a' # small\n# Also.\nfallbacks = ['b']\n"
+        ));
+        assert!(changed.has_section("profiles", "default") && !changed.has_section("profiles", "other"));
+        let keys = [("provider", text("openai")), ("model", text("c"))];
+        changed.set_keys("profiles", "default", &keys).unwrap();
+        changed
+            .set_keys("profiles", "other", &[("access", text("read"))])
+            .unwrap();
+        let sections = "\n[profiles.default] # mine\nmodel = \"c\" # small\n# Also.\nfallbacks = ['b']\n\
+            provider = \"openai\"\n\n[profiles.other]\naccess = \"read\"\n";
+        assert_eq!(changed.text(), format!("{FILE}{sections}"));
+        let mut inline = edit("profiles.default = { model = 'a' }\n");
+        assert!(inline.set_keys("profiles", "default", &keys).is_err());
     }
 
     #[test]

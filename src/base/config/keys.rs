@@ -4,6 +4,7 @@
 
 use crate::base::config::channels;
 use crate::base::config::models::WireFormat;
+use crate::base::config::profiles::ProfileAccess;
 use crate::base::model::{ContextStrategyName, edit_distance};
 use crate::base::webhook::HookScheme;
 use std::sync::LazyLock;
@@ -71,7 +72,7 @@ const SECRETS_DENIED: &str = r#"["**/.env", "**/.env.*", "!**/.env.example", "!*
 
 /// The minimum length of a token. A shorter one could not be distinguished from ordinary text, and so could not be
 /// redacted.
-const TOKEN_CHARS_MIN: usize = 8;
+pub(super) const TOKEN_CHARS_MIN: usize = 8;
 /// The minimum length of a signing secret. The operator chooses it, so it can be long enough to resist guessing.
 const SIGNING_CHARS_MIN: usize = 16;
 
@@ -118,6 +119,8 @@ pub static KEYS: LazyLock<Vec<ConfigKey>> =
 /// The keys before those of channels.
 #[rustfmt::skip]
 const SERVER_AND_DATA: &[ConfigKey] = &[
+    key("profile", ValueKind::Text, UnsetRule::Absent, "the profile of a terminal session"),
+
     key("server.listen", ValueKind::Address, UnsetRule::Default("\"127.0.0.1:7700\""), "address and port of the HTTP listener"),
     key("server.behind_proxy", ValueKind::Boolean, UnsetRule::Default("false"), "a TLS proxy is in front; allows an \
                                                                                  address other than loopback"),
@@ -155,6 +158,11 @@ const SERVER_AND_DATA: &[ConfigKey] = &[
                                                                       not, in order"),
     key("model.stream", ValueKind::Boolean, UnsetRule::Default("true"), "requests streamed answers, to detect a \
                                                                          stalled answer early"),
+
+    key("profiles.*.provider", ValueKind::Text, UnsetRule::Absent, "the provider of this profile"),
+    key("profiles.*.model", ValueKind::Text, UnsetRule::Absent, "the default model of this profile"),
+    key("profiles.*.fallbacks", ValueKind::List, UnsetRule::Absent, "the models that answer if the default model does not"),
+    key("profiles.*.access", ValueKind::Choice(ProfileAccess::WORDS), UnsetRule::Absent, "whether the model may edit files"),
 
     key("providers.*.api_key", TOKEN, UnsetRule::Absent, "the key of this account"),
     key("providers.*.keyless", ValueKind::Boolean, UnsetRule::Default("false"), "the service needs no key"),

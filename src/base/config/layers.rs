@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use toml::de::{DeTable, DeValue};
 
 /// A key that was set.
+#[derive(Clone)]
 pub(super) struct LayerEntry {
     /// The value, or `None` if it was refused; the problem is already recorded.
     pub(super) value: Option<Value>,

@@ -2,6 +2,7 @@
 
 use crate::base::config::channels::{ChannelConfig, ConfiguredChannels};
 use crate::base::config::error::ConfigError;
+use crate::base::config::profiles::{self, ProfileSettings};
 use crate::base::config::reader::SettingsReader;
 use crate::base::config::sandbox::sandbox;
 use crate::base::config::settings::{
@@ -9,7 +10,9 @@ use crate::base::config::settings::{
     RetentionSettings, SandboxSettings, ServerSettings,
 };
 use crate::base::config::sources::ConfigSources;
-use crate::base::config::{budgets, channels, hooks, model_choice, model_facts, models, repositories};
+use crate::base::config::{
+    budgets, channels, hooks, model_choice, model_facts, models, provider_keys, repositories,
+};
 use crate::base::model::{ContextStrategyName, Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -37,6 +40,7 @@ impl Config {
             budgets: budgets::budgets(&mut reader, &models, &model),
             models,
             model,
+            profile: ProfileSettings::default(),
             repositories: repositories::repositories(&mut reader),
             channels: channels::channels(&mut reader),
             hooks: hooks::hooks(&mut reader),
@@ -73,6 +77,7 @@ impl Config {
         others: fn(&SettingsReader<'_>) -> BTreeSet<String>,
     ) -> Result<Self, ConfigError> {
         let mut reader = SettingsReader::new(sources);
+        let profile = profiles::apply(&mut reader);
         let model = model_choice::for_terminal(&mut reader);
         let mut used = others(&reader);
         used.extend(
@@ -90,6 +95,7 @@ impl Config {
             budgets: budgets::budgets(&mut reader, &models, &model),
             models,
             model,
+            profile,
             repositories: BTreeMap::new(),
             channels: BTreeMap::new(),
             hooks: BTreeMap::new(),
@@ -99,6 +105,7 @@ impl Config {
             sandbox: sandbox(&mut reader),
             fetched_secrets: Vec::new(),
         };
+        provider_keys::fetch_stored(&mut reader);
         config.fetched_secrets = reader.finish()?;
         Ok(config)
     }

@@ -12,6 +12,8 @@ mod load;
 mod model_choice;
 mod model_facts;
 mod models;
+mod profiles;
+mod provider_keys;
 mod reader;
 mod repositories;
 mod sandbox;
@@ -32,6 +34,9 @@ pub use error::{ConfigError, Problem};
 pub use keys::{ConfigKey, KEYS, UnsetRule, ValueKind};
 pub use model_facts::{ModelFacts, ModelTable};
 pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, WireFormat, known_provider, usual_model};
+pub use profiles::{DEFAULT_PROFILE, ProfileAccess, ProfileSettings, READONLY_PROFILE};
+pub use provider_keys::{KeyOrigin, ProviderKey};
+pub use secrets::{checked_key, key_of_file};
 pub use settings::{
     AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, MessageSettings, ModelSettings,
     OperatorSettings, ProgramSettings, ProviderSettings, RepositorySettings, RetentionSettings,

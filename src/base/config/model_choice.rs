@@ -1,14 +1,14 @@
 //! Chooses the model from `model.default` and `model.provider`. Either may be set alone, and both may come from the
 //! same layer or from different ones.
 
-use crate::base::config::models::{KNOWN_PROVIDERS, known_provider, usual_model};
+use crate::base::config::models::{KNOWN_PROVIDERS, KnownProvider, known_provider, usual_model};
 use crate::base::config::reader::{SettingLayer, SettingsReader};
 use crate::base::config::settings::{AnswerMode, ModelSettings};
 use crate::base::model::edit_distance;
 use std::collections::BTreeSet;
 
-const DEFAULT: &str = "model.default";
-const PROVIDER: &str = "model.provider";
+pub(super) const DEFAULT: &str = "model.default";
+pub(super) const PROVIDER: &str = "model.provider";
 pub(super) const FALLBACKS: &str = "model.fallbacks";
 /// The maximum number of fallback models.
 const FALLBACKS_MAX: usize = 4;
@@ -253,16 +253,24 @@ fn provider_default(provider: &str) -> Result<String, (&'static str, String)> {
 }
 
 fn usual(reader: &mut SettingsReader<'_>) -> Option<String> {
-    for known in KNOWN_PROVIDERS {
-        let Some(model) = known.usual_model else {
-            continue;
-        };
-        let key = format!("providers.{}.api_key", known.name);
-        if reader.is_set(&key) || reader.has_conventional(known.variables) {
-            return Some(format!("{}/{model}", known.name));
-        }
+    let stored = reader.providers_stored();
+    let has_own = |known: &&KnownProvider| {
+        reader.is_set(&format!("providers.{}.api_key", known.name))
+            || reader.has_conventional(known.variables)
+    };
+    // A stored key of any provider comes after the keys of the configuration and the environment.
+    let with_usual = || KNOWN_PROVIDERS.iter().filter(|known| known.usual_model.is_some());
+    let own = with_usual().find(has_own);
+    let found = own.or_else(|| with_usual().find(|known| stored.contains(known.name)));
+    if let Some(KnownProvider {
+        name,
+        usual_model: Some(model),
+        ..
+    }) = found
+    {
+        return Some(format!("{name}/{model}"));
     }
-    let why = "no model is set and no API key was found; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or choose a model with DRYDOCK_MODEL__DEFAULT";
+    let why = "no model is set and no API key was found; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, run `drydock auth login`, or choose a model with DRYDOCK_MODEL__DEFAULT";
     reader.problem(DEFAULT, why);
     None
 }

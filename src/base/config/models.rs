@@ -166,11 +166,14 @@ pub fn usual_model(provider: &str) -> Option<&'static str> {
     known_provider(provider)?.usual_model
 }
 
-/// Returns the known providers whose key is in one of its usual variables. One that needs an address has to be
+/// Returns the known providers whose key is in one of its usual variables, or stored. One that needs an address has to be
 /// configured.
 pub(super) fn with_conventional_key(reader: &SettingsReader<'_>) -> BTreeSet<String> {
-    let has_all =
-        |known: &&KnownProvider| known.base_url.is_some() && reader.has_conventional(known.variables);
+    let stored = reader.providers_stored();
+    let has_all = |known: &&KnownProvider| {
+        let has_key = reader.has_conventional(known.variables) || stored.contains(known.name);
+        known.base_url.is_some() && has_key
+    };
     let found = KNOWN_PROVIDERS.iter().filter(has_all);
     found.map(|known| known.name.to_owned()).collect()
 }
@@ -246,8 +249,8 @@ enum KeyNeed {
     Refused,
 }
 
-/// Returns the configured key, or the key from a variable of the provider's own tools. A missing key is a problem if
-/// the provider needs one, because requests without it would fail.
+/// Returns the configured key, or the key from a variable of the provider's own tools, or the stored one. A missing key is a
+/// problem if the provider needs one, because requests without it would fail.
 fn api_key(reader: &mut SettingsReader<'_>, name: &str, key_need: KeyNeed) -> Option<Secret> {
     let path = format!("providers.{name}.api_key");
     if reader.is_set(&path) {
@@ -263,7 +266,11 @@ fn api_key(reader: &mut SettingsReader<'_>, name: &str, key_need: KeyNeed) -> Op
         return None;
     }
     let variables = variables(name);
-    match reader.conventional(&path, &variables) {
+    let found = match reader.conventional(&path, &variables) {
+        ConventionalSecret::NotSet => reader.stored_key(&path, name),
+        found => found,
+    };
+    match found {
         ConventionalSecret::Secret(secret) => Some(secret),
         ConventionalSecret::Refused => None,
         ConventionalSecret::NotSet => {
@@ -294,7 +301,7 @@ fn is_fallback(reader: &mut SettingsReader<'_>, name: &str) -> bool {
 }
 
 /// Returns the variables that may hold the key of a provider: `GROQ_API_KEY` for `groq`.
-fn variables(name: &str) -> Vec<String> {
+pub(super) fn variables(name: &str) -> Vec<String> {
     match known_provider(name) {
         Some(known) => known.variables.iter().map(|name| (*name).to_owned()).collect(),
         None => vec![format!("{}_API_KEY", name.replace('-', "_").to_uppercase())],

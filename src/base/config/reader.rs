@@ -9,7 +9,7 @@ use crate::base::config::sources::ConfigSources;
 use crate::base::config::url::Url;
 use crate::base::config::value::{self, SecretSource, Value};
 use crate::base::model::{Secret, TokenPrice, edit_distance};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,7 @@ pub(super) struct SettingsReader<'a> {
     layers: Layers,
     problems: Problems,
     secret_resolver: SecretResolver<'a>,
+    stored_keys: &'a BTreeMap<String, Secret>,
 }
 
 impl<'a> SettingsReader<'a> {
@@ -30,6 +31,7 @@ impl<'a> SettingsReader<'a> {
             layers,
             problems,
             secret_resolver: SecretResolver::new(&sources.environment, directory),
+            stored_keys: &sources.stored_keys,
         }
     }
 
@@ -212,14 +214,14 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// Returns a description of the source of a secret, and the reason why it cannot be fetched, which is not recorded as a
-    /// problem; `None` if the key is not set or refused.
-    pub(super) fn describe_secret(&mut self, path: &str) -> Option<(String, Option<String>)> {
+    /// Returns a description of the source of a secret, and the secret or the reason why it cannot be fetched, which is not
+    /// recorded as a problem; `None` if the key is not set or refused.
+    pub(super) fn describe_secret(&mut self, path: &str) -> Option<(String, Result<Secret, String>)> {
         let Some(Value::Secret(source)) = self.layers.entries.get(path)?.value.clone() else {
             return None;
         };
         let fetched = self.secret_resolver.fetch(&source, chars_min(path));
-        Some((source.describe(), fetched.err()))
+        Some((source.describe(), fetched))
     }
 
     /// Returns the paths of all secret files.
@@ -242,15 +244,68 @@ impl<'a> SettingsReader<'a> {
 
     /// Fetches a secret from one of the conventional variables.
     pub(super) fn conventional(&mut self, path: &str, variables: &[String]) -> ConventionalSecret {
-        let Some((name, source)) = self.secret_resolver.conventional(variables) else {
-            return ConventionalSecret::NotSet;
-        };
-        match self.secret_resolver.fetch(&source, chars_min(path)) {
-            Ok(secret) => ConventionalSecret::Secret(secret),
-            Err(why) => {
-                self.problems.add(&SettingLocation::Variable(name), path, why);
+        let found = self.describe_conventional(path, variables);
+        self.accept(
+            path,
+            found.map(|(name, secret)| (SettingLocation::Variable(name), secret)),
+        )
+    }
+
+    /// Returns the conventional variable that is set, and its secret or the reason why it cannot be used.
+    pub(super) fn describe_conventional(
+        &mut self,
+        path: &str,
+        variables: &[String],
+    ) -> Option<(String, Result<Secret, String>)> {
+        let (name, source) = self.secret_resolver.conventional(variables)?;
+        let fetched = self.secret_resolver.fetch(&source, chars_min(path));
+        Some((name, fetched))
+    }
+
+    /// Fetches the stored key of a provider.
+    pub(super) fn stored_key(&mut self, path: &str, provider: &str) -> ConventionalSecret {
+        let found = self.describe_stored(path, provider);
+        let shown = STORED_KEYS_FILE.to_owned();
+        self.accept(
+            path,
+            found.map(|secret| (SettingLocation::WholeFile { shown }, secret)),
+        )
+    }
+
+    /// Returns the stored key of a provider, or the reason why it cannot be used; `None` if none is stored.
+    pub(super) fn describe_stored(&mut self, path: &str, provider: &str) -> Option<Result<Secret, String>> {
+        let source = SecretSource::Value(self.stored_keys.get(provider)?.clone());
+        Some(self.secret_resolver.fetch(&source, chars_min(path)))
+    }
+
+    /// Returns the providers with a stored key.
+    pub(super) fn providers_stored(&self) -> BTreeSet<String> {
+        self.stored_keys.keys().cloned().collect()
+    }
+
+    fn accept(
+        &mut self,
+        path: &str,
+        found: Option<(SettingLocation, Result<Secret, String>)>,
+    ) -> ConventionalSecret {
+        match found {
+            None => ConventionalSecret::NotSet,
+            Some((_, Ok(secret))) => ConventionalSecret::Secret(secret),
+            Some((place, Err(why))) => {
+                self.problems.add(&place, path, why);
                 ConventionalSecret::Refused
             }
+        }
+    }
+
+    /// Gives a key the value of another one, or none, unless a variable or a flag sets it.
+    pub(super) fn replace_in_file(&mut self, path: &str, other: &str) {
+        if self.layer(path) > Some(SettingLayer::File) {
+            return;
+        }
+        match self.layers.entries.get(other).cloned() {
+            Some(entry) => drop(self.layers.entries.insert(path.to_owned(), entry)),
+            None => drop(self.layers.entries.remove(path)),
         }
     }
 
@@ -311,15 +366,18 @@ pub(super) enum SettingLayer {
     Flags,
 }
 
-/// The content of the conventional variables of a provider.
+/// The key of a provider in its conventional variables, or among the stored keys.
 pub(super) enum ConventionalSecret {
-    /// No variable is set.
+    /// There is none.
     NotSet,
-    /// A variable is set and was refused; the problem is recorded.
+    /// There is one, and it was refused; the problem is recorded.
     Refused,
-    /// A variable is set, to this secret.
+    /// There is this one.
     Secret(Secret),
 }
+
+/// The name of the file with the stored keys, for problems.
+const STORED_KEYS_FILE: &str = "auth.toml";
 
 const TOKEN_KIND: ValueKind = ValueKind::Secret { chars_min: 0 };
 

@@ -1,6 +1,7 @@
 //! Fetches secrets and refuses unusable ones: placeholders, empty values, and values that could be guessed. A refusal
 //! never repeats the value.
 
+use crate::base::config::keys::TOKEN_CHARS_MIN;
 use crate::base::config::value::SecretSource;
 use crate::base::model::Secret;
 use std::collections::BTreeMap;
@@ -115,6 +116,19 @@ impl<'a> SecretResolver<'a> {
             None => Err("the environment variable it names is not set".to_owned()),
         }
     }
+}
+
+/// Returns a key of a model provider that a person typed. The error does not repeat it.
+pub fn checked_key(typed: &str) -> Result<Secret, String> {
+    check_secret(typed, TOKEN_CHARS_MIN)?;
+    Ok(Secret::new(typed.to_owned()))
+}
+
+/// Returns the key of a model provider in a file. Others must not be able to read the file.
+pub fn key_of_file(path: &Path) -> Result<Secret, String> {
+    let secret = read_secret(path)?;
+    check_secret(secret.expose(), TOKEN_CHARS_MIN)?;
+    Ok(secret)
 }
 
 /// Returns true for a text that looks like the name of a variable. The setting may hold the secret itself by mistake, so

@@ -4,6 +4,7 @@ use crate::base::config::budgets::BudgetSettings;
 use crate::base::config::channels::ChannelSettings;
 use crate::base::config::model_facts::ModelTable;
 use crate::base::config::models::WireFormat;
+use crate::base::config::profiles::ProfileSettings;
 use crate::base::model::Secret;
 use crate::base::webhook::HookSettings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,8 @@ pub struct Config {
     pub retention: RetentionSettings,
     /// `[model]`
     pub model: ModelSettings,
+    /// The profile of a terminal session; a server has none.
+    pub profile: ProfileSettings,
     /// `[providers.<name>]`
     pub providers: BTreeMap<String, ProviderSettings>,
     /// `[models."<provider>/<model>"]`, with the built-in facts about models.

@@ -2,6 +2,7 @@
 //! the process.
 
 use crate::base::config::error::{ConfigError, SettingLocation};
+use crate::base::model::Secret;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,9 @@ pub struct ConfigSources {
     pub environment: BTreeMap<String, String>,
     /// Dotted keys and their values, from the command line.
     pub flags: Vec<(String, String)>,
+    /// The keys of model providers that this user has stored, by provider. Such a key is used if neither the configuration
+    /// nor the environment has one.
+    pub stored_keys: BTreeMap<String, Secret>,
 }
 
 /// A configuration file that was read.
@@ -48,6 +52,7 @@ impl ConfigSources {
             file,
             environment: environment.into_iter().collect(),
             flags,
+            stored_keys: BTreeMap::new(),
         })
     }
 }

@@ -14,7 +14,7 @@ const SERVICE_VARIABLES: [&str; 2] = ["DRYDOCK_SERVICE_", "DRYDOCK_PORT"];
 /// Parts of variables that Kubernetes sets for other Services whose names begin with `drydock-`.
 const OTHER_SERVICE_MARKERS: [&str; 3] = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"];
 /// Sections whose second name the operator chooses.
-pub(super) const NAMED_SECTIONS: [&str; 4] = ["providers", "repositories", "channels", "hooks"];
+pub(super) const NAMED_SECTIONS: [&str; 5] = ["profiles", "providers", "repositories", "channels", "hooks"];
 /// The maximum edit distance between a variable and a key's name with single underscores.
 const MISSPELT_EDITS_MAX: usize = 2;
 

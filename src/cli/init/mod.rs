@@ -6,9 +6,7 @@ mod answers;
 use super::doctor;
 use super::output::Output;
 use super::{CliError, Global};
-use crate::base::config::{
-    ConfigEdit, ConfigSources, EditError, KNOWN_PROVIDERS, KnownProvider, NewKeys, NewValue,
-};
+use crate::base::config::{ConfigEdit, ConfigSources, KNOWN_PROVIDERS, KnownProvider, NewKeys, NewValue};
 use crate::interfaces::channel::{SlackConnection, SlackManifest};
 use crate::state::workspace::Repository;
 use answers::{Answers, OptionsOnly, SetupQuestion};
@@ -120,11 +118,11 @@ pub(super) async fn run(arguments: InitArguments, global: &Global, output: &Outp
             return Err(CliError::failed("nothing was written"));
         }
     }
-    new.edit.check(&sources).map_err(edit_error)?;
+    new.edit.check(&sources)?;
     let secrets = answers.write_secrets(&new.file)?;
     if let Err(error) = new.edit.save_new(&sources) {
         secrets.remove();
-        return Err(edit_error(error));
+        return Err(error.into());
     }
     finish(&new, &sources, output).await
 }
@@ -189,11 +187,9 @@ async fn compose(
         ChatChoice::None => {}
     }
     if let Some(url) = &public_url {
-        edit.add_table("server", &[("public_url", text(url))])
-            .map_err(edit_error)?;
+        edit.add_table("server", &[("public_url", text(url))])?;
     }
-    edit.add_table("model", &[("default", text(&model))])
-        .map_err(edit_error)?;
+    edit.add_table("model", &[("default", text(&model))])?;
     if let Some(provider) = provider {
         let given = arguments.model_key.as_deref();
         let variable = variable_of(provider, sources);
@@ -201,11 +197,9 @@ async fn compose(
         let key = answers
             .secret("--model-key", given, variable, &key_file, sources)
             .await?;
-        edit.add_section("providers", provider.name, &[("api_key", key)])
-            .map_err(edit_error)?;
+        edit.add_section("providers", provider.name, &[("api_key", key)])?;
     }
-    edit.add_section("repositories", &name, &repository)
-        .map_err(edit_error)?;
+    edit.add_section("repositories", &name, &repository)?;
     let kind = match chat {
         ChatChoice::Slack => Some("slack"),
         ChatChoice::Telegram => Some("telegram"),
@@ -214,7 +208,7 @@ async fn compose(
     };
     if let Some(kind) = kind {
         channel.push(("repository", text(&name)));
-        edit.add_section("channels", kind, &channel).map_err(edit_error)?;
+        edit.add_section("channels", kind, &channel)?;
     }
     Ok(NewConfig {
         file,
@@ -428,14 +422,6 @@ async fn slack_keys(
         }
     });
     Ok(keys)
-}
-
-fn edit_error(error: EditError) -> CliError {
-    match error {
-        EditError::Invalid(_) => CliError::config(error),
-        EditError::Refused(_) => CliError::usage(error),
-        EditError::Unwritable(_) => CliError::failed(error),
-    }
 }
 
 /// Checks the new configuration, and says what to do next.

@@ -100,6 +100,8 @@ pub(super) struct Terminal {
     global: Global,
     // The provider that the command line names.
     provider: Option<String>,
+    // The profile that the command line names.
+    profile: Option<String>,
     dirty: DirtyTree,
     // What the person enters while a turn runs, if it is read.
     entered: Option<Arc<EnteredLines>>,
@@ -120,6 +122,8 @@ enum DirtyTree {
     Confirmed,
 }
 
+/// The key of the profile.
+const PROFILE_KEY: &str = "profile";
 /// The key of the provider, and the variable that sets it.
 const PROVIDER_KEY: &str = "model.provider";
 const PROVIDER_VARIABLE: &str = "DRYDOCK_MODEL__PROVIDER";
@@ -238,13 +242,15 @@ impl Terminal {
 
     /// Uses another model for the rest of the session. The conversation goes on; an error changes nothing.
     pub(super) fn switch_model(&mut self, name: &str) -> Result<(), CliError> {
-        let mut sources = self.global.personal_sources()?;
+        let mut sources = self.global.model_sources()?;
         // A name with a provider of its own wins, so the provider of the command line is set by a weaker layer.
         sources.flags.retain(|(key, _)| key != PROVIDER_KEY);
         if let Some(provider) = &self.provider {
             let variable = PROVIDER_VARIABLE.to_owned();
             sources.environment.insert(variable, provider.clone());
         }
+        let profile = self.profile.clone().map(|name| (PROFILE_KEY.to_owned(), name));
+        sources.flags.extend(profile);
         sources.flags.push(("model.default".to_owned(), name.to_owned()));
         let config = Config::for_terminal(sources).map_err(CliError::config)?;
         let client = http_client::api_client().map_err(CliError::failed)?;

@@ -5,8 +5,8 @@ use super::checking::{ChangeChecker, CheckedChange};
 use super::display::{CallFormat, Detail};
 use super::recording::{SessionStart, TerminalRecording};
 use super::undo::UndoStack;
-use super::{DirtyTree, PROVIDER_KEY, Terminal, TerminalOptions, line_editor, termination};
-use crate::base::config::Config;
+use super::{DirtyTree, PROFILE_KEY, PROVIDER_KEY, Terminal, TerminalOptions, line_editor, termination};
+use crate::base::config::{Config, ProfileAccess};
 use crate::base::http_client;
 use crate::base::model::{OutputNumber, pluralize};
 use crate::base::redact::Redactor;
@@ -34,10 +34,13 @@ impl Terminal {
             reason = "the shell is where the working directory is read"
         )]
         let here = std::env::current_dir().map_err(CliError::failed)?;
-        let mut sources = global.personal_sources()?;
+        let mut sources = global.model_sources()?;
         sources.flags.extend(options.settings()?);
-        let provider = sources.flags.iter().rev().find(|(key, _)| key == PROVIDER_KEY);
-        let provider = provider.map(|(_, name)| name.clone());
+        let named = |wanted: &str| {
+            let flag = sources.flags.iter().rev().find(|(key, _)| key == wanted);
+            flag.map(|(_, name)| name.clone())
+        };
+        let (provider, profile) = (named(PROVIDER_KEY), named(PROFILE_KEY));
         let global = global.clone();
         // A missing repository is reported before problems of the configuration.
         let config = Config::for_terminal(sources).map_err(CliError::config);
@@ -68,7 +71,12 @@ impl Terminal {
         let toolbox = Toolbox::new(tool::all(&services)).map_err(CliError::failed)?;
         check_room(&config, &toolbox).map_err(CliError::config)?;
         repository.bound_files(config.sandbox.file_bytes_max);
-        let system = system(&repository, directory.as_ref(), Role::Editor)?;
+        // The identity decides which tools are offered, and every write is checked against it.
+        let role = match config.profile.access {
+            ProfileAccess::Edit => Role::Editor,
+            ProfileAccess::Read => Role::Viewer,
+        };
+        let system = system(&repository, directory.as_ref(), role)?;
         let calls = CallFormat {
             detail: match options.verbose {
                 true => Detail::Verbose,
@@ -99,7 +107,7 @@ impl Terminal {
         Ok(Self {
             models,
             answered_by: None,
-            identity: Access::terminal_identity("you"),
+            identity: Access::program_identity("you", role),
             checking: ChangeChecker {
                 workspace: workspace.clone(),
                 subject: CheckedChange::Session,
@@ -129,7 +137,8 @@ impl Terminal {
             calls,
             global,
             provider,
-            dirty: match options.yes {
+            profile,
+            dirty: match options.yes || role == Role::Viewer {
                 true => DirtyTree::Confirmed,
                 false => DirtyTree::Ask,
             },

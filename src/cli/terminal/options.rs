@@ -1,5 +1,6 @@
 //! The options that `ask` and `chat` have in common.
 
+use super::{PROFILE_KEY, PROVIDER_KEY};
 use crate::base::config::{KNOWN_PROVIDERS, usual_model};
 use crate::cli::CliError;
 use std::path::PathBuf;
@@ -13,6 +14,9 @@ pub(in crate::cli) struct TerminalOptions {
     /// The provider, such as `openai` or `gemini`; without --model, its default model
     #[arg(long)]
     provider: Option<String>,
+    /// The profile of the configuration file, such as `readonly`; without it, that of DRYDOCK_PROFILE
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
     /// Records the session below this directory
     #[arg(long, value_name = "DIRECTORY")]
     pub(super) record: Option<PathBuf>,
@@ -45,7 +49,11 @@ impl TerminalOptions {
                 known.join(", ")
             )));
         }
-        let keys = [("model.provider", &self.provider), ("model.default", &self.model)];
+        let keys = [
+            (PROFILE_KEY, &self.profile),
+            (PROVIDER_KEY, &self.provider),
+            ("model.default", &self.model),
+        ];
         let given = keys
             .into_iter()
             .filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));

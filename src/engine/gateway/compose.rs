@@ -359,7 +359,7 @@ mod tests {
             environment: variables
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
-            flags: Vec::new(),
+            ..ConfigSources::default()
         };
         let config = Arc::new(Config::load(sources).unwrap());
         let split = move || address.split(&config, &Reply::text("Done.")).len();

@@ -88,7 +88,7 @@ mod tests {
             environment: variables
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
-            flags: Vec::new(),
+            ..ConfigSources::default()
         };
         Config::load(sources).unwrap()
     }

@@ -182,7 +182,7 @@ api_key = { env = "SIGNING" }
         let sources = ConfigSources {
             file: Some(file),
             environment: variables.into_iter().collect(),
-            flags: Vec::new(),
+            ..ConfigSources::default()
         };
         Config::load(sources).unwrap()
     }

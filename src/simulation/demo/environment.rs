@@ -174,6 +174,7 @@ impl DemoEnvironment {
             file: Some(file),
             environment,
             flags: self.settings.clone(),
+            ..ConfigSources::default()
         })
         .map_err(|error| anyhow::anyhow!("{error}"))
     }

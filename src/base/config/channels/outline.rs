@@ -69,10 +69,10 @@ fn secret(reader: &mut SettingsReader<'_>, section: &str, key: &ConfigKey) -> Op
     };
     let name = key.path.rsplit('.').next().unwrap_or_default();
     match reader.describe_secret(&format!("{section}.{name}")) {
-        Some((source, problem)) => Some(SecretOutline {
+        Some((source, fetched)) => Some(SecretOutline {
             key: name,
             source,
-            problem,
+            problem: fetched.err(),
         }),
         None if key.unset == UnsetRule::Required => Some(SecretOutline {
             key: name,

@@ -6,6 +6,7 @@ mod fallbacks;
 #[allow(clippy::disallowed_methods, reason = "tests build their own files")]
 mod layers;
 mod model_facts;
+mod profiles;
 mod providers;
 mod reference;
 mod refusals;
@@ -69,7 +70,7 @@ fn sources(text: &str) -> ConfigSources {
             text: text.to_owned(),
         }),
         environment: environment.collect(),
-        flags: Vec::new(),
+        ..ConfigSources::default()
     }
 }
 

@@ -13,7 +13,7 @@ fn terminal(text: Option<&str>, environment: &[(&str, &str)]) -> Result<(String,
     let sources = ConfigSources {
         file,
         environment: environment.collect(),
-        flags: Vec::new(),
+        ..ConfigSources::default()
     };
     let config = Config::for_terminal(sources).map_err(|error| error.to_string())?;
     assert!(config.channels.is_empty() && config.hooks.is_empty() && config.repositories.is_empty());
@@ -175,7 +175,7 @@ fn a_provider_and_a_model_go_together_as_far_as_they_can() {
 /// TK-10
 #[test]
 fn a_missing_key_names_the_variable_to_set() {
-    let why = "configuration: model.default: no model is set and no API key was found; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or choose a model with DRYDOCK_MODEL__DEFAULT";
+    let why = "configuration: model.default: no model is set and no API key was found; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, run `drydock auth login`, or choose a model with DRYDOCK_MODEL__DEFAULT";
     assert_eq!(terminal(None, &[]), Err(why.to_owned()));
     let why = "DRYDOCK_MODEL__DEFAULT: providers.openai.api_key: the API key is missing; set OPENAI_API_KEY or this key";
     assert_eq!(

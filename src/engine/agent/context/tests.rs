@@ -226,6 +226,7 @@ fn smallest_window(toolbox: &Toolbox, settings: &[(&str, &str)]) -> usize {
             }),
             environment: [("OLLAMA_HOST".to_owned(), "http://127.0.0.1:9".to_owned())].into(),
             flags: settings.chain([model]).collect(),
+            ..ConfigSources::default()
         });
         check_room(&config.unwrap(), toolbox).is_ok()
     };

@@ -81,9 +81,9 @@ impl ModelEmulator {
     pub fn config(&self) -> Result<Config, ConfigError> {
         let key = "sent-to-nobody-0123456789".to_owned();
         Config::for_terminal(ConfigSources {
-            file: None,
             environment: [("ANTHROPIC_API_KEY".to_owned(), key)].into(),
             flags: vec![("providers.anthropic.base_url".to_owned(), self.url().to_owned())],
+            ..ConfigSources::default()
         })
     }
 
