@@ -212,7 +212,7 @@ enum CliCommand {
     /// Lists the lines of the audit log, and checks that the log is intact
     #[command(subcommand, after_help = audit::EXAMPLES)]
     Audit(audit::AuditCommand),
-    /// Lists the two secrets of a section while one replaces the other, and refuses the replaced one
+    /// Lists the two secrets of a section, and refuses the replaced one
     #[command(subcommand, after_help = secrets::EXAMPLES)]
     Secrets(secrets::SecretsCommand),
     /// Lists undelivered operations, and sends them again or drops them

@@ -10,18 +10,18 @@ use jiff::Timestamp;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  drydock secrets list                                     the secrets of every section that has two, and their use
+  drydock secrets list                                   which of two secrets is used
   drydock secrets list --json
-  drydock secrets retire hooks.release.previous_secret     refuse the replaced secret at once
+  drydock secrets retire hooks.release.previous_secret   refuse the replaced secret at once
 
-A section has two secrets while one replaces the other: `previous_secret` of a hook; `previous_signing_secret`,
-`previous_secret_token` or `previous_public_key` of a channel. Requests are counted from the start of the server.
-`retire` needs no restart, and holds for each later start. It cannot be taken back. Each retirement is a line of the
-audit log. No command shows a secret.";
+A section has two secrets while one replaces the other: a hook has `previous_secret`, and a channel
+`previous_signing_secret`, `previous_secret_token` or `previous_public_key`. Requests are counted
+from the start of the server. `retire` needs no restart, and holds for each later start. It cannot
+be taken back. Each retirement is a line of the audit log. No command shows a secret.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SecretsCommand {
-    /// Lists the secrets of the sections that have two, with the requests that were signed with each
+    /// Lists the secrets of sections with two, and the requests signed with each
     List,
     /// Refuses a replaced secret at once, also after a restart
     Retire {

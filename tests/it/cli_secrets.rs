@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const KEY: &str = "hooks.release.previous_secret";
 const NEW: &str = "0a1b2c3d4e5f60718293a4b5c6d7e8f9";
-const OLD: &str = "another secret that is replaced";
+const OLD: &str = "9f8e7d6c5b4a39281706f5e4d3c2b1a0";
 
 /// Returns a configuration whose hook has two secrets.
 fn shell_with_pair() -> Shell {

@@ -116,7 +116,13 @@ fn slack() -> Arc<dyn Webhook> {
         paced: true,
         repository: None,
     });
-    channel_webhook("team", &settings, &installation(Platform::Slack)).unwrap()
+    channel_webhook(
+        "team",
+        &settings,
+        &installation(Platform::Slack),
+        &SecretPairs::default(),
+    )
+    .unwrap()
 }
 
 fn telegram() -> Arc<dyn Webhook> {
@@ -129,7 +135,13 @@ fn telegram() -> Arc<dyn Webhook> {
         paced: true,
         repository: None,
     });
-    channel_webhook("phone", &settings, &installation(Platform::Telegram)).unwrap()
+    channel_webhook(
+        "phone",
+        &settings,
+        &installation(Platform::Telegram),
+        &SecretPairs::default(),
+    )
+    .unwrap()
 }
 
 fn discord() -> Arc<dyn Webhook> {
@@ -142,7 +154,13 @@ fn discord() -> Arc<dyn Webhook> {
         paced: true,
         repository: None,
     });
-    channel_webhook("guild", &settings, &installation(Platform::Discord)).unwrap()
+    channel_webhook(
+        "guild",
+        &settings,
+        &installation(Platform::Discord),
+        &SecretPairs::default(),
+    )
+    .unwrap()
 }
 
 fn hook(scheme: HookScheme) -> Arc<dyn Webhook> {
