@@ -390,7 +390,7 @@ fn usage(number: usize) -> Inbound {
     }
 }
 
-/// What is accepted is processed before the stop ends or after the next start. B28
+/// B28: each accepted message is processed before the stop ends or after the next start.
 #[tokio::test]
 async fn a_stopping_process_ends_what_it_accepted_and_accepts_nothing_more() {
     let mut app = TestApp::new(replicas).await;

@@ -199,7 +199,8 @@ impl CardEditor {
                 DraftEnd::Refused => {}
             }
         }
-        // The platform's stop button comes before a stream, which has none of its own.
+        // The platform's stop button comes before a stream, which has none of its own. Only this answer says whether the
+        // button is shown and can be pressed.
         let work_shown = match self.delivery.channel() {
             Some(_) => Some(self.show_work().await),
             None => None,
