@@ -100,6 +100,7 @@ mod image;
 mod ingress;
 mod isolation;
 mod sandbox;
+mod schedules;
 #[cfg(target_os = "linux")]
 mod linux;
 mod steering;

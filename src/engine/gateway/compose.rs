@@ -62,13 +62,17 @@ impl Address {
         Self::for_inbound(inbound, inbox.op_id_prefix())
     }
 
-    /// Returns the address for the answer to an unreadable message: the place of its conversation.
+    /// Returns the address for the answer to an unreadable message: the place of its conversation. The thread of an event is
+    /// only its name.
     pub(super) fn for_conversation(conversation: &Conversation, inbox: InboxId) -> Self {
+        let mut place = conversation.key.place.clone();
+        let is_chat = place.account.platform.chat().is_some();
+        place.thread = place.thread.filter(|_| is_chat);
         Self {
             channel: conversation.channel.clone(),
-            place: conversation.key.place.clone(),
+            place,
             reply_to: None,
-            mention: Some(conversation.key.user.clone()),
+            mention: is_chat.then(|| conversation.key.user.clone()),
             ephemeral_to: None,
             prefix: inbox.op_id_prefix(),
             response_url: None,

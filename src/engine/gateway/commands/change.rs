@@ -389,6 +389,7 @@ impl CommandRunner {
             | Verb::Retry
             | Verb::Accept
             | Verb::Block
+            | Verb::Schedule
             | Verb::Login
             | Verb::User => return Ok(None),
         }

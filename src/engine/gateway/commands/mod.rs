@@ -18,6 +18,7 @@ mod press;
 mod result_button;
 mod resumed;
 mod retry;
+mod schedule;
 mod take_over;
 mod usage;
 
@@ -34,6 +35,7 @@ use super::joined::ConversationRights;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::scheduler::TurnScheduler;
+use super::schedules::Schedules;
 use super::turn::REVOKED;
 use crate::base::model::{
     ConversationId, Inbound, InboundKind, InboxId, MessageConsent, Op, Platform, Reply, ReplyPart,
@@ -81,6 +83,7 @@ pub(super) struct CommandRunner {
     homes: Arc<super::home::HomePages>,
     active_turns: ActiveTurns,
     scheduler: Arc<TurnScheduler>,
+    schedules: Arc<Schedules>,
     slots: Semaphore,
     export_slots: Semaphore,
     order: CommandOrder,
@@ -94,7 +97,7 @@ impl CommandRunner {
         parts: Arc<Parts>,
         (outgoing, homes): (Arc<OutgoingMessages>, Arc<super::home::HomePages>),
         active_turns: ActiveTurns,
-        scheduler: Arc<TurnScheduler>,
+        (scheduler, schedules): (Arc<TurnScheduler>, Arc<Schedules>),
         (shutdown, background): (&CancellationToken, &TaskTracker),
     ) -> Self {
         Self {
@@ -103,6 +106,7 @@ impl CommandRunner {
             homes,
             active_turns,
             scheduler,
+            schedules,
             slots: Semaphore::new(COMMANDS_AT_ONCE_MAX),
             export_slots: Semaphore::new(export::EXPORTS_AT_ONCE_MAX),
             order: CommandOrder::default(),
@@ -264,7 +268,10 @@ impl CommandRunner {
                 None => self.unreadable_text(identity, text),
             },
             InboundKind::Unsupported { what } => format!("I can't read a {what}; send me text."),
-            InboundKind::Join { .. } | InboundKind::Hook { .. } | InboundKind::HomeOpened => {
+            InboundKind::Join { .. }
+            | InboundKind::Hook { .. }
+            | InboundKind::Schedule(_)
+            | InboundKind::HomeOpened => {
                 return Ok(CommandAnswer::ops(Vec::new()));
             }
         };
@@ -378,6 +385,10 @@ impl CommandRunner {
                 (None, None) => self.stop(asked, conversation).await?,
             },
             Verb::Retry => self.retry(asked, conversation).await?,
+            Verb::Schedule => {
+                let arguments = command.arguments;
+                return Box::pin(self.schedule(arguments, asked, address, identity, conversation)).await;
+            }
             Verb::Login => return Ok(self.log_in(asked, identity)),
             Verb::User => self.user_command(command.arguments, asked, identity).await?,
             Verb::Accept => {
@@ -464,6 +475,7 @@ fn written(kind: &InboundKind) -> Option<Command<'_>> {
         | InboundKind::Unsupported { .. }
         | InboundKind::HomeOpened
         | InboundKind::Join { .. }
+        | InboundKind::Schedule(_)
         | InboundKind::Hook { .. } => None,
     }
 }
