@@ -8,6 +8,7 @@ mod change;
 mod click;
 mod joining;
 mod conversation;
+mod diff_tab;
 mod environments;
 mod export;
 mod login;
@@ -365,7 +366,13 @@ impl CommandRunner {
                     .undo(command.arguments, asked, address, identity, conversation)
                     .await;
             }
-            Verb::Discard => self.discard(command.arguments, asked, conversation).await?,
+            Verb::Discard => {
+                let discarded = self.discard(command.arguments, asked, address, conversation);
+                let (reply, closing) = discarded.await?;
+                let mut answer = self.posted(address, reply);
+                answer.ops.extend(closing);
+                return Ok(answer);
+            }
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(identity, conversation).await?,
             Verb::Export => {
