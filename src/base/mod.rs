@@ -4,6 +4,7 @@
 pub mod system;
 // Data types: no I/O, no clock, no async.
 pub mod model;
+pub mod recurrence;
 pub(crate) mod parallel;
 pub(crate) mod spool;
 // Surroundings: secrets, signed events, configuration, logs, outgoing HTTP. The configuration takes the words of the

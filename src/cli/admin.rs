@@ -1,4 +1,4 @@
-//! `drydock invite`, `user`, `recording`, `audit`, `data`, `secrets` and `outbox`: sent to the running server, or applied to its
+//! `drydock invite`, `user`, `recording`, `audit`, `data`, `secrets`, `outbox` and `schedule`: sent to the running server, or applied to its
 //! database if no server runs.
 
 use super::output::Output;
@@ -8,7 +8,7 @@ use crate::base::config::{Config, OperatorSettings};
 use crate::base::model::Sender;
 use crate::base::webhook::SecretPairs;
 use crate::engine::admin::{self, Admin, AdminReply, AdminRequest, NoInstallations};
-use crate::engine::gateway::Retention;
+use crate::engine::gateway::{Retention, store_configured};
 use crate::server::app;
 use crate::state::access::{self, Access, AccessError, AuditorRight, Grant, NewPerson, Role, User};
 use crate::state::recording;
@@ -305,6 +305,11 @@ impl AdminClient {
         }
     }
 
+    /// True if a schedule of this name is in the configuration.
+    pub(super) fn has_configured_schedule(&self, name: &str) -> bool {
+        self.settings.schedules.contains_key(name)
+    }
+
     pub(super) async fn send(&mut self, request: AdminRequest) -> Result<AdminReply, CliError> {
         let data = &self.settings.data.directory;
         let answered = match &self.database {
@@ -351,6 +356,14 @@ impl AdminClient {
             self.settings.retention.clone(),
             self.settings.repositories.clone(),
         );
+        // The next start does the same. Without a configuration, nothing is known about its schedules.
+        if matches!(request, AdminRequest::Schedules | AdminRequest::Schedule { .. })
+            && !self.settings.schedules.is_empty()
+        {
+            store_configured(&store, &self.settings.schedules, (host.now)())
+                .await
+                .map_err(CliError::failed)?;
+        }
         if matches!(
             request,
             AdminRequest::Prune {

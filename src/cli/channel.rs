@@ -237,7 +237,7 @@ fn remove(name: &str, sources: &ConfigSources, output: &Output) -> Result<(), Cl
 }
 
 /// Changes the configuration file. Returns its path as the user wrote it.
-fn edit(
+pub(super) fn edit(
     sources: &ConfigSources,
     change: impl FnOnce(&mut ConfigEdit) -> Result<(), EditError>,
 ) -> Result<String, CliError> {

@@ -1,9 +1,11 @@
 //! `drydock check`: validates the configuration. It makes no connections and changes nothing.
 
 use super::output::Output;
+use super::serve::now;
 use super::{CliError, Global, comparer, evaluator, sandbox_layers};
 use crate::base::config::{ChannelSettings, Config, DataSettings, ProgramSettings};
 use crate::base::model::{RepoPath, pluralize};
+use crate::base::recurrence::Recurrence;
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::check_room;
 use crate::interfaces::tool::{self, ToolServices, Toolbox};
@@ -55,6 +57,15 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
             Some((repository, head)) => finding(&what, prompt(repository, head, &hook.prompt)),
             None => skipped(&what, "its repository was not opened, so its prompt was not read"),
         });
+    }
+    for (name, schedule) in &config.schedules {
+        let definition = &schedule.definition;
+        let next =
+            Recurrence::parse(&definition.when, &definition.zone).map(|times| match times.next(now()) {
+                Some(next) => format!("next {} {}", times.shown(next), definition.zone),
+                None => "its times are over".to_owned(),
+            });
+        findings.push(finding(&format!("schedule {name}"), next));
     }
     let evaluator = evaluator(&config.sandbox);
     let redactor = Arc::new(Redactor::new(config.secrets()));

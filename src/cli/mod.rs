@@ -30,6 +30,7 @@ mod outbox;
 mod output;
 mod private_file;
 mod pull;
+mod schedule;
 mod secret_input;
 mod secrets;
 mod serve;
@@ -185,6 +186,9 @@ enum CliCommand {
     /// Lists, adds, removes and tests the channels of the configuration
     #[command(subcommand, after_help = channel::EXAMPLES)]
     Channel(channel::ChannelCommand),
+    /// Lists, adds, removes, turns on and off and starts schedules, and lists what they did
+    #[command(subcommand, after_help = schedule::EXAMPLES)]
+    Schedule(schedule::ScheduleCommand),
     /// Makes a single-use invite and prints how to use it
     #[command(after_help = INVITE_EXAMPLES)]
     Invite(admin::InviteArguments),
@@ -415,6 +419,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Slack(command) => slack::run(command, global, output),
         CliCommand::Telegram(command) => telegram::run(command, global, output).await,
         CliCommand::Channel(command) => channel::run(command, global, output).await,
+        CliCommand::Schedule(command) => schedule::run(command, global, output).await,
         CliCommand::Invite(arguments) => admin::invite(arguments, global, output).await,
         CliCommand::User(command) => admin::user(command, global, output).await,
         CliCommand::Session(command) => admin::session(command, global, output).await,

@@ -49,8 +49,10 @@ pub(super) fn run(command: SlackCommand, global: &Global, output: &Output) -> Re
 
 fn manifest(arguments: ManifestArguments, global: &Global, output: &Output) -> Result<(), CliError> {
     let configured = Config::for_channel_list(global.sources()?).map_err(CliError::config)?;
-    let connection = match (arguments.socket, arguments.url) {
-        (true, _) => SlackConnection::SocketMode,
+    let chosen = choose_channel(arguments.channel, Platform::Slack, &configured);
+    let (connection, channel) = match (arguments.socket, arguments.url) {
+        // No address names the channel.
+        (true, _) => (SlackConnection::SocketMode, chosen.ok().flatten()),
         (false, url) => {
             let url = url.unwrap_or_else(|| configured.public_url.clone());
             if url.is_empty() {
@@ -58,12 +60,17 @@ fn manifest(arguments: ManifestArguments, global: &Global, output: &Output) -> R
                     "give the public address of Drydock with --url, or --socket if it has none",
                 ));
             }
-            let channel = choose_channel(arguments.channel, Platform::Slack, &configured)?;
-            let channel = channel.unwrap_or_else(|| Platform::Slack.as_str().to_owned());
-            SlackConnection::to_public_address(&url, &channel).map_err(CliError::usage)?
+            let channel = chosen?;
+            let name = channel.as_deref().unwrap_or(Platform::Slack.as_str());
+            let connection = SlackConnection::to_public_address(&url, name).map_err(CliError::usage)?;
+            (connection, channel)
         }
     };
-    let manifest = SlackManifest::new(&arguments.name, &connection).map_err(CliError::usage)?;
+    let mut manifest = SlackManifest::new(&arguments.name, &connection).map_err(CliError::usage)?;
+    let settings = channel.and_then(|name| configured.channels.get(&name));
+    if settings.is_some_and(|channel| channel.code_channels) {
+        manifest = manifest.with_code_channels();
+    }
     let link = manifest.create_link();
     if output.json() {
         output.value(&json!({"manifest": manifest.json(), "create_link": link}));

@@ -2,10 +2,12 @@
 //! server and the command line when no server runs.
 
 mod audit;
+mod schedules;
 mod secrets;
 mod socket;
 
 pub use audit::AUDIT_LINES_MAX;
+pub use schedules::ScheduleOrder;
 pub use socket::{ask, listen, serve};
 
 use crate::base::model::{Installation, Platform};
@@ -16,7 +18,8 @@ use crate::state::access::{
 };
 use crate::state::recording;
 use crate::state::store::{
-    AuditLine, DatabaseSize, DeadLetter, DeadLetterFilter, Prune, ResentLetters, Store, StoreError,
+    AuditLine, DatabaseSize, DeadLetter, DeadLetterFilter, Prune, ResentLetters, ScheduleFire, ScheduleRow,
+    Store, StoreError,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -117,6 +120,15 @@ pub enum AdminRequest {
     OutboxDrop {
         /// The dead letters to drop.
         which: DeadLetterFilter,
+    },
+    /// Lists the schedules of the configuration and of all people.
+    Schedules,
+    /// Shows or changes one schedule.
+    Schedule {
+        /// Its number, or its name if no other has it.
+        which: String,
+        /// What is done with it.
+        order: ScheduleOrder,
     },
     /// Prunes data that is older than its retention time. One request works for some seconds; repeat it until it is
     /// done.
@@ -228,6 +240,25 @@ pub enum AdminReply {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         withdrawn: Vec<String>,
     },
+    /// The schedules, each with its next time and its last fire.
+    Schedules {
+        /// The schedules, by owner and name.
+        schedules: Vec<ScheduleRow>,
+    },
+    /// A schedule as it was before the request, and what was done with it.
+    ScheduleChanged {
+        /// The schedule.
+        schedule: Box<ScheduleRow>,
+        /// What was done, in a few words.
+        done: String,
+    },
+    /// The fires of a schedule.
+    ScheduleFires {
+        /// The schedule.
+        schedule: Box<ScheduleRow>,
+        /// Its fires, newest first, up to a bound.
+        fires: Vec<ScheduleFire>,
+    },
     /// The amount that was removed, or would be removed.
     Pruned {
         /// The result for each kind.
@@ -327,6 +358,8 @@ impl Admin {
             AdminRequest::Outbox { channel } => self.outbox(channel.as_deref()).await,
             AdminRequest::OutboxRetry { which } => self.send_again(which).await,
             AdminRequest::OutboxDrop { which } => self.drop_letters(which).await,
+            AdminRequest::Schedules => self.schedules().await,
+            AdminRequest::Schedule { which, order } => self.schedule(&which, order).await,
             AdminRequest::Prune { prune, begin } => self.prune(begin, prune).await,
         };
         result.unwrap_or_else(|error| AdminReply::Failed {

@@ -45,6 +45,8 @@ pub enum Verb {
     Accept,
     /// Blocks the messages of another person.
     Block,
+    /// Shows and changes the schedules of the person.
+    Schedule,
     /// Gives a code for `drydock login`.
     Login,
     /// Admits a person. For administrators only.
@@ -74,7 +76,7 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
 }
 
 /// All commands, in the order of `/help`.
-pub const ALL: [CommandSpec; 21] = [
+pub const ALL: [CommandSpec; 22] = [
     spec(Verb::Help, "help", "", "list what I can do here"),
     spec(
         Verb::Status,
@@ -160,6 +162,12 @@ pub const ALL: [CommandSpec; 21] = [
     ),
     spec(Verb::Block, "block", "NAME", "block the messages of a person"),
     spec(
+        Verb::Schedule,
+        "schedule",
+        "[add NAME \"TIMES\" \"WORDS\"]",
+        "list your schedules, or add one that asks me at set times",
+    ),
+    spec(
         Verb::Login,
         "login",
         "",
@@ -216,6 +224,7 @@ impl Verb {
             | Self::Accept
             | Self::Block
             | Self::User
+            | Self::Schedule
             | Self::Login => false,
             Self::Status
             | Self::Diff
@@ -272,6 +281,7 @@ impl Verb {
                 | Self::Retry
                 | Self::Accept
                 | Self::Block
+                | Self::Schedule
                 | Self::Login
                 | Self::User,
                 _,

@@ -185,6 +185,28 @@ fn the_address_and_the_channel_come_from_the_configuration() {
 }
 
 #[test]
+fn a_manifest_asks_for_code_channels_only_where_the_configuration_wants_them() {
+    let shell = Shell::new();
+    let channel = "kind = \"slack\"\nbot_token = { env = \"NOT_YET_THERE\" }\n";
+    let text = format!("[channels.one]\n{channel}[channels.two]\n{channel}code_channels = true\n");
+    shell.put("drydock.toml", &text);
+    let scopes = |arguments: &[&str]| {
+        let ended = shell.run(&[&["slack", "manifest"], arguments].concat());
+        let scopes = ended.json()["oauth_config"]["scopes"]["bot"].clone();
+        serde_json::from_value::<Vec<String>>(scopes).unwrap()
+    };
+    let without: Vec<String> = BOT_SCOPES.iter().map(|scope| scope.name.to_owned()).collect();
+    assert_eq!(scopes(&["--url", URL, "--channel", "one"]), without);
+    assert_eq!(scopes(&["--socket"]), without);
+    for way in [&["--url", URL][..], &["--socket"]] {
+        let mut more = scopes(&[way, &["--channel", "two"]].concat());
+        assert!(more.is_sorted(), "{more:?}");
+        more.retain(|scope| scope != "code_channels:manage");
+        assert_eq!(more, without);
+    }
+}
+
+#[test]
 fn a_manifest_that_slack_would_refuse_is_not_printed() {
     let long = "x".repeat(36);
     for (channels, arguments, why) in [

@@ -69,6 +69,7 @@ mod cli_tanka;
 mod cli_tanka_fmt;
 mod cli_tanka_lint;
 mod cli_terminal;
+mod code_channels;
 mod commands;
 mod connect_chapters;
 mod shown_results;
@@ -100,6 +101,7 @@ mod image;
 mod ingress;
 mod isolation;
 mod sandbox;
+mod schedules;
 #[cfg(target_os = "linux")]
 mod linux;
 mod steering;

@@ -133,6 +133,7 @@ async fn slack(pacing: Pacing) -> (SlackEmulator, ChannelSettings, Arc<dyn Chann
         signing_secret: Some(Secret::new("shh".to_owned())),
         previous_signing_secret: None,
         app_token: None,
+        code_channels: false,
         api_base_url: slack.api_base_url(),
         paced: pacing == Pacing::Counted,
         repository: None,

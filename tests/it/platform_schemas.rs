@@ -69,6 +69,13 @@ fn a_checker_of_slack_names_an_unknown_method_field_and_type_and_a_text_that_is_
         ),
         (post(json!({"unfurl_link": false})), "unfurl_link"),
         (
+            slack_call(
+                "agents.conversations.setView",
+                &json!({"channel_id": "C1", "type": "diff", "content": "a", "head_name": "b"}),
+            ),
+            "head_name",
+        ),
+        (
             post(json!({"blocks": [{"type": "section", "words": "a"}]})),
             "section",
         ),

@@ -59,6 +59,10 @@ pub enum NewValue {
     Text(String),
     /// A reference to a secret.
     Secret(SecretReference),
+    /// `true` or `false`.
+    Boolean(bool),
+    /// Texts below the key, such as those of `post_to`.
+    Texts(Vec<(&'static str, String)>),
 }
 
 impl NewValue {
@@ -66,6 +70,11 @@ impl NewValue {
         match self {
             Self::Text(text) => Value::from(text.as_str()),
             Self::Secret(reference) => reference.to_value(),
+            Self::Boolean(boolean) => Value::from(*boolean),
+            Self::Texts(texts) => {
+                let texts = texts.iter().map(|(key, text)| (*key, Value::from(text.as_str())));
+                Value::InlineTable(texts.collect())
+            }
         }
     }
 }

@@ -169,7 +169,8 @@ fn is_pointer(text: &str) -> bool {
         && escapes.all(|rest| rest.starts_with(['0', '1']))
 }
 
-fn grants(reader: &mut SettingsReader<'_>, section: &str) -> Grants {
+/// Reads the grants of a service identity.
+pub(super) fn grants(reader: &mut SettingsReader<'_>, section: &str) -> Grants {
     let roles = [("viewer", Role::Viewer), ("editor", Role::Editor)];
     let role = reader.choice(&format!("{section}.grants.role"), &roles);
     let key = format!("{section}.grants.environments");

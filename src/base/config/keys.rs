@@ -131,6 +131,7 @@ const SERVER_AND_DATA: &[ConfigKey] = &[
     int("server.idle_seconds_max", "30", 1, 600, "seconds between requests of one connection"),
     int("server.connections_max", "4_096", 1, 65_536, "simultaneous connections"),
     int("server.connections_per_ip_max", "64", 1, 65_536, "simultaneous connections from one address"),
+    key("server.zone", ValueKind::Text, UnsetRule::Default("\"UTC\""), "the time zone of schedules without one"),
     key("server.link_hosts", ValueKind::List, UnsetRule::Default("[]"), "hosts whose links stay clickable in replies"),
 
     key("data.directory", ValueKind::Path, UnsetRule::Default("\"./drydock-data\""), "the directory of all data"),
@@ -210,6 +211,17 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     key("hooks.*.grants.role", ValueKind::Choice(&["viewer", "editor"]), UnsetRule::Default("\"editor\""), "role of \
                                                                                                             the hook"),
     key("hooks.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),
+
+    key("schedules.*.when", ValueKind::Text, UnsetRule::Required, "the times, such as \"weekdays 09:00\" or a cron expression"),
+    key("schedules.*.zone", ValueKind::Text, UnsetRule::Absent, "the time zone; that of the server if it is not set"),
+    key("schedules.*.words", ValueKind::Text, UnsetRule::Required, "the request to the model"),
+    key("schedules.*.repository", ValueKind::Text, UnsetRule::Required, "the repository of the request"),
+    key("schedules.*.post_to.channel", ValueKind::Text, UnsetRule::Required, "the channel the result goes to"),
+    key("schedules.*.post_to.chat", ValueKind::Text, UnsetRule::Required, "the chat in that channel"),
+    key("schedules.*.missed", ValueKind::Choice(&["once", "skip"]), UnsetRule::Default("\"once\""), "makes up once for times at which no server ran, or skips them"),
+    key("schedules.*.quiet", ValueKind::Boolean, UnsetRule::Default("true"), "posts nothing if nothing changed and nothing failed"),
+    key("schedules.*.grants.role", ValueKind::Choice(&["viewer", "editor"]), UnsetRule::Default("\"editor\""), "role of the schedule"),
+    key("schedules.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),
 
     key("bundler.hosts_allowed", ValueKind::List, UnsetRule::Default("[]"), "hosts that Jsonnet packages may be fetched from"),
     int("bundler.kept_bytes_max", "1_073_741_824", 0, 1_099_511_627_776, "bytes of packages cached in the data \

@@ -11,7 +11,7 @@ use crate::base::config::settings::{
 };
 use crate::base::config::sources::ConfigSources;
 use crate::base::config::{
-    budgets, channels, hooks, model_choice, model_facts, models, provider_keys, repositories,
+    budgets, channels, hooks, model_choice, model_facts, models, provider_keys, repositories, schedules,
 };
 use crate::base::model::{ContextStrategyName, Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,6 +44,7 @@ impl Config {
             repositories: repositories::repositories(&mut reader),
             channels: channels::channels(&mut reader),
             hooks: hooks::hooks(&mut reader),
+            schedules: schedules::schedules(&mut reader),
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             messages: messages(&mut reader),
@@ -99,6 +100,7 @@ impl Config {
             repositories: BTreeMap::new(),
             channels: BTreeMap::new(),
             hooks: BTreeMap::new(),
+            schedules: BTreeMap::new(),
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             messages: messages(&mut reader),
@@ -121,6 +123,10 @@ impl Config {
             limits: limits(&mut reader),
             repositories: reader.names("repositories"),
             channels: reader.names("channels"),
+            schedules: {
+                schedules::server_zone(&mut reader);
+                schedules::schedules(&mut reader)
+            },
             is_directory_named: sources.file.is_some() || reader.is_set("data.directory"),
         };
         reader.finish()?;
@@ -136,6 +142,7 @@ impl Config {
             channels: channels::outlines(&mut reader),
         };
         hooks::check_channels(&mut reader);
+        schedules::schedules(&mut reader);
         reader.finish()?;
         Ok(configured)
     }
@@ -225,6 +232,7 @@ fn server(reader: &mut SettingsReader<'_>) -> ServerSettings {
         idle_seconds_max: reader.integer("server.idle_seconds_max"),
         connections_max: reader.integer("server.connections_max"),
         connections_per_ip_max: reader.integer("server.connections_per_ip_max"),
+        zone: schedules::server_zone(reader),
         link_hosts: hosts(reader, "server.link_hosts", "grafana.example.com"),
     };
     if settings.connections_per_ip_max > settings.connections_max && settings.connections_max > 0 {

@@ -17,6 +17,7 @@ mod provider_keys;
 mod reader;
 mod repositories;
 mod sandbox;
+mod schedules;
 mod secret_pair;
 mod secrets;
 mod settings;
@@ -36,6 +37,7 @@ pub use model_facts::{ModelFacts, ModelTable};
 pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, WireFormat, known_provider, usual_model};
 pub use profiles::{DEFAULT_PROFILE, ProfileAccess, ProfileSettings, READONLY_PROFILE};
 pub use provider_keys::{KeyOrigin, ProviderKey};
+pub use schedules::ScheduleSettings;
 pub use secrets::{checked_key, key_of_file};
 pub use settings::{
     AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, MessageSettings, ModelSettings,

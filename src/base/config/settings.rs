@@ -5,6 +5,7 @@ use crate::base::config::channels::ChannelSettings;
 use crate::base::config::model_facts::ModelTable;
 use crate::base::config::models::WireFormat;
 use crate::base::config::profiles::ProfileSettings;
+use crate::base::config::schedules::ScheduleSettings;
 use crate::base::model::Secret;
 use crate::base::webhook::HookSettings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +36,8 @@ pub struct Config {
     pub channels: BTreeMap<String, ChannelSettings>,
     /// `[hooks.<name>]`
     pub hooks: BTreeMap<String, HookSettings>,
+    /// `[schedules.<name>]`
+    pub schedules: BTreeMap<String, ScheduleSettings>,
     /// `[bundler]`
     pub bundler: BundlerSettings,
     /// `[limits]`
@@ -83,6 +86,8 @@ pub struct ServerSettings {
     pub connections_max: usize,
     /// `connections_per_ip_max`, default 64.
     pub connections_per_ip_max: usize,
+    /// `zone`, default `UTC`: the IANA name of the time zone of schedules without one.
+    pub zone: String,
     /// `link_hosts`, default empty: hosts whose links stay clickable in replies.
     pub link_hosts: Vec<String>,
 }
@@ -100,6 +105,8 @@ pub struct OperatorSettings {
     pub repositories: BTreeSet<String>,
     /// The names of `[channels.<name>]`.
     pub channels: BTreeSet<String>,
+    /// `[schedules.<name>]`
+    pub schedules: BTreeMap<String, ScheduleSettings>,
     /// True if a configuration file was read or `data.directory` is set, so that the directory is the server's.
     pub is_directory_named: bool,
 }

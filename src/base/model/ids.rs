@@ -28,6 +28,8 @@ id! {
     ChangeNumber,
     /// The number of a stored output in its conversation: 7 in `out-7`.
     OutputNumber,
+    /// One schedule.
+    ScheduleId,
 }
 
 impl InboxId {

@@ -1,6 +1,6 @@
 //! [`Inbound`]: the common form of all incoming messages and events.
 
-use super::{Platform, ResponseUrl};
+use super::{Platform, ResponseUrl, ScheduledWork};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,14 @@ impl Account {
         Self {
             platform: Platform::Hook,
             id: name.to_owned(),
+        }
+    }
+
+    /// Returns the account of the places in which the work of schedules happens.
+    pub fn of_schedules() -> Self {
+        Self {
+            platform: Platform::Schedule,
+            id: "schedules".to_owned(),
         }
     }
 }
@@ -51,6 +59,15 @@ impl Sender {
     pub fn of_hook(name: &str) -> Self {
         Self {
             platform: Platform::Hook,
+            account: name.to_owned(),
+            id: name.to_owned(),
+        }
+    }
+
+    /// Returns the service identity of the configured schedule of this name.
+    pub fn of_schedule(name: &str) -> Self {
+        Self {
+            platform: Platform::Schedule,
             account: name.to_owned(),
             id: name.to_owned(),
         }
@@ -180,7 +197,8 @@ impl Inbound {
             | InboundKind::Join { .. }
             | InboundKind::Click { .. }
             | InboundKind::HomeOpened
-            | InboundKind::Hook { .. } => true,
+            | InboundKind::Hook { .. }
+            | InboundKind::Schedule(_) => true,
         }
     }
 }
@@ -229,6 +247,8 @@ pub enum InboundKind {
         /// The configured fields of the payload, sorted by name: data.
         fields: BTreeMap<String, String>,
     },
+    /// The start of work at a time of a schedule.
+    Schedule(ScheduledWork),
     /// The opening of the page of the bot that the platform shows beside its chat. It is never stored, and may be lost.
     HomeOpened,
     /// A message of an unsupported kind: a photo, a voice message. The kind is named in the answer to the user.

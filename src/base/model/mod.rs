@@ -31,6 +31,7 @@ mod question;
 mod reply;
 mod response_url;
 mod role;
+mod schedule;
 mod secret;
 mod stored_output;
 mod task_list;
@@ -53,7 +54,7 @@ pub use history::{
     Assistant, ContentBlock, ContextState, History, HistoryError, RawBlocks, Step, StopReason, ToolCall,
     ToolResult, TrimBoundary, Turn, Usage, json_bytes, result_bytes, with_absent_files,
 };
-pub use ids::{ChangeNumber, ConversationId, InboxId, OutputNumber, TurnId, UserId};
+pub use ids::{ChangeNumber, ConversationId, InboxId, OutputNumber, ScheduleId, TurnId, UserId};
 pub use inbound::{
     Account, ChatFile, ChatPlace, ConversationKey, Inbound, InboundKind, Installation, MessageRef, Sender,
 };
@@ -62,7 +63,7 @@ pub use limits::{ContextStrategyName, Limits};
 pub use money::Money;
 pub use name_folding::{compose_name, fold_name};
 pub use numbers::{by_number, group_thousands, is_hex, pluralize, totals};
-pub use outbound::{Action, Op, Receipt, WorkStatus};
+pub use outbound::{Action, DiffTab, Op, Receipt, WorkStatus};
 pub use overview::{ChangeOverview, ObjectOverview};
 pub use path::{PathError, RepoPath};
 pub use person_message::{
@@ -77,6 +78,7 @@ pub use question::{ASK_USER, AskedQuestion, QuestionAnswer};
 pub use reply::{Button, ButtonStyle, FoldState, Reply, ReplyPart};
 pub use response_url::ResponseUrl;
 pub use role::Role;
+pub use schedule::{FireOutcome, MissedRule, ScheduleDefinition, ScheduledWork};
 pub use secret::Secret;
 pub use stored_output::{KeptText, NoOutputReference, StoredOutput};
 pub use task_list::{ListedTask, TaskList, TaskState};

@@ -120,6 +120,26 @@ pub enum Action {
         /// One line of text for the file.
         caption: String,
     },
+    /// Shows a source diff in the tab that the place has for its change, and posts a line that leads there. Only for
+    /// places with [`crate::interfaces::channel::Channel::diff_bytes_max`]. A channel that cannot show it there sends it
+    /// as a file.
+    ShowDiff {
+        /// The tab.
+        tab: DiffTab,
+        /// The name of the file: `CHG-42.diff`.
+        file_name: String,
+        /// The diff, in git format.
+        #[serde(with = "super::base64_bytes")]
+        content: Bytes,
+        /// One line of text for the diff.
+        caption: String,
+    },
+    /// Closes the tab of a change that is over. Success if there is none. It is best effort: what the platform refuses
+    /// is not repeated.
+    CloseDiff {
+        /// The name of the change without its revision: `CHG-42`.
+        change: String,
+    },
     /// Asks a user for words, which come back as a message of theirs in the same place: in a form if the platform
     /// can open one for their press, else below a message.
     AskForWords {
@@ -168,6 +188,8 @@ impl Action {
         match self {
             Self::Post { .. } | Self::Stream { .. } => true,
             Self::Notice { .. } | Self::AskForWords { .. } | Self::Upload { .. } => true,
+            Self::ShowDiff { .. } => true,
+            Self::CloseDiff { .. } => false,
             Self::Progress { .. }
             | Self::React { .. }
             | Self::Edit { .. }
@@ -186,6 +208,19 @@ impl Action {
             _ => false,
         }
     }
+}
+
+/// The tab in which a platform shows the source diff of a change. There is one for each change in each thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiffTab {
+    /// The name of the change without its revision: `CHG-42`.
+    pub change: String,
+    /// The repository that the change is for.
+    pub repository: String,
+    /// The name of the older side: a branch.
+    pub base: String,
+    /// The name of the newer side: the change with its revision.
+    pub head: String,
 }
 
 /// The state of work in a thread.

@@ -3,8 +3,8 @@
 
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Change, ChatPlace, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart, ResponseUrl, Sender,
-    Usage, WorkStatus, group_thousands, pluralize, totals,
+    Action, Change, ChatPlace, DiffTab, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart, ResponseUrl,
+    Sender, Usage, WorkStatus, group_thousands, pluralize, totals,
 };
 use crate::base::redact::{self, Redactor};
 use crate::interfaces::channel;
@@ -62,13 +62,17 @@ impl Address {
         Self::for_inbound(inbound, inbox.op_id_prefix())
     }
 
-    /// Returns the address for the answer to an unreadable message: the place of its conversation.
+    /// Returns the address for the answer to an unreadable message: the place of its conversation. The thread of an event is
+    /// only its name.
     pub(super) fn for_conversation(conversation: &Conversation, inbox: InboxId) -> Self {
+        let mut place = conversation.key.place.clone();
+        let is_chat = place.account.platform.chat().is_some();
+        place.thread = place.thread.filter(|_| is_chat);
         Self {
             channel: conversation.channel.clone(),
-            place: conversation.key.place.clone(),
+            place,
             reply_to: None,
-            mention: Some(conversation.key.user.clone()),
+            mention: is_chat.then(|| conversation.key.user.clone()),
             ephemeral_to: None,
             prefix: inbox.op_id_prefix(),
             response_url: None,
@@ -210,21 +214,38 @@ impl Address {
 
     pub(super) fn upload(&self, change: &Change, extension: &str) -> Op {
         let file_name = format!("CHG-{}.{extension}", change.number);
-        let mut caption = format!(
-            "{change}: {}, base {}",
-            totals(&change.stats),
-            short(&change.base)
-        );
-        if is_masked(change) {
-            caption.push_str(". A secret in it is masked, so it does not apply");
-        }
         let action = Action::Upload {
             file_name: file_name.clone(),
             content: change.patch.clone(),
-            caption,
+            caption: caption(change),
         };
         self.op(&file_name, action)
     }
+
+    /// Returns the source diff of a change in a tab.
+    pub(super) fn show_diff(&self, change: &Change, tab: DiffTab) -> Op {
+        let file_name = format!("{}.diff", tab.change);
+        let action = Action::ShowDiff {
+            tab,
+            file_name: file_name.clone(),
+            content: change.patch.clone(),
+            caption: caption(change),
+        };
+        self.op(&file_name, action)
+    }
+}
+
+/// Returns the line beside the diff of a change.
+fn caption(change: &Change) -> String {
+    let mut caption = format!(
+        "{change}: {}, base {}",
+        totals(&change.stats),
+        short(&change.base)
+    );
+    if is_masked(change) {
+        caption.push_str(". A secret in it is masked, so it does not apply");
+    }
+    caption
 }
 
 /// Returns the error of a write whose replies were composed [`COMPOSITIONS_MAX`] times, and each time from facts that

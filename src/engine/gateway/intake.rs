@@ -30,6 +30,7 @@ pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
         | InboundKind::Click { .. }
         | InboundKind::HomeOpened
         | InboundKind::Hook { .. }
+        | InboundKind::Schedule(_)
         | InboundKind::Unsupported { .. } => {
             return inbound;
         }
@@ -56,6 +57,7 @@ pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
         | InboundKind::Click { .. }
         | InboundKind::HomeOpened
         | InboundKind::Hook { .. }
+        | InboundKind::Schedule(_)
         | InboundKind::Unsupported { .. } => {}
     }
     inbound
@@ -78,6 +80,7 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
             redact(event);
             fields.values_mut().for_each(&redact);
         }
+        InboundKind::Schedule(work) => redact(&mut work.words),
         InboundKind::Click { token, .. } => *token = hex::encode(Sha256::digest(token.as_bytes())),
         InboundKind::Unsupported { .. } | InboundKind::HomeOpened | InboundKind::Join { .. } => {}
     }

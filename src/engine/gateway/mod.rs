@@ -31,6 +31,7 @@ mod reception;
 mod repositories;
 mod retention;
 mod scheduler;
+mod schedules;
 mod status_card;
 mod thread_question;
 mod turn;
@@ -47,6 +48,7 @@ pub use questions::QuestionDeadlines;
 pub use reception::{ReceiveOutcome, Reception};
 pub use repositories::{MirrorBounds, Repositories, Watcher};
 pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
+pub use schedules::{ScheduleStartError, Schedules, start_now, store_configured};
 
 use crate::base::model::Inbound;
 use crate::state::access::AccessError;
@@ -78,6 +80,8 @@ pub struct Gateway {
     pub handover: Handover,
     /// The watch of the deadlines of questions.
     pub question_deadlines: QuestionDeadlines,
+    /// The watch of the times of schedules.
+    pub schedules: Arc<Schedules>,
     parts: Arc<Parts>,
     scheduler: Arc<TurnScheduler>,
     commands: Arc<CommandRunner>,
@@ -89,7 +93,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Creates the gateway and the service identities of hooks. A revoked hook stays revoked.
+    /// Creates the gateway, and the service identities of hooks and schedules. A revoked one stays revoked.
     pub async fn new(parts: Parts) -> Result<Arc<Self>, AccessError> {
         for (name, settings) in &parts.config.hooks {
             match parts.access.hook_identity(name, settings, (parts.now)()).await {
@@ -98,6 +102,18 @@ impl Gateway {
                 Err(error) => return Err(error),
             }
         }
+        for (name, settings) in &parts.config.schedules {
+            match parts
+                .access
+                .schedule_identity(name, settings, (parts.now)())
+                .await
+            {
+                Ok(_) => {}
+                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; it does not fire"),
+                Err(error) => return Err(error),
+            }
+        }
+        store_configured(&parts.store, &parts.config.schedules, (parts.now)()).await?;
         let parts = Arc::new(parts);
         let (shutdown, background) = (CancellationToken::new(), TaskTracker::new());
         let active_turns = ActiveTurns::default();
@@ -120,11 +136,12 @@ impl Gateway {
             Arc::clone(&turns),
             active_turns.clone(),
         ));
+        let schedules = Arc::new(Schedules::new(&parts, &outgoing, &scheduler));
         let commands = Arc::new(CommandRunner::new(
             Arc::clone(&parts),
             (Arc::clone(&outgoing), Arc::clone(&homes)),
             active_turns.clone(),
-            Arc::clone(&scheduler),
+            (Arc::clone(&scheduler), Arc::clone(&schedules)),
             (&shutdown, &background),
         ));
         let handover = Handover::new(&parts, &commands, &audit);
@@ -152,6 +169,7 @@ impl Gateway {
             housekeeping: Housekeeping::new(Arc::clone(&parts)),
             handover,
             question_deadlines,
+            schedules,
             parts,
             scheduler,
             commands,

@@ -4,7 +4,7 @@ use super::compose::Address;
 use super::repositories::Repositories;
 use crate::base::config::{Config, HookSettings};
 use crate::base::health::Health;
-use crate::base::model::{ConversationId, Inbound, InboundKind, InboxId};
+use crate::base::model::{ConversationId, Inbound, InboundKind, InboxId, ScheduledWork};
 use crate::base::redact::Redactor;
 use crate::engine::agent::ModelChain;
 use crate::interfaces::provider::Providers;
@@ -65,8 +65,15 @@ impl Parts {
             | InboundKind::Join { .. }
             | InboundKind::Click { .. }
             | InboundKind::HomeOpened
+            | InboundKind::Schedule(_)
             | InboundKind::Unsupported { .. } => None,
         }
+    }
+
+    /// True for an event of a hook and for the work of a schedule. Nobody waits for its answer, and it begins from the base,
+    /// without a history.
+    pub(super) fn is_event(&self, inbound: &Inbound) -> bool {
+        self.hook(inbound).is_some() || scheduled(inbound).is_some()
     }
 
     /// Creates the guard that hides secrets in a workspace from one person's work.
@@ -87,8 +94,6 @@ impl Parts {
         let mut address = Address::for_conversation(&conversation, inbox);
         if let Some(hook) = self.config.hooks.get(&conversation.channel) {
             address.channel.clone_from(&hook.post_to.channel);
-            address.place.thread = None;
-            address.mention = None;
         }
         Ok(address)
     }
@@ -109,5 +114,19 @@ impl Parts {
             "failed (ref {reference})"
         );
         reference
+    }
+}
+
+/// Returns the work that a schedule has started with a message.
+pub(super) fn scheduled(inbound: &Inbound) -> Option<&ScheduledWork> {
+    match &inbound.kind {
+        InboundKind::Schedule(work) => Some(work),
+        InboundKind::Text { .. }
+        | InboundKind::Command { .. }
+        | InboundKind::Join { .. }
+        | InboundKind::Click { .. }
+        | InboundKind::Hook { .. }
+        | InboundKind::HomeOpened
+        | InboundKind::Unsupported { .. } => None,
     }
 }

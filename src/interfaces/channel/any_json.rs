@@ -112,6 +112,7 @@ fn slack() -> Arc<dyn Webhook> {
         signing_secret: Some(secret()),
         previous_signing_secret: None,
         app_token: None,
+        code_channels: false,
         api_base_url: String::new(),
         paced: true,
         repository: None,

@@ -166,6 +166,12 @@ pub trait Channel: Send + Sync {
         chat.map_or(Duration::ZERO, |chat| chat.card_edit_spacing)
     }
 
+    /// Returns the maximum number of bytes of a diff that the tab of a place can show: see
+    /// [`crate::base::model::Action::ShowDiff`]. `None` if the place has no such tab.
+    fn diff_bytes_max(&self, _place: &ChatPlace) -> Option<usize> {
+        None
+    }
+
     /// Returns the limits that a call for an operation counts against. The first one is exhausted when the platform
     /// answers [`SendError::Limited`].
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;

@@ -35,6 +35,7 @@ const KINDS: [SignedKind; 3] = [
                 signing_secret: Some(secret(1)),
                 previous_signing_secret: previous.map(secret),
                 app_token: None,
+                code_channels: false,
                 api_base_url: String::new(),
                 paced: true,
                 repository: None,

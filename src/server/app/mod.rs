@@ -284,6 +284,9 @@ impl App {
         let deadlines = self.gateway.question_deadlines.clone().watch(self.cancel.clone());
         self.tasks
             .spawn("the deadlines of questions", TaskLifetime::Endless, deadlines);
+        let schedules = Arc::clone(&self.gateway.schedules).watch(self.cancel.clone());
+        self.tasks
+            .spawn("the times of schedules", TaskLifetime::Endless, schedules);
         let retention = Arc::clone(&self.admin.retention).run(host.now, self.cancel.clone());
         self.tasks.spawn("retention", TaskLifetime::Endless, retention);
         Ok(())

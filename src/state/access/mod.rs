@@ -21,7 +21,7 @@ pub use login::{BegunLogin, LoginOutcome};
 pub use people::{User, check_glob, matches_glob};
 pub use unknown_sender::DenialNotice;
 
-use crate::base::config::{HookSettings, LimitSettings};
+use crate::base::config::{Grants, HookSettings, LimitSettings, ScheduleSettings};
 use crate::base::model::{Platform, Sender, UserId, quoted};
 use crate::state::store::people::{PersonRow, add_person, person, set_grant, user_of};
 use crate::state::store::{Store, StoreError, audit_in};
@@ -170,23 +170,44 @@ impl Access {
             .cloned()
     }
 
-    /// Returns the service identity of a configured hook, `hook_identity:<name>`. It is limited to the hook's
-    /// repository and is never an administrator. The first call creates its user, which can be revoked like any other.
+    /// Returns the service identity of a configured hook, `hook:<name>`. It is limited to the hook's repository and is
+    /// never an administrator. The first call creates its user, which can be revoked like any other.
     pub async fn hook_identity(
         &self,
         name: &str,
         settings: &HookSettings,
         at: Timestamp,
     ) -> Result<Identity, AccessError> {
-        let sender = Sender::of_hook(name);
+        let grants = (settings.repository.as_str(), &settings.grants);
+        self.service_identity(Sender::of_hook(name), grants, at).await
+    }
+
+    /// Returns the service identity of a configured schedule, `schedule:<name>`, like that of a hook.
+    pub async fn schedule_identity(
+        &self,
+        name: &str,
+        settings: &ScheduleSettings,
+        at: Timestamp,
+    ) -> Result<Identity, AccessError> {
+        let grants = (settings.definition.repository.as_str(), &settings.grants);
+        self.service_identity(Sender::of_schedule(name), grants, at).await
+    }
+
+    async fn service_identity(
+        &self,
+        sender: Sender,
+        (repository, grants): (&str, &Grants),
+        at: Timestamp,
+    ) -> Result<Identity, AccessError> {
         let grant = Grant {
-            role: settings.grants.role.min(Role::Editor),
+            role: grants.role.min(Role::Editor),
             // The setting is a name, not a glob, even if it looks like one.
-            repositories: globset::escape(&settings.repository),
-            environments: settings.grants.environments.clone(),
+            repositories: globset::escape(repository),
+            environments: grants.environments.clone(),
         };
         people::check(&grant)?;
-        let (name, grant) = (format!("hook:{name}"), people::row(&grant));
+        let name = format!("{}:{}", sender.platform.as_str(), sender.id);
+        let grant = people::row(&grant);
         let (admitted, account, revoked) = (Arc::clone(&self.admitted), sender.clone(), name.clone());
         self.store
             .write_then(

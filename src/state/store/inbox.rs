@@ -7,7 +7,7 @@ use super::outbox::response_url;
 use super::writer::Durability;
 use super::{
     AnswerReader, Store, StoreError, ThreadQuestion, action, claim, conversation, held_message, key, outbox,
-    question, thread,
+    question, schedule, thread,
 };
 use crate::base::model::{ConversationId, Inbound, InboxId, Op};
 use crate::crash_point;
@@ -364,6 +364,29 @@ fn insert(
     Ok(inbox)
 }
 
+/// Stores the message with which the work of a schedule begins. It waits for its turn in a conversation of its own.
+pub(super) fn insert_scheduled(
+    tx: &Transaction<'_>,
+    inbound: &Inbound,
+    pepper: [u8; 32],
+    at: Timestamp,
+) -> Result<InboxId, StoreError> {
+    let arrival = Arrival {
+        inbound: inbound.clone(),
+        queue_kind: QueueKind::Turn,
+        worker: None,
+        at,
+    };
+    let conversation = match conversation::find(tx, &inbound.key())? {
+        Some(found) => {
+            conversation::add_pending(tx, found, inbound, at)?;
+            found
+        }
+        None => conversation::create(tx, inbound, QueueKind::Turn, None, pepper, at)?.id,
+    };
+    insert(tx, &arrival, conversation)
+}
+
 /// Inserts a message that needs no turn, because it answered a question or is held. Its content is elsewhere.
 fn insert_answered(
     tx: &Transaction<'_>,
@@ -502,6 +525,7 @@ pub(super) fn finish(
         .execute(params![inbox.0, conversation.0, millis(at), QueueKind::Turn.as_str()])?;
     if done == 1 {
         conversation::remove_pending(tx, conversation)?;
+        schedule::end_fire(tx, inbox, at)?;
     }
     Ok(done == 1)
 }

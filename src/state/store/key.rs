@@ -8,6 +8,9 @@ use crate::base::model::{Account, ChatPlace, ConversationKey, Platform, Sender};
 /// The range of texts that contains exactly the keys of all hooks.
 pub(super) const HOOKS: (&str, &str) = ("[\"hook\",", "[\"hook\"-");
 
+/// The range of texts that contains exactly the keys of all configured schedules.
+pub(super) const SCHEDULES: (&str, &str) = ("[\"schedule\",", "[\"schedule\"-");
+
 /// Converts a key to a column: a JSON array, so that parts cannot be confused.
 pub(super) fn text(key: &ConversationKey) -> Result<String, StoreError> {
     let ConversationKey { user, place } = key;

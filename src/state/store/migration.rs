@@ -65,6 +65,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         include_str!("../../../migrations/sqlite/V15__channel_position.sql"),
     ),
     (
+        "V16__schedules",
+        include_str!("../../../migrations/sqlite/V16__schedules.sql"),
+    ),
+    (
         "V17__auditors_and_retired_secrets",
         include_str!("../../../migrations/sqlite/V17__auditors_and_retired_secrets.sql"),
     ),

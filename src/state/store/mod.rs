@@ -46,6 +46,7 @@ mod recovery;
 mod retention;
 mod retired_secret;
 mod retry;
+mod schedule;
 mod session_export;
 mod shown_result;
 mod summary;
@@ -100,6 +101,10 @@ pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use retired_secret::{RetiredSecrets, read_retired_secrets};
 pub use retry::{RetryOutcome, RetryRequest};
+pub use schedule::{
+    FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange,
+    ScheduleEdit, ScheduleFire, ScheduleRow,
+};
 pub use session_export::{ConversationReader, EXPORT, ExportOutcome};
 pub use shown_result::{REPLACED, RESULT_LINE_CHARS_MAX, with_line};
 pub use steering::{MessagesBehind, TakeOutcome, TakenMessage, TakenMessages};

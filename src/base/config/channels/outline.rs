@@ -26,6 +26,8 @@ pub struct ChannelOutline {
     pub repository: Option<String>,
     /// True if the platform sends requests.
     pub is_called: bool,
+    /// `code_channels`
+    pub code_channels: bool,
     /// The secrets that are set or required.
     pub secrets: Vec<SecretOutline>,
 }
@@ -59,6 +61,7 @@ fn outline(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelOutl
         mode: reader.text(&format!("{section}.mode")),
         repository: reader.reference(&format!("{section}.repository"), "repositories"),
         is_called: (kind.is_called)(reader, section),
+        code_channels: reader.boolean(&format!("{section}.code_channels")),
         secrets: keys.filter_map(|key| secret(reader, section, key)).collect(),
     })
 }

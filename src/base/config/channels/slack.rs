@@ -1,7 +1,7 @@
 //! Channels with `kind = "slack"`.
 
 use super::{BOT_TOKEN, ChannelKeys, ChannelSettings, CommonChannelSettings, api_base_url};
-use crate::base::config::keys::{ConfigKey, SIGNING, TOKEN, UnsetRule, key};
+use crate::base::config::keys::{ConfigKey, SIGNING, TOKEN, UnsetRule, ValueKind, key};
 use crate::base::config::reader::SettingsReader;
 use crate::base::config::secret_pair::{previous_key, previous_secret};
 use crate::base::model::{Platform, Secret};
@@ -20,6 +20,7 @@ const OWN_KEYS: &[ConfigKey] = &[
     key("channels.*.signing_secret", SIGNING, UnsetRule::Absent, "Slack: verifies what Slack sends"),
     key("channels.*.previous_signing_secret", SIGNING, UnsetRule::Absent, "Slack: also verifies what Slack sends, while signing_secret replaces it"),
     key("channels.*.app_token", TOKEN, UnsetRule::Absent, "Slack: receives over Socket Mode, without a public address"),
+    key("channels.*.code_channels", ValueKind::Boolean, UnsetRule::Default("false"), "Slack: shows full diffs in tabs of code channels"),
 ];
 
 /// The address of Slack's Web API.
@@ -44,6 +45,8 @@ pub struct SlackSettings {
     pub previous_signing_secret: Option<Secret>,
     /// `app_token`: `xapp-...`. With it, Drydock receives over Socket Mode.
     pub app_token: Option<Secret>,
+    /// `code_channels`, default false: shows full diffs in tabs of code channels.
+    pub code_channels: bool,
     /// `api_base_url`, default `https://slack.com/api`.
     pub api_base_url: String,
     /// `paced`, default true: respects the platform's rate limits.
@@ -120,6 +123,7 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
                    Tokens, of the Slack app";
         reader.problem(&app_key, why);
     }
+    let code_channels = reader.boolean(&format!("{section}.code_channels"));
     let signing_secret = reader.secret(&secret_key);
     if signing_secret.as_ref().is_some_and(is_slack_token) {
         reader.problem(&secret_key, TOKEN_AS_SECRET);
@@ -136,6 +140,7 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
         signing_secret,
         previous_signing_secret,
         app_token,
+        code_channels,
         api_base_url,
         paced,
         repository,

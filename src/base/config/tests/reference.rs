@@ -32,7 +32,7 @@ fn pattern(path: &str) -> String {
     let mut names: Vec<&str> = path.split('.').collect();
     if matches!(
         names[0],
-        "profiles" | "providers" | "models" | "repositories" | "channels" | "hooks"
+        "profiles" | "providers" | "models" | "repositories" | "channels" | "hooks" | "schedules"
     ) {
         names[1] = "*";
     }

@@ -49,6 +49,9 @@ platforms! {
     Discord: "discord", Some(&discord::PROPERTIES);
     /// A signed webhook; its sender is the service identity `hook:<name>`.
     Hook: "hook", None;
+    /// A schedule of the configuration, with the service identity `schedule:<name>`, and the places of all work that a
+    /// schedule starts.
+    Schedule: "schedule", None;
     /// The terminal of the user who started the program.
     Terminal: "terminal", None;
 }

@@ -114,8 +114,8 @@ impl CommandRunner {
         Ok(ops)
     }
 
-    /// Shows the rendered difference of every environment, and sends the source diff if its result did not show it. Does
-    /// nothing if `name` is another change or an older revision.
+    /// Shows the rendered difference of every environment, and the source diff in a tab. Without a tab, sends the source
+    /// diff if its result did not show it. Does nothing if `name` is another change or an older revision.
     pub(super) async fn full_diff(
         &self,
         name: &str,
@@ -157,8 +157,11 @@ impl CommandRunner {
         if let Err(why) = identity.may_prepare(&change.repository, &change.needs) {
             return Ok(vec![address.post("answer", Reply::text(compose::withheld(&why)))]);
         }
-        if !change_view::fits_inline(&change, self.parts.config.limits.inline_diff_bytes_max) {
-            ops.push(self.upload(address, conversation, &change, "diff").await?);
+        let inline_max = self.parts.config.limits.inline_diff_bytes_max;
+        match self.diff_in_tab(address, conversation, &change).await? {
+            Some(shown) => ops.push(shown),
+            None if change_view::fits_inline(&change, inline_max) => {}
+            None => ops.push(self.upload(address, conversation, &change, "diff").await?),
         }
         Ok(ops)
     }
@@ -171,10 +174,7 @@ impl CommandRunner {
         change: &Change,
         extension: &str,
     ) -> anyhow::Result<Op> {
-        let mut address = address.clone();
-        if address.ephemeral_to.is_some() {
-            address.place = self.parts.store.conversation(conversation).await?.key.place;
-        }
+        let address = self.shared_address(address, conversation).await?;
         Ok(address.upload(change, extension))
     }
 
@@ -329,27 +329,38 @@ impl CommandRunner {
         }
     }
 
-    /// Discards the prepared change. Does nothing if `arguments` names another change or none.
+    /// Discards the prepared change. Does nothing if `arguments` names another change or none. Returns the reply, and the
+    /// operation that closes the tab of the change.
     pub(super) async fn discard(
         &self,
         arguments: &str,
         asked: &AcceptedCommand,
+        address: &Address,
         conversation: ConversationId,
-    ) -> anyhow::Result<Reply> {
+    ) -> anyhow::Result<(Reply, Option<Op>)> {
         let Ok(meant) = named(arguments) else {
-            return Ok(invalid_name_reply(Verb::Discard, "discarded"));
+            return Ok((invalid_name_reply(Verb::Discard, "discarded"), None));
         };
         let store = &self.parts.store;
         let discarded = store
             .discard(conversation, asked.inbox, meant, (self.parts.now)())
             .await?;
-        Ok(match discarded {
+        let closing = match &discarded {
+            DiscardOutcome::Change { name: Some(change) } => {
+                self.tab_closing(address, conversation, change).await?
+            }
+            DiscardOutcome::Change { name: None }
+            | DiscardOutcome::Busy
+            | DiscardOutcome::Nothing
+            | DiscardOutcome::Another { .. } => None,
+        };
+        let reply = match discarded {
             DiscardOutcome::Busy => busy_reply(),
             DiscardOutcome::Nothing => Reply::text(NOTHING_PREPARED),
             DiscardOutcome::Another { name } => {
                 let replaced = meant.zip(name.as_ref());
                 if let Some(text) = replaced.and_then(|(meant, name)| replaced_text(meant, name)) {
-                    return Ok(Reply::text(text));
+                    return Ok((Reply::text(text), None));
                 }
                 let meant = meant.map_or_else(|| "That change".to_owned(), |meant| meant.to_string());
                 let stays = name.unwrap_or_else(|| "what is edited here".to_owned());
@@ -363,7 +374,8 @@ impl CommandRunner {
             DiscardOutcome::Change { name: None } => {
                 Reply::text("The edits are discarded; the workspace equals the base again.")
             }
-        })
+        };
+        Ok((reply, closing))
     }
 
     /// Returns the refusal if the person's grant no longer covers the prepared change. Its files must not be shown
@@ -389,6 +401,7 @@ impl CommandRunner {
             | Verb::Retry
             | Verb::Accept
             | Verb::Block
+            | Verb::Schedule
             | Verb::Login
             | Verb::User => return Ok(None),
         }

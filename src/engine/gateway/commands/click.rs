@@ -4,6 +4,7 @@ use super::joining::GONE;
 use super::press::{CountedPress, awaited_receipt, receipt};
 use super::result_button::ResultButton;
 use super::retry::retry_reply;
+use super::schedule::ScheduleButton;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner, is_stop};
 use crate::base::model::{InboundKind, InboxId};
 use crate::engine::command::{Command, Verb};
@@ -143,6 +144,9 @@ impl CommandRunner {
         }
         if let Some(button) = AccessButton::parse(&verb) {
             return self.decide_access(button, press).await;
+        }
+        if let Some(button) = ScheduleButton::parse(&verb) {
+            return Box::pin(self.press_schedule_button(button, press)).await;
         }
         if let Some(button) = button {
             if let Some(refusal) = self.refusal_to_joined(asked, &identity, conversation).await? {

@@ -8,6 +8,7 @@ mod change;
 mod click;
 mod joining;
 mod conversation;
+mod diff_tab;
 mod environments;
 mod export;
 mod login;
@@ -18,6 +19,7 @@ mod press;
 mod result_button;
 mod resumed;
 mod retry;
+mod schedule;
 mod take_over;
 mod usage;
 
@@ -34,6 +36,7 @@ use super::joined::ConversationRights;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::scheduler::TurnScheduler;
+use super::schedules::Schedules;
 use super::turn::REVOKED;
 use crate::base::model::{
     ConversationId, Inbound, InboundKind, InboxId, MessageConsent, Op, Platform, Reply, ReplyPart,
@@ -81,6 +84,7 @@ pub(super) struct CommandRunner {
     homes: Arc<super::home::HomePages>,
     active_turns: ActiveTurns,
     scheduler: Arc<TurnScheduler>,
+    schedules: Arc<Schedules>,
     slots: Semaphore,
     export_slots: Semaphore,
     order: CommandOrder,
@@ -94,7 +98,7 @@ impl CommandRunner {
         parts: Arc<Parts>,
         (outgoing, homes): (Arc<OutgoingMessages>, Arc<super::home::HomePages>),
         active_turns: ActiveTurns,
-        scheduler: Arc<TurnScheduler>,
+        (scheduler, schedules): (Arc<TurnScheduler>, Arc<Schedules>),
         (shutdown, background): (&CancellationToken, &TaskTracker),
     ) -> Self {
         Self {
@@ -103,6 +107,7 @@ impl CommandRunner {
             homes,
             active_turns,
             scheduler,
+            schedules,
             slots: Semaphore::new(COMMANDS_AT_ONCE_MAX),
             export_slots: Semaphore::new(export::EXPORTS_AT_ONCE_MAX),
             order: CommandOrder::default(),
@@ -264,7 +269,10 @@ impl CommandRunner {
                 None => self.unreadable_text(identity, text),
             },
             InboundKind::Unsupported { what } => format!("I can't read a {what}; send me text."),
-            InboundKind::Join { .. } | InboundKind::Hook { .. } | InboundKind::HomeOpened => {
+            InboundKind::Join { .. }
+            | InboundKind::Hook { .. }
+            | InboundKind::Schedule(_)
+            | InboundKind::HomeOpened => {
                 return Ok(CommandAnswer::ops(Vec::new()));
             }
         };
@@ -358,7 +366,13 @@ impl CommandRunner {
                     .undo(command.arguments, asked, address, identity, conversation)
                     .await;
             }
-            Verb::Discard => self.discard(command.arguments, asked, conversation).await?,
+            Verb::Discard => {
+                let discarded = self.discard(command.arguments, asked, address, conversation);
+                let (reply, closing) = discarded.await?;
+                let mut answer = self.posted(address, reply);
+                answer.ops.extend(closing);
+                return Ok(answer);
+            }
             Verb::Clear => self.clear(asked, conversation).await?,
             Verb::Context => self.context(identity, conversation).await?,
             Verb::Export => {
@@ -378,6 +392,10 @@ impl CommandRunner {
                 (None, None) => self.stop(asked, conversation).await?,
             },
             Verb::Retry => self.retry(asked, conversation).await?,
+            Verb::Schedule => {
+                let arguments = command.arguments;
+                return Box::pin(self.schedule(arguments, asked, address, identity, conversation)).await;
+            }
             Verb::Login => return Ok(self.log_in(asked, identity)),
             Verb::User => self.user_command(command.arguments, asked, identity).await?,
             Verb::Accept => {
@@ -464,6 +482,7 @@ fn written(kind: &InboundKind) -> Option<Command<'_>> {
         | InboundKind::Unsupported { .. }
         | InboundKind::HomeOpened
         | InboundKind::Join { .. }
+        | InboundKind::Schedule(_)
         | InboundKind::Hook { .. } => None,
     }
 }

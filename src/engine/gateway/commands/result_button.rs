@@ -110,14 +110,18 @@ impl CommandRunner {
                 if let Some(refusal) = self.discard_refusal(press).await? {
                     return Ok(CommandAnswer::ops(vec![press.in_place(refusal)]));
                 }
-                let reply = self.discard(argument, asked, conversation).await?;
+                let (reply, closing) = self.discard(argument, asked, address, conversation).await?;
                 match reply == busy_reply() {
                     // Nothing is decided yet, so the question stays.
                     true => Ok(CommandAnswer {
                         buttons: ButtonEffect::Asks(Vec::new()),
                         ..CommandAnswer::post(address, reply)
                     }),
-                    false => Ok(decided(press, reply)),
+                    false => {
+                        let mut answer = decided(press, reply);
+                        answer.ops.extend(closing);
+                        Ok(answer)
+                    }
                 }
             }
             ResultButton::Keep => {

@@ -36,6 +36,9 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
     let (of, replies) = match &op.action {
         Action::Upload {
             file_name, content, ..
+        }
+        | Action::ShowDiff {
+            file_name, content, ..
         } => (post, file_fallback(file_name, content, missing, split)),
         Action::Post { .. }
         | Action::Notice { .. }
@@ -44,6 +47,7 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         | Action::Fill { .. } => (message, vec![Reply::text(answer_notice(missing))]),
         Action::Stream { .. } | Action::Progress { .. } => return Vec::new(),
         Action::React { .. }
+        | Action::CloseDiff { .. }
         | Action::ShowWork { .. }
         | Action::ShowHome { .. }
         | Action::AnswerClick { .. }

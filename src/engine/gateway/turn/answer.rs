@@ -20,7 +20,7 @@ use crate::engine::command::Verb;
 use crate::engine::gateway::change_preparation::PreparedChange;
 use crate::engine::gateway::change_view;
 use crate::engine::gateway::compose::{self, Address, COMPOSITIONS_MAX, Facts, outdated_too_often};
-use crate::engine::gateway::parts::Parts;
+use crate::engine::gateway::parts::{Parts, scheduled};
 use crate::state::access::Identity;
 use crate::state::recording;
 use crate::state::store::{
@@ -91,6 +91,8 @@ impl TurnRunner {
         let (summary, steps, answered_by) = (facts.line(), facts.steps, outcome.model.clone());
         let change = prepared.map(|prepared| prepared.change);
         let mut remarks = opened.unread_files.clone();
+        let work = scheduled(assigned.inbound());
+        remarks.extend(work.map(|work| format!("Started by the schedule `{}`.", work.schedule)));
         remarks.extend(opened.only_asks.clone());
         if let Some(change) = &change {
             remarks.extend(self.other_changes(opened, &change.stats).await?);
@@ -110,6 +112,7 @@ impl TurnRunner {
             address: address.clone(),
             outcome,
             write_state: wrote,
+            is_quiet: work.is_none_or(|work| work.quiet),
             stale: opened.stale.as_ref().map(based_on),
             remarks,
             facts,
@@ -375,6 +378,8 @@ struct ResultDraft {
     address: Address,
     outcome: TurnOutcome,
     write_state: WriteState,
+    /// True if nothing is posted about an event that changed nothing and did not fail.
+    is_quiet: bool,
     model_answer: ModelAnswer,
     /// A line that the files are not current, if so.
     stale: Option<String>,
@@ -397,9 +402,10 @@ struct ResultDraft {
 
 impl ResultDraft {
     fn announce(&self, outcome: &TurnOutcome, leaves: StoredChange<'_>) -> Announcement {
+        // Or the work of a schedule.
         let is_hook = self.address.mention.is_none();
-        // A hook that changed nothing sends no message.
-        if is_hook && leaves == StoredChange::Nothing && outcome.notice.is_none() {
+        // An event that changed nothing sends no message, unless its schedule asks for one.
+        if is_hook && self.is_quiet && leaves == StoredChange::Nothing && outcome.notice.is_none() {
             return Announcement::default();
         }
         let left = match leaves {

@@ -2,7 +2,8 @@
 
 use super::{ClaimedMessage, OpenedTurn, TurnRunner};
 use crate::base::model::{
-    BudgetRefusal, BudgetScope, Button, ButtonStyle, Money, Op, Reply, ReplyPart, Spending, group_thousands,
+    BudgetRefusal, BudgetScope, Button, ButtonStyle, Money, Op, Reply, ReplyPart, Sender, Spending,
+    group_thousands,
 };
 use crate::engine::gateway::compose::Address;
 use crate::state::store::{ActionOwner, BudgetRequest, BudgetSubject, NewAction};
@@ -42,7 +43,10 @@ impl TurnRunner {
         let button = Button::new(label, token, ButtonStyle::Primary);
         let who = match subject.user {
             Some(_) => opened.identity.name().to_owned(),
-            None => format!("The hook `{}`", assigned.inbound().sender.id),
+            None => {
+                let Sender { platform, id, .. } = &assigned.inbound().sender;
+                format!("The {} `{id}`", platform.as_str())
+            }
         };
         let text = format!("{who} needs an administrator: {refusal}.");
         let reply = Reply::text(text).with(ReplyPart::Buttons {

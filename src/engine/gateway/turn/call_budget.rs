@@ -32,17 +32,18 @@ impl CallBudget {
         opened: &OpenedTurn,
         models: &[TurnModel<'_>],
     ) -> Self {
-        let is_hook = parts.hook(assigned.inbound()).is_some();
-        let attendance = match is_hook {
+        let attendance = match parts.is_event(assigned.inbound()) {
             true => Attendance::Unattended,
             false => Attendance::Attended,
         };
+        let is_person = opened.identity.sender().platform.chat().is_some();
         Self {
             bounds: parts.config.budgets.bounds.of_turn(attendance),
             subject: BudgetSubject {
                 inbox: assigned.work.inbox,
                 conversation: assigned.claim.conversation,
-                user: (!is_hook).then(|| opened.identity.user()),
+                // A service has no budget of a day.
+                user: is_person.then(|| opened.identity.user()),
             },
             models: models.iter().map(|model| model.facts).collect(),
             config: Arc::clone(&parts.config),

@@ -68,7 +68,7 @@ impl TurnRunner {
         inbox: InboxId,
         queue_position: u32,
     ) {
-        if self.parts.hook(&inbound).is_some() {
+        if self.parts.is_event(&inbound) {
             return;
         }
         let address = Address::for_message(&inbound, inbox);
@@ -95,12 +95,9 @@ impl TurnRunner {
         });
     }
 
-    /// Returns the id of the operation that posts a message's card. Hooks have no card, because they post one message.
+    /// Returns the id of the operation that posts a message's card. Events have no card, because they post one message.
     pub(super) fn card_id(&self, assigned: &ClaimedMessage, address: &Address) -> Option<String> {
-        self.parts
-            .hook(assigned.inbound())
-            .is_none()
-            .then(|| address.id("card"))
+        (!self.parts.is_event(assigned.inbound())).then(|| address.id("card"))
     }
 
     /// Shows the card of a turn for as long as it runs.
@@ -112,7 +109,7 @@ impl TurnRunner {
         handle: &TurnHandle,
     ) -> OpenCard {
         let delivery = self.outgoing.delivery(&address.channel);
-        let Some(delivery) = delivery.filter(|_| self.parts.hook(assigned.inbound()).is_none()) else {
+        let Some(delivery) = delivery.filter(|_| !self.parts.is_event(assigned.inbound())) else {
             return OpenCard::default();
         };
         let (token, stop) = self.button("stop", assigned.work.inbox.to_string(), opened);

@@ -28,9 +28,9 @@ use super::active_turns::{ActiveTurns, TurnHandle};
 use super::compose::Address;
 use super::home::HomePages;
 use super::outgoing::OutgoingMessages;
-use super::parts::Parts;
+use super::parts::{Parts, scheduled};
 use super::prerender::Prerenderer;
-use crate::base::model::{History, Inbound, Receipt, TurnId, UserId};
+use crate::base::model::{ChatPlace, History, Inbound, Receipt, TurnId, UserId};
 use crate::crash_point;
 use crate::state::recording::RecordedEvent;
 use crate::state::store::{ChangeBasis, Claim, ClaimedWork, StartedTurn, TurnStart};
@@ -217,17 +217,22 @@ impl TurnRunner {
         Ok(())
     }
 
-    /// Returns the address for the answer to a message. A hook's answer goes to its configured chat.
+    /// Returns the address for the answer to a message. The answer to an event goes to its configured chat.
     fn address(&self, assigned: &ClaimedMessage) -> Address {
         let inbound = assigned.inbound();
         let address = Address::for_message(inbound, assigned.work.inbox);
-        let Some(hook) = self.parts.hook(inbound) else {
-            return address;
+        let (channel, mut place) = match (self.parts.hook(inbound), scheduled(inbound)) {
+            (Some(hook), _) => {
+                // The thread names the event, so that each event is its own conversation.
+                let place = ChatPlace {
+                    thread: None,
+                    ..inbound.place.clone()
+                };
+                (hook.post_to.channel.clone(), place)
+            }
+            (None, Some(work)) => (inbound.channel.clone(), work.place.clone()),
+            (None, None) => return address,
         };
-        let channel = hook.post_to.channel.clone();
-        let mut place = inbound.place.clone();
-        // The thread names the event, so that each event is its own conversation.
-        place.thread = None;
         if let Some(connected) = self.outgoing.channel(&channel) {
             place.account = connected.installation().account.clone();
         }
@@ -246,10 +251,10 @@ impl TurnRunner {
         opened: &OpenedTurn,
         history: History,
     ) -> anyhow::Result<(History, TurnContinuation<'a>)> {
-        let mut history = match self.parts.hook(assigned.inbound()) {
-            // Events of a hook are independent.
-            Some(_) => History::default(),
-            None => history,
+        let mut history = match self.parts.is_event(assigned.inbound()) {
+            // Events are independent.
+            true => History::default(),
+            false => history,
         };
         let continuation = TurnContinuation::reopen(assigned, &mut history, &opened.workspace.guard.redactor);
         if matches!(continuation, TurnContinuation::None) {
@@ -282,7 +287,7 @@ impl TurnRunner {
             user_text: opened.user_text.clone(),
             bind: opened.bind.clone(),
             card: self.card_id(assigned, address),
-            forgets: self.parts.hook(assigned.inbound()).is_some(),
+            forgets: self.parts.is_event(assigned.inbound()),
             continues: continuation.earlier(),
         };
         crash_point::before("B11");

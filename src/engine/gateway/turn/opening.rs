@@ -7,6 +7,7 @@ use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::command;
 use crate::engine::gateway::choice::RepositoryChoiceError;
 use crate::engine::gateway::joined::ConversationRights;
+use crate::engine::gateway::parts::scheduled;
 use crate::rendering::compare::Sides;
 use crate::state::access::Identity;
 use crate::state::store::{Conversation, StoreError};
@@ -255,14 +256,14 @@ impl TurnRunner {
             .begin(commit, sides, &self.parts.comparer, &self.shutdown);
     }
 
-    /// Returns the edits at the start of a turn. A hook event starts without edits, and its change becomes the next
+    /// Returns the edits at the start of a turn. An event starts without edits, and its change becomes the next
     /// revision of the hook's earlier one.
     async fn edits_of(
         &self,
         assigned: &ClaimedMessage,
         repository: &str,
     ) -> Result<WorkspaceEdits, TurnRefusal> {
-        if self.parts.hook(assigned.inbound()).is_some() {
+        if self.parts.is_event(assigned.inbound()) {
             return Ok(WorkspaceEdits::new());
         }
         let (conversation, edits) = (&assigned.work.conversation, &assigned.work.edits);
@@ -294,6 +295,12 @@ impl TurnRunner {
     ) -> Result<(String, String), TurnRefusal> {
         if let Some(hook) = self.parts.hook(inbound) {
             return Ok((hook.repository.clone(), String::new()));
+        }
+        if let Some(work) = scheduled(inbound) {
+            return match identity.role(&work.repository) {
+                Some(_) => Ok((work.repository.clone(), work.words.clone())),
+                None => Err(refuse_with(locked_out_text(identity, &work.repository))),
+            };
         }
         let text = match &inbound.kind {
             InboundKind::Text { text, .. } => command::queued(text).unwrap_or(text).to_owned(),

@@ -25,6 +25,8 @@ pub(super) struct ResultButtons {
     take_over: NewButton,
     /// True if the platform asks before the change is discarded.
     confirms_presses: bool,
+    /// True for the change of a service, whose buttons belong to everybody who is admitted.
+    is_of_service: bool,
 }
 
 impl ResultButtons {
@@ -45,10 +47,12 @@ impl ResultButtons {
             }),
             take_over: new(ResultButton::TakeOver.word()),
             confirms_presses,
+            is_of_service: opened.identity.sender().platform.chat().is_none(),
         }
     }
 
-    /// Returns the buttons below the result of a hook, with their actions. They are for everybody who is admitted.
+    /// Returns the buttons below the result of an event, with their actions. Those of a service are for everybody who is
+    /// admitted, and those of a person's schedule for that person.
     pub(super) fn of_hook(&self, change: &Change) -> (Vec<Button>, Vec<NewAction>) {
         let shown = [
             (patch_label(change), ButtonStyle::Plain, &self.patch),
@@ -58,7 +62,10 @@ impl ResultButtons {
         ];
         let buttons = shown.map(|(label, style, new)| {
             let (button, action) = bound(label, style, new, change);
-            let owner = ActionOwner::ADMITTED;
+            let owner = match self.is_of_service {
+                true => ActionOwner::ADMITTED,
+                false => action.owner.clone(),
+            };
             (button, NewAction { owner, ..action })
         });
         buttons.into_iter().unzip()

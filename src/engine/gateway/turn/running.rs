@@ -35,9 +35,9 @@ impl TurnRunner {
         let sources = (&self.parts, &self.outgoing);
         let steering = Steering::new(sources, &self.active_turns, assigned, opened);
         let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, steering, &models);
-        let questions = match self.parts.hook(assigned.inbound()) {
-            Some(_) => Questions::Nobody,
-            None => {
+        let questions = match self.parts.is_event(assigned.inbound()) {
+            true => Questions::Nobody,
+            false => {
                 journal.composer = Some(self.question_composer(assigned, opened));
                 Questions::Stored
             }

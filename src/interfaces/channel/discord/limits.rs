@@ -18,7 +18,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         Action::Draft { .. } | Action::ShowWork { .. } => Vec::new(),
         Action::Edit { message, .. } | Action::Progress { message, .. } => messages(&message.chat),
         Action::Fill { .. } => messages(message_channel(&op.place)),
-        Action::ShowHome { .. } => Vec::new(),
+        Action::ShowHome { .. } | Action::ShowDiff { .. } | Action::CloseDiff { .. } => Vec::new(),
         // These are not bound to the limits of the bot.
         Action::Notice { .. } | Action::AnswerClick { .. } if op.response_url.is_some() => {
             vec![Limit::new(

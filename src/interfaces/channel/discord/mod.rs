@@ -150,6 +150,9 @@ impl Channel for DiscordChannel {
                 "discord has no drafts and shows no running work".to_owned(),
             )),
             Action::ShowHome { .. } => Err(SendError::Refused("discord has no page of a bot".to_owned())),
+            Action::ShowDiff { .. } | Action::CloseDiff { .. } => {
+                Err(SendError::Refused("discord has no tabs".to_owned()))
+            }
             Action::AskForWords {
                 to,
                 trigger,
@@ -205,6 +208,8 @@ impl Channel for DiscordChannel {
             | Action::Draft { .. }
             | Action::ShowWork { .. }
             | Action::ShowHome { .. }
+            | Action::ShowDiff { .. }
+            | Action::CloseDiff { .. }
             | Action::React { .. }
             | Action::Edit { .. }
             | Action::Progress { .. }

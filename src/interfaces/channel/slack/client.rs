@@ -53,6 +53,8 @@ pub(super) struct SlackClient {
     no_token: SlackApiToken,
     /// The last refusal of the Home tab.
     pub(super) home_refusals: RememberedRefusal,
+    /// The last refusal of code channels.
+    pub(super) code_channel_refusals: RememberedRefusal,
     pub(super) blocks: BlockSupport,
     pub(super) sessions: SessionSupport,
     pub(super) streams: StreamSupport,
@@ -69,6 +71,7 @@ impl SlackClient {
             }),
             no_token: SlackApiToken::new(SlackApiTokenValue(String::new())),
             home_refusals: RememberedRefusal::default(),
+            code_channel_refusals: RememberedRefusal::default(),
             blocks: BlockSupport::default(),
             sessions: SessionSupport::default(),
             streams: StreamSupport::default(),

@@ -2,7 +2,7 @@
 
 use super::agent_session::STOPPED_EVENT;
 use super::client::SlackClient;
-use super::permissions::{AGENT_SCOPE, missing_scopes};
+use super::permissions::{AGENT_SCOPE, BotScope, CODE_CHANNEL_SCOPE, missing_scopes, used_scopes};
 use super::socket::SocketOpener;
 use crate::base::config::SlackSettings;
 use crate::base::model::Secret;
@@ -31,7 +31,7 @@ pub(super) async fn inspect(
         who.team_id
     );
     let mut findings = vec![ChannelFinding::fine("token", who)];
-    findings.extend(scopes(identified.scopes.as_deref()));
+    findings.extend(scopes(&used_scopes(settings), identified.scopes.as_deref()));
     findings.extend(clock("Slack", identified.date, at));
     if let Some(token) = &settings.app_token {
         findings.push(socket_mode(name, settings, http, token.clone()).await);
@@ -65,13 +65,13 @@ async fn socket_mode(
 }
 
 /// Returns one finding for each missing scope.
-fn scopes(granted: Option<&[String]>) -> Vec<ChannelFinding> {
+fn scopes(used: &[BotScope], granted: Option<&[String]>) -> Vec<ChannelFinding> {
     let Some(granted) = granted else {
         let why = "Slack did not report the scopes of the token";
         let fix = "compare them with `drydock slack manifest`";
         return vec![ChannelFinding::warning("scopes", why, fix)];
     };
-    let missing = missing_scopes(granted);
+    let missing = missing_scopes(used, granted);
     if missing.is_empty() {
         return vec![ChannelFinding::fine("scopes", "all that Drydock uses")];
     }
@@ -87,6 +87,10 @@ fn scopes(granted: Option<&[String]>) -> Vec<ChannelFinding> {
             "add {} under OAuth & Permissions of the Slack app, and install the app again",
             scope.name
         );
+        if *scope == CODE_CHANNEL_SCOPE {
+            let fix = format!("{fix}, or set code_channels to false");
+            return ChannelFinding::warning("scopes", why, fix);
+        }
         ChannelFinding::failure("scopes", why, fix)
     });
     findings.collect()

@@ -3,7 +3,7 @@
 //! <https://docs.slack.dev/apis/web-api/rate-limits>.
 
 use super::streams::StreamSupport;
-use super::{agent_session, is_direct, stream};
+use super::{agent_session, code_channel, is_direct, stream};
 use crate::base::model::{Action, MessageRef, Op, Platform, Receipt};
 use crate::interfaces::channel::{CallPurpose, Limit, Scope};
 use std::time::Duration;
@@ -59,6 +59,18 @@ pub(super) fn limits(op: &Op, call: CallPurpose, streams: &StreamSupport) -> Vec
         Action::Upload { .. } => {
             vec![tier_4("files.completeUploadExternal"), chat(&op.place.chat)]
         }
+        // The line below the tab, or the file in its place.
+        Action::ShowDiff { .. } => {
+            let tab = [tier_2(code_channel::CREATE), tier_3(code_channel::SET_VIEW)];
+            let file = tier_4("files.completeUploadExternal");
+            tab.into_iter()
+                .chain([file])
+                .chain(posts(&op.place.chat))
+                .collect()
+        }
+        Action::CloseDiff { .. } => {
+            vec![tier_2(code_channel::ARCHIVE), tier_3("conversations.replies")]
+        }
     }
 }
 
@@ -95,7 +107,8 @@ fn tier_4(method: &'static str) -> Limit {
 #[cfg(test)]
 mod tests {
     use super::{limits, update_spacing};
-    use crate::base::model::{Account, Action, ChatPlace, MessageRef, Op, Platform, Receipt, Reply};
+    use crate::base::model::{Account, Action, ChatPlace, DiffTab, MessageRef, Op, Platform, Receipt, Reply};
+    use crate::interfaces::channel::slack::code_channel;
     use crate::interfaces::channel::slack::stream_content::StreamContent;
     use crate::interfaces::channel::slack::streams::StreamSupport;
     use crate::interfaces::channel::{CallPurpose, Scope};
@@ -179,7 +192,28 @@ mod tests {
             message,
             receipt: Receipt::Started,
         };
+        let shown = Action::ShowDiff {
+            tab: DiffTab {
+                change: "CHG-1".to_owned(),
+                repository: "platform".to_owned(),
+                base: "main".to_owned(),
+                head: "CHG-1".to_owned(),
+            },
+            file_name: "CHG-1.diff".to_owned(),
+            content: Bytes::from_static(b"x"),
+            caption: String::new(),
+        };
+        let closed = Action::CloseDiff {
+            change: "CHG-1".to_owned(),
+        };
         let (chat, method) = (Scope::Chat("C1".to_owned()), Scope::Method);
+        let (create, view) = (method(code_channel::CREATE), method(code_channel::SET_VIEW));
+        assert_eq!(most(shown, CallPurpose::Deliver)[..2], [(create, 20), (view, 50)]);
+        let archive = (method(code_channel::ARCHIVE), 20);
+        assert_eq!(
+            most(closed, CallPurpose::Deliver),
+            [archive, (method("conversations.replies"), 50)]
+        );
         assert_eq!(
             most(post.clone(), CallPurpose::Deliver),
             [(chat.clone(), 59), (method("chat.postMessage"), 350)]

@@ -4,7 +4,8 @@
 //! <https://docs.slack.dev/messaging/message-metadata>.
 
 use super::client::SlackClient;
-use super::permissions::missing_scopes;
+use super::permissions::{BOT_SCOPES, missing_scopes};
+use super::rich_text::is_id;
 use crate::base::model::{Action, MessageRef, Op};
 use crate::interfaces::channel::{DeliveryLookup, SendError};
 use jiff::{Span, Timestamp};
@@ -29,21 +30,70 @@ pub(super) fn unreadable(scopes: Option<&[String]>) -> Option<String> {
     let Some(scopes) = scopes else {
         return Some("slack did not report the scopes of the token".to_owned());
     };
-    let missing = missing_scopes(scopes)
+    let missing = missing_scopes(&BOT_SCOPES, scopes)
         .into_iter()
         .filter(|scope| scope.reads_posts);
     let missing: Vec<&str> = missing.map(|scope| scope.name).collect();
     (!missing.is_empty()).then(|| format!("slack grants no {}", missing.join(", ")))
 }
 
-/// Searches the messages at the operation's place. In a thread it reads all of them, so that clocks do not matter;
-/// elsewhere it reads those since the attempt.
+/// Returns the metadata of the line that leads to the code channel of a change.
+pub(super) fn code_channel_metadata(op: &Op, change: &str, channel: &str) -> Value {
+    let mut metadata = metadata(op);
+    metadata["event_payload"]["change"] = json!(change);
+    metadata["event_payload"]["code_channel"] = json!(channel);
+    metadata
+}
+
+/// The result of a search through messages.
+pub(super) enum ThreadSearch {
+    /// The first text that was found.
+    Found(String),
+    /// No message has such a text.
+    Nothing,
+    /// Not all messages could be read.
+    Inconclusive,
+}
+
+/// Searches for the message of an operation at its place.
 pub(super) async fn find(
     client: &SlackClient,
     bot: &str,
     op: &Op,
     since: Timestamp,
 ) -> Result<DeliveryLookup, SendError> {
+    let found = search(client, op, since, |message| id_of(message, bot, op)).await?;
+    Ok(match found {
+        ThreadSearch::Found(id) => DeliveryLookup::Message(MessageRef {
+            chat: op.place.chat.clone(),
+            id,
+        }),
+        ThreadSearch::Nothing => DeliveryLookup::Nothing,
+        ThreadSearch::Inconclusive => DeliveryLookup::CannotTell,
+    })
+}
+
+/// Searches the thread of an operation for the code channel of a change.
+pub(super) async fn find_code_channel(
+    client: &SlackClient,
+    bot: &str,
+    op: &Op,
+    change: &str,
+) -> Result<ThreadSearch, SendError> {
+    search(client, op, Timestamp::UNIX_EPOCH, |message| {
+        code_channel_of(message, bot, change)
+    })
+    .await
+}
+
+/// Searches the messages at the operation's place. In a thread it reads all of them, so that clocks do not matter;
+/// elsewhere it reads those since the attempt.
+async fn search(
+    client: &SlackClient,
+    op: &Op,
+    since: Timestamp,
+    look: impl Fn(&Value) -> Option<String> + Send + Sync,
+) -> Result<ThreadSearch, SendError> {
     let oldest = since
         .saturating_sub(Span::new().seconds(SKEW_SECONDS))
         .unwrap_or(since);
@@ -77,7 +127,7 @@ pub(super) async fn find(
                     why,
                     "slack did not report whether a message was posted"
                 );
-                return Ok(DeliveryLookup::CannotTell);
+                return Ok(ThreadSearch::Inconclusive);
             }
             answer => answer?,
         };
@@ -85,21 +135,18 @@ pub(super) async fn find(
             .as_array()
             .map(Vec::as_slice)
             .unwrap_or_default();
-        if let Some(id) = messages.iter().find_map(|message| id_of(message, bot, op)) {
-            return Ok(DeliveryLookup::Message(MessageRef {
-                chat: op.place.chat.clone(),
-                id,
-            }));
+        if let Some(found) = messages.iter().find_map(&look) {
+            return Ok(ThreadSearch::Found(found));
         }
         match answer
             .pointer("/response_metadata/next_cursor")
             .and_then(Value::as_str)
         {
             Some(next) if !next.is_empty() => next.clone_into(&mut cursor),
-            Some(_) | None => return Ok(DeliveryLookup::Nothing),
+            Some(_) | None => return Ok(ThreadSearch::Nothing),
         }
     }
-    Ok(DeliveryLookup::CannotTell)
+    Ok(ThreadSearch::Inconclusive)
 }
 
 /// Returns the id of a message if the bot posted it for this operation. The bot is checked as well, because other
@@ -107,6 +154,10 @@ pub(super) async fn find(
 fn id_of(message: &Value, bot: &str, op: &Op) -> Option<String> {
     let is_it = match &op.action {
         Action::Upload { file_name, .. } => shows(message, &file_title(op, file_name)),
+        // The line that leads to the tab, or the file in its place.
+        Action::ShowDiff { file_name, .. } => {
+            is_marked(message, op) || shows(message, &file_title(op, file_name))
+        }
         _ => is_marked(message, op),
     };
     let id = message["ts"]
@@ -117,7 +168,16 @@ fn id_of(message: &Value, bot: &str, op: &Op) -> Option<String> {
 
 fn is_marked(message: &Value, op: &Op) -> bool {
     let (metadata, ours) = (&message["metadata"], metadata(op));
-    metadata["event_type"] == ours["event_type"] && metadata["event_payload"] == ours["event_payload"]
+    metadata["event_type"] == ours["event_type"]
+        && metadata["event_payload"]["op"] == ours["event_payload"]["op"]
+}
+
+/// Returns the code channel of a change that a message of the bot leads to.
+fn code_channel_of(message: &Value, bot: &str, change: &str) -> Option<String> {
+    let (metadata, payload) = (&message["metadata"], &message["metadata"]["event_payload"]);
+    let is_ours = message["user"] == bot && metadata["event_type"] == EVENT_TYPE;
+    let id = payload["code_channel"].as_str().filter(|id| is_id(id))?;
+    (is_ours && payload["change"] == change).then(|| id.to_owned())
 }
 
 /// Returns the title of a file. Slack stores no metadata for files, so the title names the message that the file

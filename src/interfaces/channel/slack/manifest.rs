@@ -1,7 +1,7 @@
 //! The manifest of the Slack app: its name, the permissions of its bot, and how Slack reaches Drydock. See
 //! <https://docs.slack.dev/reference/app-manifest>.
 
-use super::permissions::{BOT_EVENTS, BOT_SCOPES};
+use super::permissions::{BOT_EVENTS, BOT_SCOPES, CODE_CHANNEL_SCOPE};
 use reqwest::Url;
 use serde_json::{Value, json};
 
@@ -92,6 +92,17 @@ impl SlackManifest {
             manifest["settings"]["interactivity"]["request_url"] = json!(url);
         }
         Ok(Self(manifest))
+    }
+
+    /// Adds the scope of code channels.
+    #[must_use]
+    pub fn with_code_channels(mut self) -> Self {
+        let scopes = &mut self.0["oauth_config"]["scopes"]["bot"];
+        if let Some(scopes) = scopes.as_array_mut() {
+            scopes.push(json!(CODE_CHANNEL_SCOPE.name));
+            scopes.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
+        }
+        self
     }
 
     /// Returns the manifest.

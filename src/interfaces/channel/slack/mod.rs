@@ -3,6 +3,7 @@
 
 mod agent_session;
 mod client;
+mod code_channel;
 mod connector;
 mod form;
 mod home;
@@ -22,6 +23,7 @@ mod split;
 mod stream;
 mod stream_content;
 mod streams;
+mod upload;
 mod webhook;
 mod written_piece;
 
@@ -38,13 +40,12 @@ use crate::base::model::{
 };
 use crate::base::webhook::Webhook;
 use crate::crash_point;
-use crate::interfaces::channel::visible::escape_line;
 use async_trait::async_trait;
 use bytes::Bytes;
 use client::{Identified, SlackClient, accept_already_done};
 use connector::RepeatEffect;
 use jiff::Timestamp;
-use render::{SlackPayload, escaped, render};
+use render::{SlackPayload, render};
 use serde_json::{Value, json};
 use socket::{SocketAbsence, SocketOpener};
 use std::sync::Arc;
@@ -86,7 +87,8 @@ impl ChannelKind for SlackSettings {
                 "{unreadable}: results are posted in two steps, so that no result is shown twice"
             );
         }
-        let missing = permissions::missing_scopes(scopes.as_deref().unwrap_or_default()).into_iter();
+        let used = permissions::used_scopes(self);
+        let missing = permissions::missing_scopes(&used, scopes.as_deref().unwrap_or_default()).into_iter();
         for scope in missing.filter(|scope| scopes.is_some() && !scope.reads_posts) {
             let BotScope {
                 name: missing,
@@ -114,6 +116,7 @@ impl ChannelKind for SlackSettings {
             },
             can_find: lookup::unreadable(scopes.as_deref()).is_none(),
             client,
+            code_channels: self.code_channels,
             link_hosts: server.link_hosts.clone(),
             channel: name.to_owned(),
             sockets,
@@ -130,6 +133,8 @@ struct SlackChannel {
     installation: Installation,
     link_hosts: Vec<String>,
     can_find: bool,
+    /// True if the configuration wants code channels.
+    code_channels: bool,
     channel: String,
     /// Opens the sockets of Socket Mode.
     sockets: Option<SocketOpener>,
@@ -170,14 +175,19 @@ impl Channel for SlackChannel {
                 file_name,
                 content,
                 caption,
-            } => {
-                let title = lookup::file_title(op, file_name);
-                let comment = (!caption.is_empty()).then(|| escaped(&unlinked(caption)));
-                let shared = self
-                    .client
-                    .share_file(&op.place, file_name, &title, content, comment);
-                let message = shared.await?;
-                Ok(Delivered { message })
+            } => self.upload(op, file_name, content, caption).await,
+            Action::ShowDiff {
+                tab,
+                file_name,
+                content,
+                caption,
+            } => match self.show_diff(op, tab, content, caption).await? {
+                Some(delivered) => Ok(delivered),
+                None => self.upload(op, file_name, content, caption).await,
+            },
+            Action::CloseDiff { change } => {
+                let closed = self.close_diff(op, change);
+                closed.await.map(|()| Delivered::default())
             }
             Action::AskForWords {
                 to,
@@ -222,7 +232,9 @@ impl Channel for SlackChannel {
 
     async fn find(&self, op: &Op, since: Timestamp) -> Result<DeliveryLookup, SendError> {
         match &op.action {
-            Action::Post { .. } | Action::Upload { .. } => self.look_up(op, since).await,
+            Action::Post { .. } | Action::Upload { .. } | Action::ShowDiff { .. } => {
+                self.look_up(op, since).await
+            }
             Action::Notice { .. } if is_direct(&op.place) => self.look_up(op, since).await,
             // A stream has no metadata by which it could be found.
             Action::Stream { .. } => match self.look_up(op, since).await? {
@@ -236,6 +248,7 @@ impl Channel for SlackChannel {
             | Action::Draft { .. }
             | Action::ShowWork { .. }
             | Action::ShowHome { .. }
+            | Action::CloseDiff { .. }
             | Action::React { .. }
             | Action::Edit { .. }
             | Action::Progress { .. }
@@ -249,6 +262,10 @@ impl Channel for SlackChannel {
 
     fn streams(&self, place: &ChatPlace) -> bool {
         self.can_stream(place)
+    }
+
+    fn diff_bytes_max(&self, place: &ChatPlace) -> Option<usize> {
+        self.can_show_diff(place).then_some(code_channel::VIEW_BYTES_MAX)
     }
 
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
@@ -401,28 +418,6 @@ impl SlackChannel {
         }
         body
     }
-}
-
-/// Returns the caption of a file with invisible joiners in texts that Slack would convert to links. A caption is the
-/// only text for which Slack has no option to disable links.
-fn unlinked(caption: &str) -> String {
-    const JOINER: char = '\u{2060}';
-    let mut out = String::with_capacity(caption.len());
-    let mut characters = escape_line(caption)
-        .chars()
-        .collect::<Vec<_>>()
-        .into_iter()
-        .peekable();
-    while let Some(character) = characters.next() {
-        out.push(character);
-        let goes_on = characters
-            .peek()
-            .is_some_and(|next| next.is_alphanumeric() || *next == '/');
-        if matches!(character, '.' | ':' | '@') && goes_on {
-            out.push(JOINER);
-        }
-    }
-    out
 }
 
 /// Returns true if a place is a direct chat between one user and the bot.

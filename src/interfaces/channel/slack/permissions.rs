@@ -3,6 +3,7 @@
 
 use super::agent_session::STOPPED_EVENT;
 use super::home::OPENED_EVENT;
+use crate::base::config::SlackSettings;
 
 /// A scope of the bot token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,12 @@ pub const BOT_SCOPES: [BotScope; 10] = [
 /// The scope of apps that are declared agents. Without it everything else works.
 pub(super) const AGENT_SCOPE: &str = "assistant:write";
 
+/// The scope of code channels, for channels of the configuration that use them.
+pub(super) const CODE_CHANNEL_SCOPE: BotScope = scope(
+    "code_channels:manage",
+    "shows full diffs in tabs of code channels",
+);
+
 /// The events that the app subscribes to.
 pub(super) const BOT_EVENTS: [&str; 6] = [
     STOPPED_EVENT,
@@ -67,11 +74,15 @@ const fn reading(name: &'static str, purpose: &'static str) -> BotScope {
     }
 }
 
-/// Returns the scopes that a token lacks.
-pub(super) fn missing_scopes(granted: &[String]) -> Vec<BotScope> {
+/// Returns the scopes that a channel of the configuration uses.
+pub(super) fn used_scopes(settings: &SlackSettings) -> Vec<BotScope> {
+    let mut used = BOT_SCOPES.to_vec();
+    used.extend(settings.code_channels.then_some(CODE_CHANNEL_SCOPE));
+    used
+}
+
+/// Returns those of some scopes that a token lacks.
+pub(super) fn missing_scopes(used: &[BotScope], granted: &[String]) -> Vec<BotScope> {
     let is_granted = |scope: &BotScope| granted.iter().any(|granted| granted == scope.name);
-    BOT_SCOPES
-        .into_iter()
-        .filter(|scope| !is_granted(scope))
-        .collect()
+    used.iter().copied().filter(|scope| !is_granted(scope)).collect()
 }

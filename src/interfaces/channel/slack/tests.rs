@@ -256,6 +256,6 @@ fn a_caption_has_no_link() {
         ),
         ("a\nb", "a␊b"),
     ] {
-        assert_eq!(super::unlinked(caption), shown);
+        assert_eq!(super::upload::unlinked(caption), shown);
     }
 }

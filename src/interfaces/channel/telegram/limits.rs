@@ -25,7 +25,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         // No operation shows work in Telegram.
         Action::React { .. } | Action::ShowWork { .. } => calls("setMessageReaction"),
         Action::Draft { .. } => calls("sendMessageDraft"),
-        Action::ShowHome { .. } => Vec::new(),
+        Action::ShowHome { .. } | Action::ShowDiff { .. } | Action::CloseDiff { .. } => Vec::new(),
         Action::AnswerClick {
             callback: Some(_), ..
         } => calls("answerCallbackQuery"),

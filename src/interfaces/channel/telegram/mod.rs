@@ -181,6 +181,9 @@ impl Channel for TelegramChannel {
             }
             Action::ShowWork { .. } => Err(SendError::Refused("telegram shows no running work".to_owned())),
             Action::ShowHome { .. } => Err(SendError::Refused("telegram has no page of a bot".to_owned())),
+            Action::ShowDiff { .. } | Action::CloseDiff { .. } => {
+                Err(SendError::Refused("telegram has no tabs".to_owned()))
+            }
             Action::Notice { to, reply } => self.notice(op, to, reply).await,
             Action::Upload {
                 file_name,

@@ -2,6 +2,7 @@
 
 use super::app_home;
 use super::check;
+use super::code_channels;
 use super::history;
 use super::sent_files;
 use super::sessions;
@@ -59,6 +60,9 @@ pub(super) fn call(
         "views.open" => views::open(state, options, body),
         "views.publish" => app_home::publish(state, options, body),
         "agents.sessions.setStatus" => sessions::set_status(state, options, body),
+        "agents.conversations.create" => code_channels::create(state, options, body),
+        "agents.conversations.setView" => code_channels::set_view(state, options, body),
+        "agents.conversations.archive" => code_channels::archive(state, options, body),
         "reactions.add" => react(state, body, Reaction::Add),
         "reactions.remove" => react(state, body, Reaction::Remove),
         "files.info" => sent_files::info(state, base_url, body),
@@ -83,6 +87,9 @@ fn required_scope(method: &str) -> Option<&'static str> {
             Some("chat:write")
         }
         "chat.startStream" | "chat.appendStream" | "chat.stopStream" => Some("chat:write"),
+        "agents.conversations.create" | "agents.conversations.setView" | "agents.conversations.archive" => {
+            Some("code_channels:manage")
+        }
         "reactions.add" | "reactions.remove" => Some("reactions:write"),
         "files.info" => Some("files:read"),
         "files.getUploadURLExternal" | "files.completeUploadExternal" => Some("files:write"),
@@ -104,6 +111,7 @@ pub(super) fn must_wait(
     let (bucket, per_minute) = match method {
         "chat.postMessage" => (format!("{method} {}", field(body, "channel")), POSTS_A_MINUTE),
         "agents.sessions.setStatus"
+        | "agents.conversations.setView"
         | "chat.update"
         | "reactions.add"
         | "conversations.history"

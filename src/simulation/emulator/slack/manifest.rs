@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 /// The scopes of a bot that this workspace knows. See <https://docs.slack.dev/reference/scopes>.
-const KNOWN_SCOPES: [&str; 34] = [
+const KNOWN_SCOPES: [&str; 35] = [
     "app_mentions:read",
     "assistant:write",
     "bookmarks:read",
@@ -19,6 +19,7 @@ const KNOWN_SCOPES: [&str; 34] = [
     "chat:write",
     "chat:write.customize",
     "chat:write.public",
+    "code_channels:manage",
     "commands",
     "emoji:read",
     "files:read",

@@ -4,6 +4,7 @@
 mod api;
 mod app_home;
 mod check;
+mod code_channels;
 mod history;
 mod manifest;
 mod mentions;
@@ -19,6 +20,7 @@ mod streams;
 mod views;
 
 pub use app_home::{HomeTab, PublishedHome};
+pub use code_channels::{CodeChannel, DiffView};
 pub use mentions::{Mention, task_lines};
 pub use people::{EventOrder, GatewayResponse, Retry, SayError, SentMessage, UnsentMessage};
 pub use sessions::AgentSession;
@@ -229,6 +231,11 @@ impl SlackEmulator {
     pub fn unsubscribe(&self, event: &str) {
         self.shared
             .change(|state| state.unsubscribed.insert(event.to_owned()));
+    }
+
+    /// Gives the bot another scope.
+    pub fn grant(&self, scope: &'static str) {
+        self.shared.change(|state| state.scopes.insert(scope));
     }
 
     /// Removes a scope from the bot.

@@ -2,6 +2,7 @@
 //! that created them.
 
 use super::app_home::PublishedHome;
+use super::code_channels::CodeChannel;
 use super::manifest::InstalledApp;
 use super::mentions::{self, Mention, walk};
 use super::response::ResponseAddress;
@@ -47,6 +48,8 @@ pub struct SlackState {
     pub(super) users: BTreeMap<String, String>,
     /// The channels by id, with their members.
     pub(super) channels: BTreeMap<String, BTreeSet<String>>,
+    /// The code channels, by id.
+    pub code_channels: BTreeMap<String, CodeChannel>,
     /// The sessions of the agent, by channel and root of the thread.
     pub sessions: BTreeMap<(String, String), AgentSession>,
     /// The messages that are or were streamed, by channel and id.

@@ -2,6 +2,7 @@
 //! failures; and of the workspace's events with the real webhook.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod code_channels;
 mod delivery;
 mod events;
 mod failures;
@@ -88,6 +89,7 @@ fn settings(api_base_url: &str) -> SlackSettings {
         signing_secret: Some(Secret::new("shh".to_owned())),
         previous_signing_secret: None,
         app_token: None,
+        code_channels: false,
         api_base_url: api_base_url.to_owned(),
         paced: true,
         repository: None,

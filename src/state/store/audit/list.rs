@@ -12,7 +12,7 @@ use serde_json::Value;
 const LINES_READ_MAX: usize = 500_000;
 
 /// All kinds of lines.
-pub const AUDIT_KINDS: [&str; 37] = [
+pub const AUDIT_KINDS: [&str; 38] = [
     "access.requested",
     "audit.cut",
     "auth.denied",
@@ -41,6 +41,7 @@ pub const AUDIT_KINDS: [&str; 37] = [
     "outbox.retry",
     "question.asked",
     "question.closed",
+    "schedule.changed",
     "secret.retired",
     "session.exported",
     "thread.joined",

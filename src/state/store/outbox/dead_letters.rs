@@ -270,7 +270,7 @@ fn letter(row: &Row<'_>) -> Result<DeadLetter, StoreError> {
     let body = parse::<Op>("operation", &row.get::<_, String>(2)?).ok();
     let place = body.as_ref().map(|op| op.place.clone());
     let file = body.as_ref().and_then(|op| match &op.action {
-        Action::Upload { file_name, .. } => Some(file_name.clone()),
+        Action::Upload { file_name, .. } | Action::ShowDiff { file_name, .. } => Some(file_name.clone()),
         _ => None,
     });
     Ok(DeadLetter {
@@ -294,7 +294,8 @@ fn what(action: &Action) -> &'static str {
         Action::Edit { .. } | Action::Fill { .. } | Action::Progress { .. } => "edit",
         Action::Draft { .. } => "draft",
         Action::Notice { .. } => "notice",
-        Action::Upload { .. } => "upload",
+        Action::Upload { .. } | Action::ShowDiff { .. } => "upload",
+        Action::CloseDiff { .. } => "close",
         Action::React { .. } => "react",
         Action::ShowWork { .. } => "status",
         Action::ShowHome { .. } => "home",

@@ -173,7 +173,7 @@ fn is_new_message(tx: &Transaction<'_>, row: &Row<'_>) -> bool {
             tx.prepare_cached("SELECT json_extract(body, '$.action.action') FROM outbox WHERE id = ?1")?;
         let kind: String = kind.query_row([id], |row| row.get(0))?;
         Ok([WAITING, READY].contains(&state.as_str())
-            && ["post", "stream", "upload"].contains(&kind.as_str()))
+            && ["post", "show_diff", "stream", "upload"].contains(&kind.as_str()))
     };
     look().unwrap_or(false)
 }

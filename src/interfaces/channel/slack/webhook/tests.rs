@@ -33,6 +33,7 @@ fn slack_named(name: &str) -> Arc<dyn Webhook> {
         signing_secret: Some(secret(SECRET)),
         previous_signing_secret: None,
         app_token: None,
+        code_channels: false,
         api_base_url: String::new(),
         paced: true,
         repository: None,

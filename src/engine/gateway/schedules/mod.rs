@@ -1,0 +1,225 @@
+//! The times of schedules. One task sleeps until the next time of any schedule, or until one changes. A time that comes
+//! stores a message, which then takes the way of all others; see `store/schedule`.
+
+mod request;
+mod start;
+
+pub(super) use request::{ScheduleRequest, ScheduleVerb, USAGE, own_times, parse};
+pub use start::{ScheduleStartError, start_now};
+
+use super::outgoing::OutgoingMessages;
+use super::parts::Parts;
+use super::scheduler::TurnScheduler;
+use super::turn::REVOKED;
+use crate::base::config::ScheduleSettings;
+use crate::base::model::{ChatPlace, FireOutcome, MissedRule, Sender};
+use crate::base::recurrence::Recurrence;
+use crate::state::store::{
+    FireResult, FireStart, FireWork, NewSchedule, ScheduleEdit, ScheduleRow, Store, StoreError,
+};
+use jiff::{SignedDuration, Timestamp};
+use start::{message, notice, pause_text};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// The most schedules that are read at a time.
+const DUE_AT_ONCE_MAX: u32 = 100;
+/// The longest sleep before the clock is compared again, which may have been set. Nothing is read then.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+/// The wait before another attempt after a failure of the store.
+const RETRY_WAIT: Duration = Duration::from_secs(5);
+/// A time that is later than this has been missed, because no server ran.
+const LATENESS_MAX: SignedDuration = SignedDuration::from_secs(90);
+/// The one who turns a schedule off, for the audit log.
+const BY: &str = "drydock";
+
+/// The watch of the times.
+pub struct Schedules {
+    parts: Arc<Parts>,
+    outgoing: Arc<OutgoingMessages>,
+    scheduler: Arc<TurnScheduler>,
+    changed: Notify,
+}
+
+/// Stores the schedules of the configuration, and removes those that are in it no longer.
+pub async fn store_configured(
+    store: &Store,
+    configured: &BTreeMap<String, ScheduleSettings>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let new = configured.iter().filter_map(|(name, settings)| {
+        let definition = settings.definition.clone();
+        // The configuration was checked, so this is always there.
+        let recurrence = Recurrence::parse(&definition.when, &definition.zone).ok()?;
+        Some(NewSchedule {
+            owner: Sender::of_schedule(name),
+            name: name.clone(),
+            due: recurrence.next(at)?,
+            definition,
+        })
+    });
+    store.store_configured_schedules(new.collect(), at).await
+}
+
+impl Schedules {
+    pub(super) fn new(
+        parts: &Arc<Parts>,
+        outgoing: &Arc<OutgoingMessages>,
+        scheduler: &Arc<TurnScheduler>,
+    ) -> Self {
+        Self {
+            parts: Arc::clone(parts),
+            outgoing: Arc::clone(outgoing),
+            scheduler: Arc::clone(scheduler),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Makes the watch look at all times again, because a schedule or the clock has changed, and starts work that one has
+    /// stored.
+    pub fn wake(&self) {
+        self.changed.notify_one();
+        self.outgoing.wake();
+        self.scheduler.wake();
+    }
+
+    /// Fires the times that come until `cancel`.
+    pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
+        while !cancel.is_cancelled() {
+            let next = match self.fire_due().await {
+                Ok(next) => next,
+                Err(error) => {
+                    warn!(%error, "no schedule can fire; it is tried again");
+                    tokio::select! {
+                        () = tokio::time::sleep(RETRY_WAIT) => {}
+                        () = cancel.cancelled() => {}
+                    }
+                    continue;
+                }
+            };
+            tokio::select! {
+                () = self.wait_until(next) => {}
+                () = self.changed.notified() => {}
+                () = cancel.cancelled() => {}
+            }
+        }
+    }
+
+    /// Waits until a time has come; forever without one.
+    async fn wait_until(&self, time: Option<Timestamp>) {
+        let Some(time) = time else {
+            return std::future::pending().await;
+        };
+        loop {
+            let left = time.duration_since((self.parts.now)());
+            let Ok(left) = Duration::try_from(left) else {
+                return;
+            };
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(SLEEP_MAX)).await;
+        }
+    }
+
+    /// Fires all schedules that are due, and returns the next time of any. Each fire moves its schedule behind the current
+    /// time, so this ends.
+    async fn fire_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let store = &self.parts.store;
+        loop {
+            let at = (self.parts.now)();
+            let due = store.due_schedules(at, DUE_AT_ONCE_MAX).await?;
+            if due.is_empty() {
+                return store.next_schedule_due().await;
+            }
+            for row in &due {
+                self.fire(row, at).await?;
+            }
+            self.outgoing.wake();
+            self.scheduler.wake();
+        }
+    }
+
+    async fn fire(&self, row: &ScheduleRow, at: Timestamp) -> Result<(), StoreError> {
+        let definition = &row.definition;
+        let recurrence = Recurrence::parse(&definition.when, &definition.zone);
+        let next = recurrence.map(|recurrence| recurrence.next(at.max(row.due)));
+        let next = match next {
+            Ok(Some(next)) => next,
+            Ok(None) => return self.turn_off(row, "its times are over", at).await,
+            Err(why) => return self.turn_off(row, &why.to_string(), at).await,
+        };
+        let identity = self.parts.access.admit(&row.owner);
+        let why = match identity.map(|identity| identity.role(&definition.repository)) {
+            None => "access was revoked".to_owned(),
+            Some(None) => format!("there is no grant for `{}` any more", definition.repository),
+            Some(Some(_)) => {
+                let is_missed = at.duration_since(row.due) > LATENESS_MAX;
+                let work = match definition.missed {
+                    MissedRule::Skip if is_missed => FireWork::Missed,
+                    MissedRule::Skip | MissedRule::Once => self.work(row),
+                };
+                let start = FireStart {
+                    id: row.id,
+                    due: row.due,
+                    next: Some(next),
+                    work,
+                };
+                return self.begin(row, start, at).await;
+            }
+        };
+        self.turn_off(row, &why, at).await
+    }
+
+    fn work(&self, row: &ScheduleRow) -> FireWork {
+        let place = self.place(row);
+        let pause = notice((row, row.due), &place, "paused", pause_text(row));
+        FireWork::Message(Box::new(message(row, place, row.due)), Box::new(pause))
+    }
+
+    async fn begin(&self, row: &ScheduleRow, start: FireStart, at: Timestamp) -> Result<(), StoreError> {
+        let begun = self.parts.store.begin_fire(start, None, at).await?;
+        let (schedule, due) = (row.name.as_str(), row.due);
+        match begun {
+            FireResult::Started => info!(schedule, %due, "the schedule {schedule} fires"),
+            FireResult::LeftOut(FireOutcome::Overlapped) => {
+                warn!(schedule, %due, "a time of the schedule {schedule} is left out: its earlier work has not ended");
+            }
+            FireResult::LeftOut(_) => {
+                info!(schedule, %due, "a time of the schedule {schedule} is left out: no server ran");
+            }
+            FireResult::Gone => {}
+        }
+        Ok(())
+    }
+
+    /// Turns a schedule off that may not fire, and says so once.
+    async fn turn_off(&self, row: &ScheduleRow, why: &str, at: Timestamp) -> Result<(), StoreError> {
+        let is_revoked = self.parts.access.admit(&row.owner).is_none();
+        let text = match is_revoked && row.owner.platform.chat().is_some() {
+            // The only text that a revoked person gets.
+            true => REVOKED.to_owned(),
+            false => format!("The schedule `{}` is off: {why}.", row.name),
+        };
+        let op = notice((row, row.due), &self.place(row), "off", text);
+        let edit = ScheduleEdit::TurnOff(row.id, why.to_owned(), vec![op]);
+        self.parts
+            .store
+            .edit_schedule(edit, (BY.to_owned(), None), at)
+            .await?;
+        Ok(())
+    }
+
+    /// Returns the place of the results, with the account of its channel if that is connected.
+    fn place(&self, row: &ScheduleRow) -> ChatPlace {
+        let mut place = row.definition.place.clone();
+        if let Some(connected) = self.outgoing.channel(&row.definition.channel) {
+            place.account = connected.installation().account.clone();
+        }
+        place
+    }
+}

@@ -1,0 +1,322 @@
+//! Schedules, and their fires. A time of a schedule fires in one transaction: the row of the fire, the message that waits
+//! for its turn, and the next time. Its primary key is the schedule and the time, so no time fires twice, also if the clock
+//! goes back. The transaction that ends the turn also ends the fire.
+
+mod fire;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
+
+pub(super) use fire::end_fire;
+pub use fire::{FAILURES_MAX, FireResult, FireStart, FireWork, ScheduleFire};
+
+use super::column::{json, millis, parse, time};
+use super::{Store, StoreError, apply_once, audit_in, outbox};
+use crate::base::model::{Account, InboxId, Op, ScheduleDefinition, ScheduleId, Sender};
+use crate::crash_point;
+use jiff::Timestamp;
+use rusqlite::{Row, Transaction, params};
+use serde::{Deserialize, Serialize};
+
+/// The most schedules of one account.
+pub const SCHEDULES_OF_PERSON_MAX: u32 = 20;
+
+/// The columns of a schedule, with the name of its owner and its newest fire.
+const SELECT: &str = "SELECT schedule.id, schedule.owner, users.name, schedule.name, schedule.definition,
+    schedule.off_why, schedule.due, schedule.failures, fire.due, fire.fired_at, fire.outcome, fire.ended_at
+  FROM schedule
+  LEFT JOIN identity ON identity.sender = schedule.owner
+  LEFT JOIN users ON users.id = identity.user_id
+  LEFT JOIN schedule_fire AS fire ON fire.schedule = schedule.id AND fire.due =
+    (SELECT MAX(newest.due) FROM schedule_fire AS newest WHERE newest.schedule = schedule.id)";
+
+/// A stored schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleRow {
+    /// The row.
+    pub id: ScheduleId,
+    /// The account for which its work runs.
+    pub owner: Sender,
+    /// The name of the person or service with that account, if it was ever admitted.
+    pub owner_name: Option<String>,
+    /// The name of the schedule, unique among those of its owner.
+    pub name: String,
+    /// Its content.
+    pub definition: ScheduleDefinition,
+    /// The reason why it does not fire; `None` if it does.
+    pub off_why: Option<String>,
+    /// The next time. It does not fire then if it is off.
+    pub due: Timestamp,
+    /// The number of failed fires in a row.
+    pub failures: u32,
+    /// The newest fire.
+    pub last: Option<ScheduleFire>,
+}
+
+/// A schedule to store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSchedule {
+    /// The account for which its work runs.
+    pub owner: Sender,
+    /// Its name.
+    pub name: String,
+    /// Its content.
+    pub definition: ScheduleDefinition,
+    /// Its first time.
+    pub due: Timestamp,
+}
+
+/// A change of a schedule.
+#[derive(Clone, Debug)]
+pub enum ScheduleEdit {
+    /// Stores it, unless its owner has one of this name or too many.
+    Create(Box<NewSchedule>),
+    /// Removes it with its fires.
+    Remove(ScheduleId),
+    /// Turns it on, from this time on.
+    TurnOn(ScheduleId, Timestamp),
+    /// Turns it off for this reason, and enqueues operations.
+    TurnOff(ScheduleId, String, Vec<Op>),
+}
+
+/// The outcome of a change of a schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduleChange {
+    /// It was changed.
+    Changed,
+    /// It was so already.
+    Unchanged,
+    /// There is no such schedule any more.
+    Gone,
+    /// Its owner has a schedule of this name.
+    NameTaken,
+    /// Its owner has [`SCHEDULES_OF_PERSON_MAX`] schedules.
+    TooMany,
+}
+
+impl Store {
+    /// Returns the schedules of an account, or all, by owner and name.
+    pub async fn schedules(&self, owner: Option<&Sender>) -> Result<Vec<ScheduleRow>, StoreError> {
+        let owner = owner.map(json).transpose()?;
+        self.read(move |tx| {
+            let sql = format!(
+                "{SELECT} WHERE ?1 IS NULL OR schedule.owner = ?1 ORDER BY schedule.owner, schedule.name"
+            );
+            rows(tx, &sql, params![owner])
+        })
+        .await
+    }
+
+    /// Returns the schedules that are due, those that have waited longest first, at most so many.
+    pub async fn due_schedules(&self, at: Timestamp, count_max: u32) -> Result<Vec<ScheduleRow>, StoreError> {
+        self.read(move |tx| {
+            let sql = format!(
+                "{SELECT} WHERE schedule.off_why IS NULL AND schedule.due <= ?1
+                 ORDER BY schedule.due, schedule.id LIMIT ?2"
+            );
+            rows(tx, &sql, params![millis(at), count_max])
+        })
+        .await
+    }
+
+    /// Returns the next time of any schedule that is on.
+    pub async fn next_schedule_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|tx| {
+            let due: Option<i64> = tx
+                .prepare_cached("SELECT MIN(due) FROM schedule WHERE off_why IS NULL")?
+                .query_row([], |row| row.get(0))?;
+            due.map(time).transpose()
+        })
+        .await
+    }
+
+    /// Changes a schedule. `command` is the message that asked for it, if any; a repeated run of it returns the first
+    /// outcome.
+    pub async fn edit_schedule(
+        &self,
+        edit: ScheduleEdit,
+        (by, command): (String, Option<InboxId>),
+        at: Timestamp,
+    ) -> Result<ScheduleChange, StoreError> {
+        crash_point::before("effect");
+        let changed = self
+            .write(move |tx| match command {
+                Some(command) => apply_once(tx, command, || change(tx, &edit, &by, at)),
+                None => change(tx, &edit, &by, at),
+            })
+            .await;
+        crash_point::after("effect");
+        changed
+    }
+
+    /// Makes the stored schedules of the configuration the same as these. One whose times are the same keeps its next time,
+    /// so that times at which no server ran are made up for.
+    pub async fn store_configured_schedules(
+        &self,
+        configured: Vec<NewSchedule>,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.write(move |tx| {
+            let sql = format!("{SELECT} WHERE json_extract(schedule.owner, '$.platform') = ?1");
+            let stored = rows(tx, &sql, params![Account::of_schedules().platform.as_str()])?;
+            let is_named = |name: &str| configured.iter().any(|new| new.name == name);
+            for gone in stored.iter().filter(|row| !is_named(&row.name)) {
+                change(tx, &ScheduleEdit::Remove(gone.id), "configuration", at)?;
+            }
+            for new in &configured {
+                match stored.iter().find(|row| row.name == new.name) {
+                    Some(row) => replace(tx, row, new)?,
+                    None => insert(tx, new, at)?,
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+fn change(
+    tx: &Transaction<'_>,
+    edit: &ScheduleEdit,
+    by: &str,
+    at: Timestamp,
+) -> Result<ScheduleChange, StoreError> {
+    let (what, id) = match edit {
+        ScheduleEdit::Create(new) => return create(tx, new, by, at),
+        ScheduleEdit::Remove(id) => ("removed", *id),
+        ScheduleEdit::TurnOn(id, _) => ("on", *id),
+        ScheduleEdit::TurnOff(id, ..) => ("off", *id),
+    };
+    let Some(row) = find(tx, id)? else {
+        return Ok(ScheduleChange::Gone);
+    };
+    let changed = match edit {
+        ScheduleEdit::Create(_) => 0,
+        ScheduleEdit::Remove(id) => {
+            tx.prepare_cached("DELETE FROM schedule_fire WHERE schedule = ?1")?
+                .execute([id.0])?;
+            tx.prepare_cached("DELETE FROM schedule WHERE id = ?1")?
+                .execute([id.0])?
+        }
+        ScheduleEdit::TurnOn(id, due) => tx
+            .prepare_cached(
+                "UPDATE schedule SET off_why = NULL, failures = 0, due = ?2 WHERE id = ?1 AND off_why IS NOT NULL",
+            )?
+            .execute(params![id.0, millis(*due)])?,
+        ScheduleEdit::TurnOff(id, why, ops) => {
+            let changed = tx
+                .prepare_cached("UPDATE schedule SET off_why = ?2 WHERE id = ?1 AND off_why IS NULL")?
+                .execute(params![id.0, why])?;
+            if changed > 0 {
+                outbox::enqueue(tx, ops, at)?;
+            }
+            changed
+        }
+    };
+    if changed == 0 {
+        return Ok(ScheduleChange::Unchanged);
+    }
+    audit(tx, (what, &row.name, &row.owner), by, at)?;
+    Ok(ScheduleChange::Changed)
+}
+
+fn create(
+    tx: &Transaction<'_>,
+    new: &NewSchedule,
+    by: &str,
+    at: Timestamp,
+) -> Result<ScheduleChange, StoreError> {
+    let owner = json(&new.owner)?;
+    let is_taken = tx
+        .prepare_cached("SELECT 1 FROM schedule WHERE owner = ?1 AND name = ?2")?
+        .exists(params![owner, new.name])?;
+    if is_taken {
+        return Ok(ScheduleChange::NameTaken);
+    }
+    let count: u32 = tx
+        .prepare_cached("SELECT COUNT(*) FROM schedule WHERE owner = ?1")?
+        .query_row([&owner], |row| row.get(0))?;
+    if count >= SCHEDULES_OF_PERSON_MAX {
+        return Ok(ScheduleChange::TooMany);
+    }
+    insert(tx, new, at)?;
+    audit(tx, ("created", &new.name, &new.owner), by, at)?;
+    Ok(ScheduleChange::Changed)
+}
+
+fn insert(tx: &Transaction<'_>, new: &NewSchedule, at: Timestamp) -> Result<(), StoreError> {
+    tx.prepare_cached(
+        "INSERT INTO schedule (owner, name, definition, due, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?
+    .execute(params![
+        json(&new.owner)?,
+        new.name,
+        json(&new.definition)?,
+        millis(new.due),
+        millis(at)
+    ])?;
+    Ok(())
+}
+
+fn replace(tx: &Transaction<'_>, row: &ScheduleRow, new: &NewSchedule) -> Result<(), StoreError> {
+    let (old, definition) = (&row.definition, &new.definition);
+    if old == definition {
+        return Ok(());
+    }
+    let is_same_time = (&old.when, &old.zone) == (&definition.when, &definition.zone);
+    let due = match is_same_time {
+        true => row.due,
+        false => new.due,
+    };
+    tx.prepare_cached("UPDATE schedule SET definition = ?2, due = ?3 WHERE id = ?1")?
+        .execute(params![row.id.0, json(definition)?, millis(due)])?;
+    Ok(())
+}
+
+fn audit(
+    tx: &Transaction<'_>,
+    (what, name, owner): (&str, &str, &Sender),
+    by: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let data = serde_json::json!({ "by": by, "change": what, "schedule": name, "sender": owner.to_string() });
+    audit_in(tx, "schedule.changed", data, at)
+}
+
+/// Returns a schedule, if there is one.
+fn find(tx: &Transaction<'_>, id: ScheduleId) -> Result<Option<ScheduleRow>, StoreError> {
+    let sql = format!("{SELECT} WHERE schedule.id = ?1");
+    Ok(rows(tx, &sql, params![id.0])?.into_iter().next())
+}
+
+fn rows(
+    tx: &Transaction<'_>,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> Result<Vec<ScheduleRow>, StoreError> {
+    let mut statement = tx.prepare_cached(sql)?;
+    let mut found = statement.query(values)?;
+    let mut schedules = Vec::new();
+    while let Some(row) = found.next()? {
+        schedules.push(schedule(row)?);
+    }
+    Ok(schedules)
+}
+
+fn schedule(row: &Row<'_>) -> Result<ScheduleRow, StoreError> {
+    Ok(ScheduleRow {
+        id: ScheduleId(row.get(0)?),
+        owner: parse("sender", &row.get::<_, String>(1)?)?,
+        owner_name: row.get(2)?,
+        name: row.get(3)?,
+        definition: parse("schedule", &row.get::<_, String>(4)?)?,
+        off_why: row.get(5)?,
+        due: time(row.get(6)?)?,
+        failures: row.get(7)?,
+        last: match row.get::<_, Option<i64>>(8)? {
+            Some(due) => Some(fire::fire(due, (row.get(9)?, row.get(10)?, row.get(11)?))?),
+            None => None,
+        },
+    })
+}
