@@ -4,6 +4,7 @@ use super::chat::{Chat, Person, Place};
 use super::on_each_platform;
 use crate::support::app::step_number;
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::state::access::Role;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
@@ -25,9 +26,30 @@ fn stall(asked: &ModelRequest) -> ScriptedAnswer {
     }
 }
 
+/// Has other people press the button of a running turn, which stops nothing.
+async fn others_press<C: Chat>(chat: &C, card: &C::Message, label: &str) {
+    for person in [Person::Eve, Person::Bob] {
+        chat.press(person, card, label).await;
+    }
+    // The button of a platform itself stops the work of who presses it.
+    let refusals = [
+        format!("This button belongs to {}.", C::name(Person::Alice)),
+        "Nothing is running.".to_owned(),
+    ];
+    let refused = || {
+        let mut texts = chat.private_texts(Person::Bob).into_iter();
+        texts.find(|text| refusals.contains(text))
+    };
+    chat.wait_for("a refusal of the stop of Bob", refused).await;
+    let stopped = "SELECT count(*) FROM inbox WHERE stopped_by IS NOT NULL AND done_at IS NULL";
+    assert_eq!(chat.app().count(stopped), 0, "{}", C::NAME);
+}
+
 async fn stops_at_each_step<C: Chat>() {
     let chat = C::begin(stall).await;
     chat.admit_editor(Person::Alice).await;
+    chat.admit(Person::Bob, Role::Viewer, &["**"]).await;
+    chat.arrive(Person::Eve);
     let mut asked = 0;
     for (words, step, button) in [
         ("stall", 1, None),
@@ -43,6 +65,10 @@ async fn stops_at_each_step<C: Chat>() {
         let card = chat
             .wait_for_message(&place, &format!("Working, step {step}"))
             .await;
+        if let (Some(label), 1) = (button, step) {
+            others_press(&chat, &card, label).await;
+            assert_eq!(chat.results(&place).len(), before, "{}", C::NAME);
+        }
         let stopped = Instant::now();
         match button {
             Some(label) => chat.press(Person::Alice, &card, label).await,
@@ -77,6 +103,7 @@ async fn stops_at_each_step<C: Chat>() {
     );
 }
 
+/// T07
 #[test]
 fn a_turn_is_stopped_at_each_step_by_word_and_by_button() {
     on_each_platform!(stops_at_each_step);
