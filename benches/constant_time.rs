@@ -21,7 +21,7 @@ use drydock::base::config::{
     TelegramSettings,
 };
 use drydock::base::model::{Account, Installation, Platform, Role, Secret};
-use drydock::base::webhook::{Rejected, Webhook, hook_webhook};
+use drydock::base::webhook::{Rejected, SecretPairs, Webhook, hook_webhook};
 use drydock::interfaces::channel::webhook as channel_webhook;
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;
@@ -171,7 +171,13 @@ fn slack_case(what: &'static str, pair: fn(Secret) -> (Secret, Option<Secret>)) 
             paced: true,
             repository: None,
         });
-        channel_webhook("slack", &settings, &installation(Platform::Slack)).unwrap()
+        channel_webhook(
+            "slack",
+            &settings,
+            &installation(Platform::Slack),
+            &SecretPairs::default(),
+        )
+        .unwrap()
     });
     let requests = forged(&signature(&format!("v0:{AT}:{BODY}"))).map(|hex| {
         post([
@@ -202,7 +208,8 @@ fn github() -> Case {
             environments: vec!["**".to_owned()],
         },
     };
-    let webhooks = secrets().map(|secret| hook_webhook("release", &settings(secret)));
+    let webhooks =
+        secrets().map(|secret| hook_webhook("release", &settings(secret), &SecretPairs::default()));
     let requests = forged(&signature(BODY)).map(|hex| {
         post([
             ("x-github-event", "release".to_owned()),
@@ -224,7 +231,13 @@ fn telegram() -> Case {
             paced: true,
             repository: None,
         });
-        channel_webhook("telegram", &settings, &installation(Platform::Telegram)).unwrap()
+        channel_webhook(
+            "telegram",
+            &settings,
+            &installation(Platform::Telegram),
+            &SecretPairs::default(),
+        )
+        .unwrap()
     });
     let requests = forged(SECRETS[0]).map(|token| post([("x-telegram-bot-api-secret-token", token)]));
     ("telegram", webhooks, requests)

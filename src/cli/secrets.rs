@@ -49,7 +49,7 @@ pub(super) async fn run(command: SecretsCommand, global: &Global, output: &Outpu
             counted_since,
         } => {
             let rows: Vec<Vec<String>> = secrets.iter().map(|secret| row(secret, counted_since)).collect();
-            let header = ["KEY", "OF", "STATE", "REQUESTS", "FIRST SEEN", "LAST USED"];
+            let header = ["KEY", "SECTION", "STATE", "REQUESTS", "FIRST SEEN", "LAST USED"];
             output.table(&header, &rows);
             output.message(&match counted_since {
                 Some(since) => format!("Requests since {since:.0}, when the server started."),
