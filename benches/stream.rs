@@ -262,6 +262,7 @@ impl Caller {
             file: None,
             environment: BTreeMap::from([("KEY".to_owned(), "sent-to-nobody-0123456789".to_owned())]),
             flags: flags.into(),
+            ..ConfigSources::default()
         };
         let config = Config::for_terminal(sources).unwrap();
         let providers = provider::build(&config.providers, api_client().unwrap(), AnswerMode::Streamed);

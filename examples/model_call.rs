@@ -114,6 +114,7 @@ async fn answer(call: &ModelCall) -> anyhow::Result<Result<Completion, String>> 
             "sent-to-nobody-0123456789".to_owned(),
         )]),
         flags: flags.into(),
+        ..ConfigSources::default()
     };
     let config = Config::for_terminal(sources)?;
     let mode = if call.stream {

@@ -43,7 +43,7 @@ async fn main() -> anyhow::Result<()> {
     let config = Config::for_terminal(ConfigSources {
         file: None,
         environment: std::env::vars().collect(),
-        flags: Vec::new(),
+        ..ConfigSources::default()
     })?;
     let (provider, model) = provider::default_model(&config).map_err(anyhow::Error::msg)?;
     let bases = tempfile::tempdir()?;

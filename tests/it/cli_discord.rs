@@ -6,7 +6,7 @@ use crate::support::schemas::{self, SentTo};
 use crate::support::shell::{ProgramOutput, Shell, commit};
 use crate::support::source::root;
 use drydock::base::http_client;
-use drydock::simulation::emulator::discord::{DiscordEmulator, DiscordOptions};
+use drydock::simulation::emulator::discord::{DiscordEmulator, DiscordOptions, DiscordState};
 use drydock::simulation::emulator::model::{ModelEmulator, ModelRequest, says};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use std::time::Duration;
 const TOKEN: &str = "MTEwMDAwMDAwMDAwMDAwMDAwMQ.stage.canary-of-the-bot-token";
 const KEY: &str = "sk-ant-test-0123456789";
 const ALICE: u64 = 7_001;
+const BOB: u64 = 7_002;
 const BOT: u64 = 1_002;
 const PLATFORM: u64 = 501;
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -68,6 +69,13 @@ impl DiscordHome {
         (ended.code, findings)
     }
 
+    async fn wait_for_session(&self) {
+        let session = self
+            .discord
+            .wait_until(WAIT_MAX, |state| (state.gateway.connected() > 0).then_some(()));
+        assert!(session.await.is_some(), "no session");
+    }
+
     async fn wait_for(&self, channel: u64, text: &str) {
         let seen = self.discord.wait_until(WAIT_MAX, |state| {
             let mut messages = state.messages_in(channel);
@@ -117,10 +125,7 @@ async fn discord_is_connected_as_the_documents_say() {
     assert!(text.contains(&section), "{section} in {text}");
 
     let (running, _) = serve(&home.shell);
-    let session = home
-        .discord
-        .wait_until(WAIT_MAX, |state| (state.gateway.connected() > 0).then_some(()));
-    assert!(session.await.is_some(), "no session");
+    home.wait_for_session().await;
     let (code, findings) = home.test();
     assert_eq!(code, Some(0), "{findings:#?}");
     let checks: Vec<&str> = findings
@@ -147,6 +152,53 @@ async fn discord_is_connected_as_the_documents_say() {
     running.terminate();
     let ended = tokio::task::block_in_place(|| running.end());
     assert_eq!(ended.code, Some(0), "{ended:?}");
+    model.shutdown().await;
+}
+
+/// T06, R3, R5: the process is killed after the answer to a mention.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_drydock_answers_what_it_missed_once_and_nothing_that_was_for_nobody() {
+    let model = model();
+    let home = DiscordHome::new(&model).await;
+    let text = "[repositories.infra]\npath = \"../infra\"\n[channels.discord]\nkind = \"discord\"\n\
+                bot_token = { env = \"DISCORD_BOT_TOKEN\" }\n";
+    home.shell.put("drydock.toml", text);
+    let (running, _) = serve(&home.shell);
+    let invited = home.run(&["invite", "me", "--role", "admin", "--json"]);
+    let token = invited.json()["token"].as_str().unwrap().to_owned();
+    home.wait_for_session().await;
+    home.discord.dm(ALICE, &format!("join {token}"));
+    let direct = home.discord.with_state(|state| state.direct(ALICE).unwrap());
+    home.wait_for(direct, "You're in").await;
+    let thread = home.discord.say(BOB, PLATFORM, "dinner?");
+    home.discord.add_thread(thread, PLATFORM);
+    home.discord.say(ALICE, thread, "word-before");
+    home.discord.say(ALICE, thread, "@drydock word-mention");
+    home.wait_for(thread, "There are no environments.").await;
+    // A program that is dropped is killed.
+    drop(running);
+    home.discord.say(ALICE, thread, "word-missed");
+    let (running, _) = serve(&home.shell);
+    let last = home.discord.say(ALICE, PLATFORM, "@drydock word-last");
+    home.wait_for(last, "There are no environments.").await;
+    let answers = |state: &DiscordState| {
+        let messages = state.messages_in(thread);
+        let answers = messages.filter(|message| message.text().contains("There are no environments."));
+        answers.count()
+    };
+    let answered = home
+        .discord
+        .wait_until(WAIT_MAX, |state| (answers(state) == 2).then_some(()));
+    assert!(answered.await.is_some(), "the missed message is not answered");
+    running.terminate();
+    let ended = tokio::task::block_in_place(|| running.end());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(home.discord.with_state(answers), 2);
+    let requests = model.requests();
+    let newest: Vec<&str> = requests.iter().map(ModelRequest::last_user_text).collect();
+    let asked = |word: &str| newest.iter().filter(|text| text.contains(word)).count();
+    let counts = ["word-before", "word-mention", "word-missed", "word-last"].map(asked);
+    assert_eq!(counts, [0, 1, 1, 1], "{newest:?}");
     model.shutdown().await;
 }
 

@@ -16,25 +16,6 @@ const BOB: i64 = 7002;
 /// Far less than the delay that is tested against, even on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(25);
 
-/// R1, R17
-#[tokio::test]
-async fn a_result_shows_once_in_slack_whatever_became_of_its_post() {
-    let failed = SlackFault::Status {
-        status: 500,
-        retry_after_seconds: None,
-    };
-    for fault in [SlackFault::ResetAfter, SlackFault::ResetBefore, failed] {
-        let app = TestApp::new(|_: &ModelRequest| says("Here.")).await;
-        app.admit_slack_editor(ALICE).await;
-        app.demo.slack.fail_next("chat.postMessage", 1, fault);
-        let result = app.ask(ALICE, "hello").await;
-        app.wait_until_idle().await;
-        let said = app.thread_messages(&result.thread);
-        assert!(said.len() == 1 && said[0].contains("Here."), "{said:?}");
-        assert_eq!(result.message.edits, 0);
-    }
-}
-
 /// Checks that without the permission to read, a post with an unknown outcome may leave the first line of the result
 /// behind, but never a second result. R1, R17
 #[tokio::test]

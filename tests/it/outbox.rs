@@ -1,6 +1,8 @@
 //! Two thousand replies to platforms that limit, disconnect and lose answers. Time is virtual: the test advances it.
 
-use drydock::base::config::{ChannelSettings, ServerSettings, SlackSettings, TelegramMode, TelegramSettings};
+use drydock::base::config::{
+    ChannelSettings, RichMessages, ServerSettings, SlackSettings, TelegramMode, TelegramSettings,
+};
 use drydock::base::model::{Account, Action, ChatPlace, Op, Platform, Reply, Secret};
 use drydock::engine::gateway::{ChannelDelivery, Pacing};
 use drydock::interfaces::channel::{self, Channel};
@@ -149,6 +151,7 @@ async fn telegram() -> (TelegramEmulator, ChannelSettings, Arc<dyn Channel>) {
     let settings = ChannelSettings::Telegram(TelegramSettings {
         bot_token: Secret::new(TOKEN.to_owned()),
         mode: TelegramMode::Polling,
+        rich_messages: RichMessages::Auto,
         secret_token: None,
         previous_secret_token: None,
         api_base_url: telegram.api_base_url(),

@@ -1,9 +1,7 @@
 //! The buttons below a result: revise, undo and show, and the question before a change is discarded.
 
 use crate::support::app::{TestApp, step_number, visible_text};
-use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
-use drydock::simulation::emulator::slack::SlackMessage;
 use drydock::simulation::emulator::telegram::PostedMessage;
 use drydock::state::access::Role;
 use serde_json::json;
@@ -30,10 +28,6 @@ fn scale(asked: &ModelRequest) -> ScriptedAnswer {
         ),
         _ => says("Done."),
     }
-}
-
-fn labels(message: &SlackMessage) -> Vec<String> {
-    message.buttons().into_iter().map(|button| button.label).collect()
 }
 
 fn keys(message: &PostedMessage) -> Vec<&str> {
@@ -301,32 +295,5 @@ async fn undo_below_a_revision_reverts_that_revision_only() {
         .await;
     let diff = app.run_command_in(ALICE, &first.thread, "!diff").await;
     assert!(diff.contains("replicas: 5"), "{diff}");
-    app.wait_until_idle().await;
-}
-
-#[tokio::test]
-async fn a_turn_that_changed_nothing_offers_to_show_the_change() {
-    let app = TestApp::new(scale).await;
-    app.admit_slack_editor(ALICE).await;
-    let first = app.ask(ALICE, "from 2 to 4").await;
-    let second = app.ask_in(ALICE, &first.thread, "is that right?").await;
-    assert!(second.text.contains("CHG-1 stays as it was"), "{}", second.text);
-    assert_eq!(labels(&second.message), ["Show CHG-1"]);
-    let slack = &app.demo.slack;
-    slack
-        .click(ALICE, &second.message.ts, "Show CHG-1")
-        .await
-        .unwrap();
-    let shown = app
-        .wait_for_slack_reply(&first.thread, "CHG-1: 1 file, +1 −1")
-        .await;
-    assert!(visible_text(&shown).contains("+    replicas: 4,"), "{shown:?}");
-    let in_channel = app.demo.slack.with_state(|state| {
-        let messages = state.messages.iter();
-        messages
-            .filter(|message| message.channel == SLACK_CHANNEL && message.thread_ts.is_none())
-            .count()
-    });
-    assert_eq!(in_channel, 1);
     app.wait_until_idle().await;
 }

@@ -329,9 +329,9 @@ pub(super) fn seconds(elapsed: Duration) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Address, seconds};
-    use crate::base::config::{Config, ConfigSources, SourceFile};
-    use crate::base::model::{Account, ChatPlace, Platform, Reply};
+    use super::seconds;
+    use crate::base::model::Reply;
+    use crate::engine::gateway::fixture::{address, config};
     use crate::state::store::Store;
     use std::sync::Arc;
     use std::time::Duration;
@@ -344,45 +344,7 @@ mod tests {
     async fn a_reply_cannot_be_rendered_within_a_write() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let address = Address {
-            channel: "team".to_owned(),
-            place: ChatPlace {
-                account: Account {
-                    platform: Platform::Slack,
-                    id: "T1".to_owned(),
-                },
-                chat: "C1".to_owned(),
-                thread: None,
-            },
-            reply_to: None,
-            mention: None,
-            ephemeral_to: None,
-            prefix: "inbox-7".to_owned(),
-            response_url: None,
-        };
-        let toml = r#"
-            [channels.team]
-            kind = "slack"
-            bot_token = { env = "TOKEN" }
-            signing_secret = { env = "SIGNING" }
-            [providers.anthropic]
-            api_key = { env = "SIGNING" }
-        "#;
-        let variables = [
-            ("TOKEN", "xoxb-17653672481-abc"),
-            ("SIGNING", "8f742231b10e8888abcd99"),
-        ];
-        let sources = ConfigSources {
-            file: Some(SourceFile {
-                path: "drydock.toml".into(),
-                text: toml.to_owned(),
-            }),
-            environment: variables
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-            ..ConfigSources::default()
-        };
-        let config = Arc::new(Config::load(sources).unwrap());
+        let (config, address) = (Arc::new(config()), address());
         let split = move || address.split(&config, &Reply::text("Done.")).len();
         let in_write = split.clone();
         assert!(store.write(move |_| Ok(in_write())).await.is_err());

@@ -40,6 +40,8 @@ const BROKEN_WAIT: Duration = Duration::from_secs(1);
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Pause of the delivery loop when operations wait for a free call slot.
 const CALLS_WAIT: Duration = Duration::from_millis(500);
+/// Maximum number of simpler forms in which an operation is tried that may be lost.
+const SIMPLER_FORMS_MAX: u32 = 4;
 /// Shortest pause of the delivery loop.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 
@@ -187,6 +189,17 @@ impl ChannelDelivery {
         let Some(channel) = self.channel() else {
             return Err(SendError::Unreachable("it is not connected".to_owned()));
         };
+        let mut delivered = self.spare_call(&channel, op).await;
+        for _ in 0..SIMPLER_FORMS_MAX {
+            if !matches!(delivered, Err(SendError::OtherForm(_))) {
+                break;
+            }
+            delivered = self.spare_call(&channel, op).await;
+        }
+        delivered
+    }
+
+    async fn spare_call(&self, channel: &Arc<dyn Channel>, op: &Op) -> Result<Delivered, SendError> {
         let limits = channel.limits(op, CallPurpose::Deliver);
         self.gate.admit_spare(&limits)?;
         let delivered = channel.deliver(op).await;

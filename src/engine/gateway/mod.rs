@@ -14,6 +14,9 @@ mod choice;
 mod commands;
 mod compose;
 mod delivery;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod fixture;
 mod form_words;
 mod handover;
 mod home;

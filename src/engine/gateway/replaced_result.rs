@@ -61,56 +61,9 @@ fn longest_text(parts: &mut [ReplyPart]) -> Option<&mut String> {
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::{REPLACED, RESULT_LINE_CHARS_MAX};
-    use crate::base::config::{Config, ConfigSources, SourceFile};
-    use crate::base::model::{
-        Account, Action, Button, ButtonStyle, ChatPlace, FoldState, Platform, Reply, ReplyPart,
-    };
-    use crate::engine::gateway::compose::Address;
+    use crate::base::model::{Action, Button, ButtonStyle, FoldState, Reply, ReplyPart};
+    use crate::engine::gateway::fixture::{address, config};
     use crate::state::store::with_line;
-
-    fn config() -> Config {
-        let text = r#"
-            [channels.team]
-            kind = "telegram"
-            bot_token = { env = "TOKEN" }
-            [providers.anthropic]
-            api_key = { env = "KEY" }
-        "#;
-        let variables = [
-            ("TOKEN", "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0"),
-            ("KEY", "8f742231b10e8888abcd99"),
-        ];
-        let sources = ConfigSources {
-            file: Some(SourceFile {
-                path: "drydock.toml".into(),
-                text: text.to_owned(),
-            }),
-            environment: variables
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .into(),
-            ..ConfigSources::default()
-        };
-        Config::load(sources).unwrap()
-    }
-
-    fn address() -> Address {
-        Address {
-            channel: "team".to_owned(),
-            place: ChatPlace {
-                account: Account {
-                    platform: Platform::Telegram,
-                    id: "42".to_owned(),
-                },
-                chat: "7".to_owned(),
-                thread: None,
-            },
-            reply_to: None,
-            mention: None,
-            ephemeral_to: None,
-            prefix: "inbox-7".to_owned(),
-            response_url: None,
-        }
-    }
 
     /// Returns a result whose code has this number of characters.
     fn result(chars: usize) -> Reply {

@@ -2,8 +2,8 @@
 
 use super::webhook as channel_webhook;
 use crate::base::config::{
-    ChannelSettings, DiscordSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, SlackSettings,
-    TelegramMode, TelegramSettings,
+    ChannelSettings, DiscordSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, RichMessages,
+    SlackSettings, TelegramMode, TelegramSettings,
 };
 use crate::base::model::{Account, Installation, Platform, Role, Secret};
 use crate::base::webhook::{Rejected, SecretPairs, Webhook, hook_webhook};
@@ -130,6 +130,7 @@ fn telegram() -> Arc<dyn Webhook> {
     let settings = ChannelSettings::Telegram(TelegramSettings {
         bot_token: secret(),
         mode: TelegramMode::Webhook,
+        rich_messages: RichMessages::Auto,
         secret_token: Some(secret()),
         previous_secret_token: None,
         api_base_url: String::new(),

@@ -97,6 +97,10 @@ pub enum SendError {
         /// The wait that the other host requires.
         retry_after: Option<Duration>,
     },
+    /// Definitely not sent: the platform refuses this form of the message. The next delivery of the operation sends a
+    /// simpler form, of which there are few, and may follow as soon as the limits allow.
+    #[error("refused in this form: {0}")]
+    OtherForm(String),
     /// Definitely not sent, and a retry would fail as well: any other 4xx, `ok: false`.
     #[error("refused: {0}")]
     Refused(String),

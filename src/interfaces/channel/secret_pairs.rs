@@ -2,7 +2,9 @@
 //! is configured.
 
 use super::{unconnected_webhook, webhook};
-use crate::base::config::{ChannelSettings, DiscordSettings, SlackSettings, TelegramMode, TelegramSettings};
+use crate::base::config::{
+    ChannelSettings, DiscordSettings, RichMessages, SlackSettings, TelegramMode, TelegramSettings,
+};
 use crate::base::model::{Account, Installation, Platform, Secret};
 use crate::base::webhook::{Received, Rejected, SecretPairs, Webhook};
 use bytes::Bytes;
@@ -57,6 +59,7 @@ const KINDS: [SignedKind; 3] = [
             ChannelSettings::Telegram(TelegramSettings {
                 bot_token: secret(9),
                 mode: TelegramMode::Webhook,
+                rich_messages: RichMessages::Auto,
                 secret_token: Some(secret(1)),
                 previous_secret_token: previous.map(secret),
                 api_base_url: String::new(),

@@ -7,7 +7,7 @@ use super::claim::{Claim, check_fence};
 use super::column::{json, millis, parse};
 use super::command::apply_once;
 use super::inbox::{self, QueueKind};
-use super::{Store, StoreError, conversation, turn};
+use super::{Store, StoreError, beginning, conversation, turn};
 use crate::base::model::{ConversationId, Inbound, InboundKind, InboxId, Op, Sender};
 use crate::crash_point;
 use jiff::Timestamp;
@@ -135,6 +135,9 @@ pub(super) fn release(
     };
     tx.prepare_cached("DELETE FROM held_message WHERE inbox = ?1")?
         .execute([held.0])?;
+    if !conversation::has_turn_message(tx, conversation)? {
+        beginning::remember(tx, conversation, &inbound, at)?;
+    }
     inbound.delivery = vec![format!("choice:{press}")];
     // A person would write the same.
     if let (Some(repository), InboundKind::Text { text, .. }) = (repository, &mut inbound.kind) {

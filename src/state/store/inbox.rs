@@ -6,8 +6,8 @@ use super::column::{json, millis, parse, text, time};
 use super::outbox::response_url;
 use super::writer::Durability;
 use super::{
-    AnswerReader, Store, StoreError, ThreadQuestion, action, claim, conversation, held_message, key, outbox,
-    question, schedule, thread,
+    AnswerReader, Store, StoreError, ThreadQuestion, action, beginning, claim, conversation, held_message,
+    key, outbox, question, schedule, thread,
 };
 use crate::base::model::{ConversationId, Inbound, InboxId, Op};
 use crate::crash_point;
@@ -217,6 +217,7 @@ fn accept(
         let conversation = conversation::create(tx, inbound, queue_kind, worker, pepper, at)?;
         if queue_kind == QueueKind::Turn {
             thread::begin(tx, inbound, conversation.id)?;
+            beginning::remember(tx, conversation.id, inbound, at)?;
         }
         let inbox = insert(tx, arrival, conversation.id)?;
         outbox::enqueue(tx, &room.notices, at)?;
@@ -233,7 +234,8 @@ fn accept(
         });
     };
     // A command or a click creates a conversation, but does not show that its sender is talking to the bot.
-    if !inbound.is_addressed() && !conversation::has_turn_message(tx, conversation)? {
+    let has_begun = conversation::has_turn_message(tx, conversation)?;
+    if !inbound.is_addressed() && (!has_begun || beginning::is_later(tx, conversation, inbound)?) {
         return Ok(AcceptOutcome::NotAddressed);
     }
     if queue_kind == QueueKind::Turn
@@ -252,6 +254,9 @@ fn accept(
     let queue_position = waiting(tx, conversation)?;
     if queue_kind == QueueKind::Turn {
         thread::begin(tx, inbound, conversation)?;
+        if !has_begun {
+            beginning::remember(tx, conversation, inbound, at)?;
+        }
         conversation::add_pending(tx, conversation, inbound, at)?;
     } else if inbound.direct {
         conversation::mark_direct(tx, conversation)?;

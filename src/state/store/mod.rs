@@ -6,6 +6,7 @@ mod access_request;
 mod action;
 mod allocation;
 mod audit;
+mod beginning;
 mod budget;
 mod card;
 mod change;

@@ -5,7 +5,7 @@ use super::action::{self, NewAction, PressOutcome};
 use super::column::{json, millis, parse, time};
 use super::command::apply_once;
 use super::held_message::{self, ReleaseOutcome, choice};
-use super::{Store, StoreError, audit_in, conversation};
+use super::{Store, StoreError, audit_in, beginning, conversation};
 use crate::base::model::{ChatPlace, ConversationId, Inbound, InboxId, Op, Sender};
 use crate::crash_point;
 use jiff::Timestamp;
@@ -307,6 +307,7 @@ fn join(
          ON CONFLICT (place, sender) DO UPDATE SET conversation = ?3, joined_at = ?4",
     )?
     .execute(params![place, json(&inbound.sender)?, conversation.0, millis(at)])?;
+    beginning::remember(tx, conversation, &inbound, at)?;
     audit(tx, "thread.joined", conversation, &inbound.sender, at)?;
     match held_message::release(tx, held, None, (conversation, press), at)? {
         ReleaseOutcome::Released { message } => Ok(ThreadJoin::Joined {

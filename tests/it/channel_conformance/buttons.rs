@@ -49,14 +49,19 @@ async fn other_people_press<C: Chat>() {
     chat.arrive(Person::Eve);
     let (thread, _) = chat.ask(Person::Alice, "from 2 to 4").await;
     let result = chat.ask_in(Person::Alice, &thread, "from 4 to 5").await;
+    let unchanged = chat.ask_in(Person::Alice, &thread, "is that right?").await;
     chat.app().wait_until_idle().await;
     let asked = chat.app().model_requests().len();
     let refusal = format!("This button belongs to {}.", C::name(Person::Alice));
-    for (n, label) in C::labels(&result).iter().enumerate() {
-        chat.press(Person::Bob, &result, label).await;
+    let buttons = [&result, &unchanged]
+        .map(|message| C::labels(message).into_iter().map(move |label| (message, label)));
+    let buttons: Vec<(&C::Message, String)> = buttons.into_iter().flatten().collect();
+    assert_eq!(buttons.len(), 6, "{}: {buttons:?}", C::NAME);
+    for (n, (message, label)) in buttons.iter().enumerate() {
+        chat.press(Person::Bob, message, label).await;
         let refused = || (count(&chat, &thread, Person::Bob, &refusal) > n).then_some(());
         chat.wait_for(&format!("a refusal of {label}"), refused).await;
-        chat.press(Person::Eve, &result, label).await;
+        chat.press(Person::Eve, message, label).await;
         chat.app().wait_until_idle().await;
     }
     let name = C::NAME;
@@ -78,7 +83,7 @@ fn no_button_works_for_anybody_but_its_owner() {
 }
 
 async fn the_owner_presses_twice<C: Chat>() {
-    let chat = C::begin(scale).await;
+    let mut chat = C::begin(scale).await;
     chat.admit_editor(Person::Alice).await;
     let (thread, first) = chat.ask(Person::Alice, "from 2 to 4").await;
     let name = C::NAME;
@@ -96,11 +101,16 @@ async fn the_owner_presses_twice<C: Chat>() {
     assert_eq!(patches.len(), 1, "{name}: {files:?}");
     assert!(patches[0].contains("+    replicas: 4,"), "{name}");
 
-    chat.press(Person::Alice, &first, "Full diff").await;
-    wait_for_text(&chat, &thread, Person::Alice, "Deployment").await;
-    chat.app().wait_until_idle().await;
+    for shown in ["Deployment", "That button was used already."] {
+        chat.press(Person::Alice, &first, "Full diff").await;
+        wait_for_text(&chat, &thread, Person::Alice, shown).await;
+        chat.app().wait_until_idle().await;
+    }
 
     let second = chat.ask_in(Person::Alice, &thread, "from 4 to 5").await;
+    chat.app().wait_until_idle().await;
+    // The restart makes no difference.
+    chat.restart().await;
     for _ in 0..2 {
         chat.press(Person::Alice, &second, "Undo").await;
         wait_for_text(&chat, &thread, Person::Alice, "Undone. CHG-1 rev 3").await;
@@ -140,7 +150,7 @@ async fn a_replaced_revision<C: Chat>() {
     let (thread, first) = chat.ask(Person::Alice, "from 2 to 4").await;
     chat.ask_in(Person::Alice, &thread, "from 4 to 5").await;
     chat.app().wait_until_idle().await;
-    for (n, label) in ["Get patch", "Discard"].iter().enumerate() {
+    for (n, label) in C::labels(&first).iter().enumerate() {
         chat.press(Person::Alice, &first, label).await;
         let told = || (count(&chat, &thread, Person::Alice, STALE) > n).then_some(());
         chat.wait_for(&format!("that {label} is stale"), told).await;
@@ -165,8 +175,15 @@ async fn a_restart<C: Chat>() {
     let (name, patch) = chat.wait_for("a patch", || chat.files(&thread).pop()).await;
     assert_eq!(name, "CHG-1.patch", "{}", C::NAME);
     assert!(patch.contains("+    replicas: 4,"), "{}", C::NAME);
+    chat.press(Person::Alice, &result, "Full diff").await;
+    wait_for_text(&chat, &thread, Person::Alice, "Deployment").await;
+    chat.revise(Person::Alice, &thread, &result, "from 4 to 5").await;
+    let revised = chat.wait_for_result(&thread, 2).await;
+    let text = C::text(&revised);
+    assert!(text.contains("CHG-1 rev 2 is ready"), "{}: {text}", C::NAME);
+    chat.app().wait_until_idle().await;
     chat.restart().await;
-    discard(&chat, &thread, &result).await;
+    discard(&chat, &thread, &revised).await;
     chat.app().wait_until_idle().await;
     assert_eq!(chat.files(&thread).len(), 1, "{}", C::NAME);
 }
@@ -188,9 +205,13 @@ async fn time_goes_on<C: Chat, const CLOCK: usize>() {
         .await;
     chat.wait_for_message(&Place::Direct(Person::Bob), "This invite is not valid")
         .await;
-    chat.press(Person::Alice, &result, "Discard").await;
-    wait_for_text(&chat, &thread, Person::Alice, "too old").await;
+    for (n, label) in C::labels(&result).iter().enumerate() {
+        chat.press(Person::Alice, &result, label).await;
+        let told = || (count(&chat, &thread, Person::Alice, "too old") > n).then_some(());
+        chat.wait_for(&format!("that {label} is too old"), told).await;
+    }
     chat.app().wait_until_idle().await;
+    assert_eq!(chat.files(&thread), [], "{}", C::NAME);
     assert_eq!(chat.open_changes(), 1, "{}", C::NAME);
 }
 

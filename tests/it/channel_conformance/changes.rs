@@ -1,6 +1,6 @@
 //! A change and its revisions.
 
-use super::chat::{Chat, Person, scale};
+use super::chat::{Chat, Person, Place, scale};
 use super::on_each_platform;
 
 async fn a_change_and_a_follow_up<C: Chat>() {
@@ -43,6 +43,13 @@ async fn a_change_and_a_follow_up<C: Chat>() {
     assert!(C::text(&shown).contains("+    replicas: 5,"), "{name}");
     chat.app().wait_until_idle().await;
     assert_eq!(chat.results(&thread).len(), 3, "{name}");
+    // Nothing of it is beside the thread.
+    let texts = |place: &Place| -> Vec<String> { chat.messages(place).iter().map(C::text).collect() };
+    let in_thread = texts(&thread);
+    let beside = texts(&Place::Shared)
+        .into_iter()
+        .filter(|text| !in_thread.contains(text));
+    assert_eq!(beside.collect::<Vec<_>>(), Vec::<String>::new(), "{name}");
 }
 
 /// STK-10

@@ -5,7 +5,7 @@ use crate::support::app::{TestApp, visible_text};
 use crate::support::world::Host;
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::AnswerScript;
-use drydock::simulation::emulator::slack::{Mention, SlackFault, SlackMessage};
+use drydock::simulation::emulator::slack::{Mention, SlackFault, SlackMessage, SlackState};
 
 pub(super) struct SlackChat {
     app: TestApp,
@@ -105,6 +105,14 @@ impl Chat for SlackChat {
         slack.click_as_seen(id(person), message, label).await.unwrap();
     }
 
+    async fn revise(&self, person: Person, _place: &Place, message: &SlackMessage, words: &str) {
+        self.press(person, message, "Revise").await;
+        let is_open = |state: &SlackState| state.views.iter().any(|view| view.user == id(person));
+        self.wait_for("a form", || self.app.demo.slack.with_state(is_open).then_some(()))
+            .await;
+        self.app.demo.slack.submit(id(person), words).await.unwrap();
+    }
+
     fn messages(&self, place: &Place) -> Vec<SlackMessage> {
         self.app.demo.slack.with_state(|state| {
             let of_bot = state.messages.iter().filter(|message| !message.request.is_null());
@@ -152,6 +160,10 @@ impl Chat for SlackChat {
 
     fn labels(message: &SlackMessage) -> Vec<String> {
         message.buttons().into_iter().map(|button| button.label).collect()
+    }
+
+    fn edits(message: &SlackMessage) -> usize {
+        message.edits
     }
 
     fn side_effects(message: &SlackMessage, for_whom: Person) -> Vec<String> {

@@ -10,7 +10,7 @@ pub use discord::DiscordSettings;
 pub(super) use outline::outlines;
 pub use outline::{ChannelOutline, ConfiguredChannels, SecretOutline};
 pub use slack::SlackSettings;
-pub use telegram::{TelegramMode, TelegramSettings};
+pub use telegram::{RichMessages, TelegramMode, TelegramSettings};
 
 use crate::base::config::keys::{ConfigKey, TOKEN, UnsetRule, ValueKind, key};
 use crate::base::config::reader::SettingsReader;

@@ -17,6 +17,7 @@ pub(super) const KEYS: ChannelKeys = ChannelKeys {
 const OWN_KEYS: &[ConfigKey] = &[
     BOT_TOKEN,
     key("channels.*.mode", ValueKind::Choice(&["polling", "webhook"]), UnsetRule::Absent, "Telegram: how updates arrive"),
+    key("channels.*.rich_messages", ValueKind::Choice(&["auto", "off"]), UnsetRule::Absent, "Telegram: whether results are rich messages"),
     key("channels.*.secret_token", SIGNING, UnsetRule::Absent, "Telegram: verifies what Telegram sends"),
     key("channels.*.previous_secret_token", SIGNING, UnsetRule::Absent, "Telegram: also verifies what Telegram sends, while secret_token replaces it"),
 ];
@@ -31,6 +32,8 @@ pub struct TelegramSettings {
     pub bot_token: Secret,
     /// `mode`, default `polling`.
     pub mode: TelegramMode,
+    /// `rich_messages`, default `auto`.
+    pub rich_messages: RichMessages,
     /// `secret_token`: required for `mode = "webhook"`; 1-256 of `A-Za-z0-9_-`.
     pub secret_token: Option<Secret>,
     /// `previous_secret_token`: accepted beside `secret_token` while it is replaced.
@@ -50,6 +53,15 @@ pub enum TelegramMode {
     Polling,
     /// `POST /in/<name>` with a secret token.
     Webhook,
+}
+
+/// The use of rich messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RichMessages {
+    /// Replies that gain by it are rich messages, if the server knows them.
+    Auto,
+    /// All replies are texts.
+    Off,
 }
 
 impl CommonChannelSettings for TelegramSettings {
@@ -103,6 +115,8 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
     ];
     let mode = reader.choice(&format!("{section}.mode"), &modes);
     let mode = mode.unwrap_or(TelegramMode::Polling);
+    let uses = [("auto", RichMessages::Auto), ("off", RichMessages::Off)];
+    let rich_messages = reader.choice(&format!("{section}.rich_messages"), &uses);
     let secret_token = match mode {
         TelegramMode::Webhook => {
             require_public_url(reader, section);
@@ -128,6 +142,7 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
     Some(ChannelSettings::Telegram(TelegramSettings {
         bot_token: bot_token?,
         mode,
+        rich_messages: rich_messages.unwrap_or(RichMessages::Auto),
         secret_token,
         previous_secret_token,
         api_base_url,

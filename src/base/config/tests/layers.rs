@@ -1,7 +1,7 @@
 //! Tests of the layers' priority and syntax.
 
 use super::*;
-use crate::base::config::{AnswerMode, ChannelSettings, HookScheme, TelegramMode};
+use crate::base::config::{AnswerMode, ChannelSettings, HookScheme, RichMessages, TelegramMode};
 use std::collections::BTreeSet;
 
 #[test]
@@ -17,6 +17,7 @@ fn a_complete_file_loads_with_its_secrets() {
         panic!("`phone` is a Telegram bot");
     };
     assert_eq!(telegram.mode, TelegramMode::Webhook);
+    assert_eq!(telegram.rich_messages, RichMessages::Auto);
     assert_eq!(config.hooks["ci"].scheme, HookScheme::Github);
     assert_eq!(config.hooks["ci"].grants.environments, ["**"]);
     assert_eq!(
@@ -32,6 +33,17 @@ fn a_complete_file_loads_with_its_secrets() {
         secrets,
         SECRETS.iter().map(|(_, value)| (*value).to_owned()).collect()
     );
+}
+
+#[test]
+fn rich_messages_can_be_turned_off() {
+    let (mode, off) = (
+        "mode = \"webhook\"",
+        "mode = \"webhook\"\nrich_messages = \"off\"",
+    );
+    let config = Config::load(sources(&GOOD.replace(mode, off))).unwrap();
+    let is_off = |channel: &ChannelSettings| matches!(channel, ChannelSettings::Telegram(telegram) if telegram.rich_messages == RichMessages::Off);
+    assert!(is_off(&config.channels["phone"]));
 }
 
 /// TK-22

@@ -259,6 +259,16 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "9: channels.team.mode: is only for kind = \"telegram\"",
         ),
         (
+            "mode = \"webhook\"",
+            "rich_messages = \"on\"",
+            "13: channels.phone.rich_messages: expected one of auto, off",
+        ),
+        (
+            "repository = \"infra\"\n[channels",
+            "rich_messages = \"off\"\n[channels",
+            "9: channels.team.rich_messages: is only for kind = \"telegram\"",
+        ),
+        (
             "repository = \"infra\"\n[channels",
             "api_base_url = \"http://slack.example.com\"\n[channels",
             "9: channels.team.api_base_url: expected an https URL without user, query or fragment (http only to loopback)",

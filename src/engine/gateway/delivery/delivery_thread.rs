@@ -222,6 +222,8 @@ impl DeliveryThread {
             SendError::Refused(why) => (why, after, unsent),
             // The whole channel, or a limit, is closed. The operation is due as soon as that opens.
             SendError::Unauthorised(why) | SendError::Limited { why, .. } => (why, Duration::ZERO, unsent),
+            // The call of the next form waits for the limits only.
+            SendError::OtherForm(why) => (why, Duration::ZERO, unsent),
             // The retry is later than the next probe, so that another operation is tried after the probe.
             SendError::Unreachable(why) => (why, after, unsent),
             SendError::NotSent { why, retry_after } | SendError::OtherHost { why, retry_after } => {

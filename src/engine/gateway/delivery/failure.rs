@@ -27,7 +27,7 @@ pub(super) fn attempt_weight(
     let is_its_own = match error {
         SendError::Refused(_) | SendError::OtherHost { .. } => true,
         _ if planted::is("C2") => true,
-        SendError::Unauthorised(_) | SendError::Limited { .. } => false,
+        SendError::Unauthorised(_) | SendError::Limited { .. } | SendError::OtherForm(_) => false,
         SendError::Unreachable(_) | SendError::NotSent { .. } | SendError::Ambiguous(_) => {
             before.was_answered || (age > ALONE_MAX && before.silent_for > ALONE_MAX)
         }
@@ -105,7 +105,12 @@ mod tests {
             why: "429".to_owned(),
             retry_after: None,
         };
-        for error in [limited, SendError::Unauthorised("token_revoked".to_owned())] {
+        let other_form = SendError::OtherForm("no rich messages".to_owned());
+        for error in [
+            limited,
+            other_form,
+            SendError::Unauthorised("token_revoked".to_owned()),
+        ] {
             assert!(!is_counted(&error, answering(longer), longer));
         }
     }

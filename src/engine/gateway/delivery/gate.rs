@@ -158,7 +158,7 @@ impl DeliveryGate {
         let before = self.state().circuit.platform_status(Instant::now());
         match error {
             // The platform answered and named another host that did not.
-            SendError::Refused(_) | SendError::OtherHost { .. } => self.answered(),
+            SendError::Refused(_) | SendError::OtherForm(_) | SendError::OtherHost { .. } => self.answered(),
             SendError::Limited { retry_after, .. } => self.limited(limits, *retry_after),
             SendError::Unauthorised(why) => self.unauthorised(why),
             SendError::Unreachable(why) | SendError::NotSent { why, .. } | SendError::Ambiguous(why) => {
@@ -180,6 +180,7 @@ impl DeliveryGate {
             SendError::Limited { retry_after, .. } => self.limited(limits, *retry_after),
             SendError::Unauthorised(why) => self.unauthorised(why),
             SendError::Refused(_)
+            | SendError::OtherForm(_)
             | SendError::Unreachable(_)
             | SendError::NotSent { .. }
             | SendError::OtherHost { .. }
@@ -253,7 +254,13 @@ impl DeliveryGate {
     pub(super) async fn probe(&self, channel: &Arc<dyn Channel>) {
         let (cause, why) = match channel.probe().await {
             // Any of these answers shows that the platform is reachable.
-            Ok(()) | Err(SendError::Limited { .. } | SendError::Refused(_) | SendError::OtherHost { .. }) => {
+            Ok(())
+            | Err(
+                SendError::Limited { .. }
+                | SendError::Refused(_)
+                | SendError::OtherForm(_)
+                | SendError::OtherHost { .. },
+            ) => {
                 self.state().circuit.probed();
                 self.moved.notify_waiters();
                 return;

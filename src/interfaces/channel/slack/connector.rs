@@ -344,7 +344,9 @@ pub(super) fn other_host_error(failure: CallFailure) -> SendError {
         | SendError::Limited { why, retry_after }
         | SendError::OtherHost { why, retry_after } => other_host(why, retry_after),
         SendError::Ambiguous(why) => other_host(why, None),
-        SendError::Unauthorised(why) | SendError::Refused(why) => SendError::Refused(why),
+        SendError::Unauthorised(why) | SendError::Refused(why) | SendError::OtherForm(why) => {
+            SendError::Refused(why)
+        }
     }
 }
 

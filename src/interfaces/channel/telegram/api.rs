@@ -42,6 +42,8 @@ pub(super) enum ApiError {
     Limited(Option<Duration>),
     /// Telegram refused the call.
     Refused { code: u16, description: String },
+    /// Telegram refused a form of a message which the next call leaves out.
+    OtherForm(String),
     /// The outcome is unknown: the call may or may not have taken effect.
     Ambiguous(String),
 }
@@ -57,6 +59,7 @@ impl ApiError {
                 retry_after,
             },
             Self::Refused { code, description } => SendError::Refused(format!("{code} {description}")),
+            Self::OtherForm(why) => SendError::OtherForm(why),
             Self::Ambiguous(why) => SendError::Ambiguous(why),
         }
     }
@@ -68,9 +71,11 @@ impl ApiError {
                 why,
                 retry_after: None,
             },
-            Self::Unreachable(_) | Self::Unauthorised(_) | Self::Limited(_) | Self::Refused { .. } => {
-                self.into_post_error()
-            }
+            Self::Unreachable(_)
+            | Self::Unauthorised(_)
+            | Self::Limited(_)
+            | Self::Refused { .. }
+            | Self::OtherForm(_) => self.into_post_error(),
         }
     }
 
@@ -85,7 +90,11 @@ impl ApiError {
             Self::Refused { description, .. } => description
                 .to_ascii_lowercase()
                 .contains(&words.to_ascii_lowercase()),
-            Self::Unreachable(_) | Self::Unauthorised(_) | Self::Limited(_) | Self::Ambiguous(_) => false,
+            Self::Unreachable(_)
+            | Self::Unauthorised(_)
+            | Self::Limited(_)
+            | Self::OtherForm(_)
+            | Self::Ambiguous(_) => false,
         }
     }
 }

@@ -4,8 +4,8 @@
 
 use super::api::ApiError;
 use super::payload::{DraftPayload, RichDraftPayload};
+use super::refused_forms::{FormedMessage, MessageForm};
 use super::render::TelegramPayload;
-use super::rich_refusals::ChangingMessage;
 use super::{TelegramChannel, chat_and_topic};
 use crate::base::model::ChatPlace;
 use crate::interfaces::channel::{Delivered, SendError};
@@ -25,8 +25,9 @@ impl TelegramChannel {
         shown: TelegramPayload,
     ) -> Result<Delivered, SendError> {
         let (chat, topic) = chat_and_topic(place)?;
-        let changing = Some(ChangingMessage::Draft(chat, draft));
-        if let Some(rich_message) = self.rich_form(&shown, changing) {
+        let message = FormedMessage::Draft(chat, draft);
+        let shown = self.accepted_form(shown, &message);
+        if let Some(rich_message) = &shown.rich {
             let rich = RichDraftPayload {
                 chat_id: chat,
                 message_thread_id: topic,
@@ -34,10 +35,10 @@ impl TelegramChannel {
                 rich_message,
                 can_stop: true,
             };
-            let called = self.call_rich(&rich, changing).await;
-            if called.map_err(ApiError::into_repeatable_error)?.is_some() {
-                return Ok(Delivered::default());
-            }
+            let called = self.call_form(&rich, message, &[MessageForm::Rich]).await;
+            return called
+                .map(|_| Delivered::default())
+                .map_err(ApiError::into_repeatable_error);
         }
         let payload = DraftPayload {
             chat_id: chat,

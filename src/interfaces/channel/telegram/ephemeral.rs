@@ -4,11 +4,13 @@
 
 use super::api::ApiError;
 use super::messages::AnsweredMessage;
+use super::refused_forms::{FormedMessage, MessageForm};
 use super::{TelegramChannel, chat_and_topic, private_place};
 use crate::base::model::{Op, Reply, ResponseUrl, Sender};
 use crate::interfaces::channel::{Delivered, SendError};
 use jiff::Timestamp;
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// The number of seconds after an ephemeral message in which it can be answered.
 const ANSWER_SECONDS_MAX: i64 = 15;
@@ -63,18 +65,32 @@ impl TelegramChannel {
         if let Some(answer) = answer.and_then(|address| EphemeralAnswer::to(address, to)) {
             let rendered = self.render(reply, &op.place.chat);
             let answered = AnsweredMessage::Ephemeral(&answer);
-            match self.send(chat_and_topic(&op.place)?, &rendered, answered).await {
-                // It has no id among the messages of the chat.
-                Ok(_) => return Ok(Delivered::default()),
-                Err(ApiError::Refused { description, .. }) => {
-                    tracing::debug!(description, "telegram takes no ephemeral answer any more");
-                }
-                Err(err) => return Err(err.into_post_error()),
-            }
+            let sent = self
+                .send(op, chat_and_topic(&op.place)?, rendered, answered)
+                .await;
+            // It has no id among the messages of the chat.
+            return sent
+                .map(|_| Delivered::default())
+                .map_err(ApiError::into_post_error);
         }
         let place = private_place(&op.place, &to.id);
         let rendered = self.render(reply, &place.chat);
-        self.post(&place, &rendered, None).await
+        self.post(op, &place, rendered, None).await
+    }
+
+    /// Returns the operation without its address for an ephemeral answer, if Telegram refused that answer.
+    pub(super) fn without_refused_answer<'o>(&self, op: &'o Op) -> Cow<'o, Op> {
+        let is_refused = || {
+            let message = FormedMessage::New(op.id.clone());
+            self.refused_forms.includes(&message, MessageForm::Ephemeral)
+        };
+        match op.response_url.is_some() && is_refused() {
+            true => Cow::Owned(Op {
+                response_url: None,
+                ..op.clone()
+            }),
+            false => Cow::Borrowed(op),
+        }
     }
 }
 

@@ -12,9 +12,9 @@ mod messages;
 mod payload;
 mod poll;
 mod profile;
+mod refused_forms;
 mod render;
 mod rich;
-mod rich_refusals;
 mod split;
 mod text;
 mod webhook;
@@ -25,7 +25,7 @@ use super::{
     CallPurpose, Channel, ChannelFinding, ChannelKind, Delivered, DeliveryLookup, Limit, PollMemory,
     PolledInbound, SendError,
 };
-use crate::base::config::{ServerSettings, TelegramMode, TelegramSettings};
+use crate::base::config::{RichMessages, ServerSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{
     Account, Action, ChatFile, ChatPlace, Installation, MessageRef, Op, Platform, Receipt, Reply, ReplyPart,
 };
@@ -36,8 +36,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
 use profile::SuggestCommands;
+use refused_forms::RefusedForms;
 use render::{ENTITIES_MAX, RenderOptions, TelegramPayload, render};
-use rich_refusals::RichRefusals;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::str::FromStr;
@@ -71,10 +71,10 @@ struct TelegramChannel {
     mode: TelegramMode,
     link_hosts: Vec<String>,
     refused_drafts: RememberedRefusal,
+    rich_messages: RichMessages,
     /// Rich messages, and rich drafts: the server knows both or none of them.
     refused_rich: RememberedRefusal,
-    /// The messages that stay texts.
-    rich_refusals: RichRefusals,
+    refused_forms: RefusedForms,
 }
 
 #[async_trait]
@@ -118,8 +118,9 @@ impl ChannelKind for TelegramSettings {
             mode: self.mode,
             link_hosts: server.link_hosts.clone(),
             refused_drafts: RememberedRefusal::default(),
+            rich_messages: self.rich_messages,
             refused_rich: RememberedRefusal::default(),
-            rich_refusals: RichRefusals::new(),
+            refused_forms: RefusedForms::new(),
         };
         channel
             .register(self, server)
@@ -152,12 +153,14 @@ impl Channel for TelegramChannel {
     }
 
     async fn deliver(&self, op: &Op) -> Result<Delivered, SendError> {
+        let op = self.without_refused_answer(op);
+        let op = &*op;
         let place = &op.place;
         match &op.action {
             Action::React { message, receipt } => self.react(message, *receipt).await,
             Action::Post { reply, reply_to, .. } | Action::Stream { reply, reply_to, .. } => {
                 let rendered = self.render(reply, &place.chat);
-                self.post(place, &rendered, reply_to.as_ref()).await
+                self.post(op, place, rendered, reply_to.as_ref()).await
             }
             Action::AskForWords { to, question, .. } => {
                 let mention = ReplyPart::Mention { to: to.clone() };
@@ -169,7 +172,7 @@ impl Channel for TelegramChannel {
                 };
                 let mut rendered = self.render(&reply, &place.chat);
                 rendered.keyboard = Some(render::answer_field(question));
-                self.post(place, &rendered, None).await
+                self.post(op, place, rendered, None).await
             }
             Action::Edit { message, reply } | Action::Progress { message, reply, .. } => {
                 self.edit(message, reply).await
@@ -233,7 +236,7 @@ impl Channel for TelegramChannel {
     }
 
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
-        limits::limits(op, call)
+        limits::limits(&self.without_refused_answer(op), call)
     }
 
     async fn poll(
@@ -353,7 +356,9 @@ impl TelegramChannel {
         if rendered.body.entities.len() > ENTITIES_MAX {
             rendered = rendered.without_marks();
         }
-        rendered.rich = rich::rich_message(&reply.parts, setting);
+        if self.rich_messages == RichMessages::Auto {
+            rendered.rich = rich::rich_message(&reply.parts, setting);
+        }
         rendered
     }
 }

@@ -18,8 +18,7 @@ pub(super) struct RenderedMessage<'a, P> {
     message: P,
     #[serde(flatten)]
     ephemeral: Option<&'a EphemeralAnswer>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) entities: Option<Vec<Value>>,
+    entities: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_markup: Option<Value>,
 }
@@ -30,7 +29,7 @@ impl<'a, P: TextPayload> RenderedMessage<'a, P> {
         Self {
             message,
             ephemeral: None,
-            entities: Some(rendered.body.entities.clone()),
+            entities: rendered.body.entities.clone(),
             reply_markup: rendered.keyboard.clone(),
         }
     }
@@ -39,20 +38,6 @@ impl<'a, P: TextPayload> RenderedMessage<'a, P> {
     pub(super) fn answering(mut self, ephemeral: Option<&'a EphemeralAnswer>) -> Self {
         self.ephemeral = ephemeral;
         self
-    }
-
-    /// Replaces the text and its entities by a text without entities; false if there were none any more.
-    pub(super) fn simplify(&mut self, text: String) -> bool {
-        let had_entities = self.entities.take().is_some();
-        if had_entities {
-            self.message.set_text(text);
-        }
-        had_entities
-    }
-
-    /// Makes a reply a message of its own; false if it is one already.
-    pub(super) fn detach(&mut self) -> bool {
-        self.message.take_reply()
     }
 }
 
@@ -65,9 +50,6 @@ impl<P: Payload> Payload for RenderedMessage<'_, P> {
 pub(super) trait TextPayload: Payload + Serialize {
     /// Sets the text, without previews of its links.
     fn set_text(&mut self, text: String);
-
-    /// Removes the message that this one replies to; false if there is none.
-    fn take_reply(&mut self) -> bool;
 }
 
 impl TextPayload for SendMessage {
@@ -75,20 +57,12 @@ impl TextPayload for SendMessage {
         self.text = text;
         self.link_preview_options = Some(no_preview());
     }
-
-    fn take_reply(&mut self) -> bool {
-        self.reply_parameters.take().is_some()
-    }
 }
 
 impl TextPayload for EditMessageText {
     fn set_text(&mut self, text: String) {
         self.text = text;
         self.link_preview_options = Some(no_preview());
-    }
-
-    fn take_reply(&mut self) -> bool {
-        false
     }
 }
 
@@ -233,17 +207,10 @@ mod tests {
         let mut message = SendMessage::new(ChatId(-1_001_234_567_890), "");
         message.message_thread_id = Some(ThreadId(MessageId(9)));
         message.reply_parameters = Some(ReplyParameters::new(MessageId(7)).allow_sending_without_reply());
-        let mut sent = RenderedMessage::new(message, &rendered);
-        let mut expected = json!({"chat_id": -1_001_234_567_890_i64, "message_thread_id": 9, "text": "go",
+        let sent = RenderedMessage::new(message, &rendered);
+        let expected = json!({"chat_id": -1_001_234_567_890_i64, "message_thread_id": 9, "text": "go",
             "entities": [link], "link_preview_options": {"is_disabled": true}, "reply_markup": keyboard,
             "reply_parameters": {"message_id": 7, "allow_sending_without_reply": true}});
-        assert_eq!(json!(sent), expected);
-        assert_eq!((sent.simplify("go!".to_owned()), sent.detach()), (true, true));
-        expected["text"] = json!("go!");
-        let fields = expected.as_object_mut().expect("an object");
-        assert!(fields.remove("entities").is_some() && fields.remove("reply_parameters").is_some());
-        assert_eq!(json!(sent), expected);
-        assert_eq!((sent.simplify(String::new()), sent.detach()), (false, false));
         assert_eq!(json!(sent), expected);
     }
 }

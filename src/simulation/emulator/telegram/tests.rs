@@ -10,10 +10,11 @@ mod strictness;
 mod webhook;
 
 use super::TelegramEmulator;
-use crate::base::config::{ChannelSettings, ServerSettings, TelegramMode, TelegramSettings};
+use crate::base::config::{ChannelSettings, RichMessages, ServerSettings, TelegramMode, TelegramSettings};
 use crate::base::model::{Account, Action, ChatPlace, MessageRef, Op, Platform, Reply, Secret, Sender};
 use crate::interfaces::channel::{self, Channel, Delivered, SendError, connect};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const TOKEN: &str = "42:AAsecret-part_of-the-token";
@@ -31,6 +32,7 @@ fn settings(api_base_url: &str, mode: TelegramMode) -> ChannelSettings {
     ChannelSettings::Telegram(TelegramSettings {
         bot_token: Secret::new(TOKEN.to_owned()),
         mode,
+        rich_messages: RichMessages::Auto,
         secret_token: Some(Secret::new("s3cret".to_owned())),
         previous_secret_token: None,
         api_base_url: api_base_url.to_owned(),
@@ -59,12 +61,20 @@ struct Setup {
     telegram: TelegramEmulator,
     channel: Arc<dyn Channel>,
     asked: MessageRef,
+    operations: AtomicU64,
 }
 
 impl Setup {
     async fn new() -> Self {
+        Self::with(RichMessages::Auto).await
+    }
+
+    async fn with(rich_messages: RichMessages) -> Self {
         let telegram = TelegramEmulator::start(TOKEN, client()).await.unwrap();
-        let settings = settings(&telegram.api_base_url(), TelegramMode::Polling);
+        let mut settings = settings(&telegram.api_base_url(), TelegramMode::Polling);
+        if let ChannelSettings::Telegram(settings) = &mut settings {
+            settings.rich_messages = rich_messages;
+        }
         let channel = connect("telegram", &settings, &server(), &client())
             .await
             .unwrap();
@@ -75,18 +85,33 @@ impl Setup {
             telegram,
             channel,
             asked,
+            operations: AtomicU64::new(1),
         }
     }
 
-    async fn deliver(&self, place: ChatPlace, action: Action) -> Result<Delivered, SendError> {
-        let op = Op {
-            id: "turn-1/result".to_owned(),
+    /// Returns a new operation.
+    fn operation(&self, place: ChatPlace, action: Action) -> Op {
+        let number = self.operations.fetch_add(1, Ordering::Relaxed);
+        Op {
+            id: format!("turn-{number}/result"),
             channel: "telegram".to_owned(),
             place,
             action,
             response_url: None,
-        };
-        self.channel.deliver(&op).await
+        }
+    }
+
+    /// Delivers a new operation: again in a simpler form for each form that Telegram refuses, as the delivery does.
+    async fn deliver(&self, place: ChatPlace, action: Action) -> Result<Delivered, SendError> {
+        let op = self.operation(place, action);
+        let mut delivered = self.channel.deliver(&op).await;
+        for _ in 0..4 {
+            if !matches!(delivered, Err(SendError::OtherForm(_))) {
+                break;
+            }
+            delivered = self.channel.deliver(&op).await;
+        }
+        delivered
     }
 
     async fn post(&self, reply: &Reply) -> Result<Delivered, SendError> {

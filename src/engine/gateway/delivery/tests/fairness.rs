@@ -9,6 +9,7 @@ use crate::engine::gateway::delivery::gate::DeliveryGate;
 use crate::interfaces::channel::{CallPurpose, SendError};
 use crate::state::store::DeadLetterFilter;
 use jiff::SignedDuration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Longest wait of a new operation while others fail repeatedly, in seconds: two probes and a margin.
@@ -103,6 +104,43 @@ async fn resent_messages_wait_for_the_rate_limit_of_their_chat_without_lookups()
     // One lookup before the wait, and one before sending.
     let looked = fixture.fake.looked_up_since.lock().unwrap().len();
     assert!(looked <= 2 * LETTERS, "looked for {looked} times");
+}
+
+/// R17
+#[tokio::test(start_paused = true)]
+async fn a_simpler_form_waits_for_the_limits_of_its_chat() {
+    const MINUTE: Duration = Duration::from_secs(60);
+    let refused = AtomicUsize::new(0);
+    let fake = FakeChannel::new(move |op| match op.place.chat.as_str() {
+        // The first two forms of each message are refused.
+        "C1" | "C2" if refused.fetch_add(1, Ordering::Relaxed) % 3 < 2 => {
+            ChannelAction::Fails(SendError::OtherForm("no rich messages".to_owned()))
+        }
+        _ => ChannelAction::Shows,
+    });
+    let fixture = DeliveryFixture::start(fake.limited(|op, _| vec![of_chat(op, 1, MINUTE)]));
+    fixture.enqueue(vec![post("inbox-1/result", "C1")]).await;
+    fixture.pass(5).await;
+    // The chat waits, others do not, and the refusals are no attempts.
+    fixture.enqueue(vec![post("inbox-3/result", "C3")]).await;
+    assert!(is_shown_within(&fixture, "inbox-3/result", 5).await);
+    assert_eq!(fixture.fake.calls_of("inbox-1/result"), 1);
+    assert!(is_shown_within(&fixture, "inbox-1/result", 130).await);
+    assert_eq!(fixture.attempts().await, 0);
+    let calls = fixture.fake.calls.lock().unwrap().clone();
+    let of_chat: Vec<Duration> = calls
+        .into_iter()
+        .filter_map(|(op, at)| (op == "inbox-1/result").then_some(at))
+        .collect();
+    assert_eq!(of_chat.len(), 3);
+    for pair in of_chat.windows(2) {
+        assert!(pair[1] - pair[0] >= MINUTE, "{of_chat:?}");
+    }
+    // What may be lost does not wait: it is left out.
+    let optional = post("now/1", "C2");
+    let sent = fixture.delivery.deliver_best_effort(&optional).await;
+    assert!(matches!(sent, Err(SendError::Limited { .. })), "{sent:?}");
+    assert_eq!(fixture.fake.calls_of("now/1"), 1);
 }
 
 /// R17

@@ -131,37 +131,20 @@ fn press_of_stop(
     time: DeliveryTime,
 ) -> Result<Received, Rejected> {
     let event = envelope.get("event").unwrap_or(&Value::Null);
-    let (Some(user), Some(chat), Some(account), Some(event_id)) = (
-        text_at(event, "/user"),
-        text_at(event, "/channel"),
-        team_of_sender(event, envelope),
-        text_at(envelope, "/event_id"),
-    ) else {
+    let Some(mut inbound) = inbound_of(envelope, installed) else {
         return Err(Rejected::Malformed("the stop lacks an id, a channel or a sender"));
     };
     let Some(thread) = text_at(event, "/thread_ts") else {
         return Ok(Received::Ignored("a stop outside of a thread"));
     };
     let pressed_at = text_at(event, "/event_ts").and_then(|event_ts| time.ours(event_ts));
-    Ok(Received::Inbound(Box::new(Inbound {
-        channel: installed.channel.clone(),
-        delivery: vec![delivery_of_event(event_id, installed)],
-        sender: sender(account, user),
-        place: ChatPlace {
-            account: installed.account(),
-            chat: chat.to_owned(),
-            thread: Some(thread.to_owned()),
-        },
-        direct: is_direct_id(chat),
-        message: None,
-        kind: InboundKind::Command {
-            verb: "stop".to_owned(),
-            arguments: pressed_at.map_or_else(String::new, |pressed| format!("at {pressed}")),
-        },
-        files: Vec::new(),
-        about: None,
-        response_url: None,
-    })))
+    inbound.place.thread = Some(thread.to_owned());
+    inbound.direct = is_direct_id(&inbound.place.chat);
+    inbound.kind = InboundKind::Command {
+        verb: "stop".to_owned(),
+        arguments: pressed_at.map_or_else(String::new, |pressed| format!("at {pressed}")),
+    };
+    Ok(Received::Inbound(Box::new(inbound)))
 }
 
 /// Decodes the opening of the Home tab. The event names no workspace of the person, so the envelope does. See
@@ -171,20 +154,24 @@ fn home_opened(envelope: &Value, installed: &SlackInstallation) -> Result<Receiv
     if text_at(event, "/tab") != Some(HOME_TAB) {
         return Ok(Received::Ignored("another tab of the app was opened"));
     }
-    let (Some(user), Some(chat), Some(account), Some(event_id)) = (
-        text_at(event, "/user"),
-        text_at(event, "/channel"),
-        team_of_sender(event, envelope),
-        text_at(envelope, "/event_id"),
-    ) else {
-        return Err(Rejected::Malformed(
+    match inbound_of(envelope, installed) {
+        Some(inbound) => Ok(Received::Inbound(Box::new(inbound))),
+        None => Err(Rejected::Malformed(
             "the opening lacks an id, a channel or a user",
-        ));
-    };
-    Ok(Received::Inbound(Box::new(Inbound {
+        )),
+    }
+}
+
+/// Returns the opening of the Home tab by a person, and the fields of any other event that is no message; `None` if it lacks
+/// one of them.
+fn inbound_of(envelope: &Value, installed: &SlackInstallation) -> Option<Inbound> {
+    let event = envelope.get("event")?;
+    let (user, chat) = (text_at(event, "/user")?, text_at(event, "/channel")?);
+    let event_id = text_at(envelope, "/event_id")?;
+    Some(Inbound {
         channel: installed.channel.clone(),
         delivery: vec![delivery_of_event(event_id, installed)],
-        sender: sender(account, user),
+        sender: sender(team_of_sender(event, envelope)?, user),
         place: ChatPlace {
             account: installed.account(),
             chat: chat.to_owned(),
@@ -196,7 +183,7 @@ fn home_opened(envelope: &Value, installed: &SlackInstallation) -> Result<Receiv
         files: Vec::new(),
         about: None,
         response_url: None,
-    })))
+    })
 }
 
 /// Returns the reason why a message is not a user's request, if there is one. Bots must not trigger each other, and

@@ -93,12 +93,14 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use super::*;
+    use crate::base::config::RichMessages;
     use crate::base::model::{Account, Secret};
 
     fn settings(mode: TelegramMode, secret: Option<&str>) -> TelegramSettings {
         TelegramSettings {
             bot_token: Secret::new("42:token".to_owned()),
             mode,
+            rich_messages: RichMessages::Auto,
             secret_token: secret.map(|secret| Secret::new(secret.to_owned())),
             previous_secret_token: None,
             api_base_url: "http://127.0.0.1:1".to_owned(),

@@ -105,3 +105,75 @@ async fn a_rich_reply_to_a_lost_message_is_sent_without_it_and_stays_rich() {
     assert_eq!(setup.telegram.messages(ALICE).remove(0).reply_to, None);
     assert_eq!(setup.called("sendRichMessage"), 2);
 }
+
+/// R17: each call is a delivery of its own, which waits for the limits of the chat.
+#[tokio::test]
+async fn a_delivery_is_one_call_whatever_telegram_refuses() {
+    let setup = Setup::new().await;
+    let post = Action::Post {
+        reply: result(),
+        reply_to: Some(setup.asked.clone()),
+        placeholder: false,
+    };
+    let post = setup.operation(place(ALICE, None), post);
+    let message = setup.post(&Reply::text("Wait.")).await.unwrap().message.unwrap();
+    let edit = Action::Edit {
+        message,
+        reply: result(),
+    };
+    let edit = setup.operation(place(ALICE, None), edit);
+    let draft = setup.operation(place(ALICE, None), draft(3));
+    let (rich, lost, marks) = (
+        "RICH_MESSAGE_EMAIL_INVALID",
+        "message to be replied not found",
+        "can't parse entities: no",
+    );
+    for (op, refusals) in [
+        (
+            &post,
+            [
+                ("sendRichMessage", lost),
+                ("sendRichMessage", rich),
+                ("sendMessage", marks),
+            ]
+            .as_slice(),
+        ),
+        (&edit, &[("editMessageText", rich), ("editMessageText", marks)]),
+        (&draft, &[("sendRichMessageDraft", rich)]),
+    ] {
+        for (method, why) in refusals {
+            let calls = setup.telegram.calls().len();
+            setup.telegram.fail(method, 1, refused(why));
+            let delivered = setup.channel.deliver(op).await;
+            let expected = format!("refused: 400 Bad Request: {why}");
+            assert_eq!(delivered, Err(SendError::OtherForm(expected)));
+            assert_eq!(setup.telegram.calls().len(), calls + 1);
+        }
+        setup.channel.deliver(op).await.unwrap();
+    }
+    assert_eq!(setup.shown().len(), 2);
+    assert_eq!(setup.telegram.messages(ALICE)[1].reply_to, None);
+    assert!(
+        setup
+            .telegram
+            .messages(ALICE)
+            .iter()
+            .all(|shown| shown.entities.is_empty())
+    );
+    assert_eq!(setup.telegram.draft(ALICE).unwrap().rich, None);
+    assert_eq!(setup.telegram.problems(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn without_rich_messages_everything_is_a_text_and_none_is_asked_for() {
+    let setup = Setup::with(RichMessages::Off).await;
+    let message = setup.post(&result()).await.unwrap().message.unwrap();
+    setup.edit(&message, changed("a")).await.unwrap();
+    setup.deliver(place(ALICE, None), draft(3)).await.unwrap();
+    assert_eq!(setup.shown(), [plain(&format!("{TEXT}\n\na"))]);
+    assert_eq!(setup.telegram.draft(ALICE).unwrap().rich, None);
+    for method in ["sendRichMessage", "sendRichMessageDraft"] {
+        assert_eq!(setup.called(method), 0);
+    }
+    assert_eq!(setup.called("editMessageText"), 1);
+}

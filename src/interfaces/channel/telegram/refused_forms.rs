@@ -1,5 +1,5 @@
-//! Refusals of rich messages: whether one is about the content, so that a text may take its place, and the memory of the
-//! messages that stay texts after one.
+//! Refusals of a form of a message: which refusals a simpler form may answer, and the memory of the refused forms. The
+//! simpler form is a call of its own, which waits for the limits of its chat.
 
 use super::api::ApiError;
 use clru::CLruCache;
@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use teloxide_core::types::{ChatId, MessageId};
 
-/// The number of messages and drafts that are remembered.
+/// The number of refused forms that are remembered.
 const REFUSALS_MAX: NonZeroUsize = match NonZeroUsize::new(512) {
     Some(count) => count,
     None => NonZeroUsize::MIN,
@@ -50,55 +50,88 @@ const NOT_ABOUT_CONTENT: [&str; 24] = [
 ];
 
 /// Returns true if Telegram refused a message because the one that it answers is gone.
-pub(super) fn is_answered_lost(error: &ApiError) -> bool {
+fn is_answered_lost(error: &ApiError) -> bool {
     LOST_ANSWERED.iter().any(|words| error.says(words))
 }
 
 /// Returns true if Telegram refused the content of a message, as far as its words show.
-pub(super) fn is_about_content(error: &ApiError) -> bool {
+fn is_about_content(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused { code, .. } if *code == BAD_REQUEST)
         && !is_answered_lost(error)
         && !NOT_ABOUT_CONTENT.iter().any(|words| error.says(words))
 }
 
-/// A message that is shown again and again, each time with other content.
+/// A form of a message that the message can do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum ChangingMessage {
-    /// A message that is edited.
+pub(super) enum MessageForm {
+    /// A reference to the message that it answers.
+    Reference,
+    /// A rich message; without it, a text.
+    Rich,
+    /// The marks of a text, and its length.
+    Marked,
+    /// A message that only one person of a group sees; without it, one in their own chat.
+    Ephemeral,
+}
+
+impl MessageForm {
+    /// Returns true if Telegram certainly refused a message because of this form.
+    pub(super) fn is_refused_by(self, error: &ApiError) -> bool {
+        match self {
+            Self::Reference => is_answered_lost(error),
+            Self::Rich => is_of_old_server(error) || is_about_content(error),
+            Self::Marked => error.says("can't parse entities") || error.says("message is too long"),
+            Self::Ephemeral => matches!(error, ApiError::Refused { .. }),
+        }
+    }
+}
+
+/// Returns true for the answer of a server from before rich messages. It knows neither the methods nor the field of an
+/// edit.
+pub(super) fn is_of_old_server(error: &ApiError) -> bool {
+    error.is_unknown_method() || error.says("message text is empty")
+}
+
+/// A message whose forms may be refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum FormedMessage {
+    /// The new message of an operation with this id.
+    New(String),
+    /// A message that is edited, again and again with other content.
     Edited(ChatId, MessageId),
-    /// A draft.
+    /// A draft, which is replaced again and again.
     Draft(ChatId, i64),
 }
 
-/// The last messages whose rich form Telegram refused. They are texts from then on, so that not every change of one costs
+/// The forms that Telegram refused last. A message that changes stays without them, so that not every change of one costs
 /// two calls.
-pub(super) struct RichRefusals {
-    refused: Mutex<CLruCache<ChangingMessage, ()>>,
+pub(super) struct RefusedForms {
+    refused: Mutex<CLruCache<(FormedMessage, MessageForm), ()>>,
 }
 
-impl RichRefusals {
+impl RefusedForms {
     pub(super) fn new() -> Self {
         Self {
             refused: Mutex::new(CLruCache::new(REFUSALS_MAX)),
         }
     }
 
-    /// Returns true if the rich form of a message was refused.
-    pub(super) fn includes(&self, message: ChangingMessage) -> bool {
+    /// Returns true if this form of a message was refused.
+    pub(super) fn includes(&self, message: &FormedMessage, form: MessageForm) -> bool {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.get(&message).is_some()
+        refused.get(&(message.clone(), form)).is_some()
     }
 
-    /// Remembers that the rich form of a message was refused.
-    pub(super) fn remember(&self, message: ChangingMessage) {
+    /// Remembers that this form of a message was refused.
+    pub(super) fn remember(&self, message: FormedMessage, form: MessageForm) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.put(message, ());
+        refused.put((message, form), ());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiError, ChangingMessage, REFUSALS_MAX, RichRefusals, is_about_content};
+    use super::{ApiError, FormedMessage, MessageForm, REFUSALS_MAX, RefusedForms, is_about_content};
     use teloxide_core::types::{ChatId, MessageId};
 
     #[test]
@@ -133,16 +166,19 @@ mod tests {
     }
 
     #[test]
-    fn the_last_refused_rich_messages_are_remembered() {
-        let refusals = RichRefusals::new();
-        let draft = |id: i64| ChangingMessage::Draft(ChatId(7), id);
-        refusals.remember(draft(0));
-        assert!(refusals.includes(draft(0)));
-        assert!(!refusals.includes(ChangingMessage::Edited(ChatId(7), MessageId(0))));
+    fn the_last_refused_forms_are_remembered() {
+        let forms = RefusedForms::new();
+        let draft = |id: i64| FormedMessage::Draft(ChatId(7), id);
+        let is_refused = |message: &FormedMessage| forms.includes(message, MessageForm::Rich);
+        forms.remember(draft(0), MessageForm::Rich);
+        assert!(is_refused(&draft(0)));
+        assert!(!forms.includes(&draft(0), MessageForm::Marked));
+        assert!(!is_refused(&FormedMessage::Edited(ChatId(7), MessageId(0))));
+        assert!(!is_refused(&FormedMessage::New("0".to_owned())));
         for id in (1_i64..).take(REFUSALS_MAX.get()) {
-            refusals.remember(draft(id));
+            forms.remember(draft(id), MessageForm::Rich);
         }
-        assert!(!refusals.includes(draft(0)));
-        assert!(refusals.includes(draft(1)));
+        assert!(!is_refused(&draft(0)));
+        assert!(is_refused(&draft(1)));
     }
 }
