@@ -259,7 +259,6 @@ impl Caller {
             (format!("providers.{provider}.api_key.env"), "KEY".to_owned()),
         ];
         let sources = ConfigSources {
-            file: None,
             environment: BTreeMap::from([("KEY".to_owned(), "sent-to-nobody-0123456789".to_owned())]),
             flags: flags.into(),
             ..ConfigSources::default()

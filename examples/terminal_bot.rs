@@ -41,7 +41,6 @@ async fn main() -> anyhow::Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     // The model and its key come from the environment, as for `drydock chat`: OPENAI_API_KEY, DRYDOCK_MODEL__DEFAULT.
     let config = Config::for_terminal(ConfigSources {
-        file: None,
         environment: std::env::vars().collect(),
         ..ConfigSources::default()
     })?;
