@@ -66,10 +66,13 @@ mod tests {
     /// Shows a text as it arrives, and checks that what was shown is always the beginning of the redacted text.
     fn shown_in_pieces(redactor: &Redactor, text: &str) -> Result<usize, String> {
         let whole = redactor.redact(text).into_owned();
-        let mut longest = 0;
+        let (mut longest, mut checked) = (0, None);
         for (end, _) in text.char_indices().chain([(text.len(), ' ')]) {
             let (arrived, _) = text.split_at(end);
             let stable = redactor.stable_bytes(arrived);
+            if checked.replace(stable) == Some(stable) {
+                continue;
+            }
             let shown = redactor.redact(text.split_at(stable).0).into_owned();
             if !whole.starts_with(&shown) {
                 return Err(format!("{shown:?} is not the beginning of {whole:?}"));

@@ -151,7 +151,7 @@ fn of_two_hundred_turns_nineteen_of_twenty_bytes_were_sent_before() {
             let requests = encode_in_each_format(&request);
             for ((before, request), (same, all)) in before.iter().zip(&requests).zip(&mut counts) {
                 assert!(request.len() <= 400_000);
-                *same += before.iter().zip(request).take_while(|(a, b)| a == b).count();
+                *same += common_start(before, request);
                 *all += request.len();
             }
             before = requests;
@@ -168,6 +168,15 @@ fn of_two_hundred_turns_nineteen_of_twenty_bytes_were_sent_before() {
         let percent = 100.0 * same as f64 / all as f64;
         assert!(percent >= 95.0, "{percent:.1} %, {trims} trims");
     }
+}
+
+/// Returns the number of bytes with which both begin. Whole blocks are compared first, because each byte alone takes long.
+fn common_start(one: &[u8], other: &[u8]) -> usize {
+    const BLOCK_BYTES: usize = 4_096;
+    let blocks = one.chunks_exact(BLOCK_BYTES).zip(other.chunks_exact(BLOCK_BYTES));
+    let equal = blocks.take_while(|(a, b)| a == b).count() * BLOCK_BYTES;
+    let rest = one[equal..].iter().zip(&other[equal..]);
+    equal + rest.take_while(|(a, b)| a == b).count()
 }
 
 #[test]
