@@ -19,6 +19,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Returns the absolute path of the configuration file.
+fn absolute_file(sources: &ConfigSources) -> Option<PathBuf> {
+    let path = &sources.file.as_ref()?.path;
+    Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
+}
+
 impl Config {
     /// Builds the configuration of a server. The error lists all problems.
     pub fn load(sources: ConfigSources) -> Result<Self, ConfigError> {
@@ -33,6 +39,7 @@ impl Config {
         );
         let models = model_facts::model_table(&mut reader);
         let mut config = Self {
+            file: absolute_file(&sources),
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),
@@ -89,6 +96,7 @@ impl Config {
         );
         let models = model_facts::model_table(&mut reader);
         let mut config = Self {
+            file: absolute_file(sources),
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),

@@ -2,7 +2,7 @@
 //! names.
 
 use super::claim::{Claim, ClaimedWork, DirectClaim, TurnWorker};
-use super::column::{json, millis, parse, text, time};
+use super::column::{count, json, millis, parse, text, time};
 use super::outbox::response_url;
 use super::writer::Durability;
 use super::{
@@ -141,6 +141,17 @@ impl Store {
     /// Returns the number of unfinished turn messages, including the active one.
     pub async fn waiting(&self, conversation: ConversationId) -> Result<u32, StoreError> {
         self.read(move |tx| waiting(tx, conversation)).await
+    }
+
+    /// Returns the number of unfinished turn messages of all conversations, including the active ones.
+    pub async fn unfinished_messages(&self) -> Result<u64, StoreError> {
+        self.read(|tx| {
+            let sum = tx
+                .prepare_cached("SELECT COALESCE(SUM(pending), 0) FROM conversation WHERE pending > 0")?
+                .query_row([], |row| row.get(0))?;
+            Ok(count(sum))
+        })
+        .await
     }
 
     /// Returns accepted commands without an answer, oldest first. A crash may leave them.
