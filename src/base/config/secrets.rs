@@ -146,7 +146,7 @@ pub fn checked_key(typed: &str) -> Result<Secret, String> {
 
 /// Returns the key of a model provider in a file. Others must not be able to read the file.
 pub fn key_of_file(path: &Path) -> Result<Secret, String> {
-    let secret = read_secret(path)?;
+    let secret = read_secret(path, EXPOSED)?;
     check_secret(secret.expose(), TOKEN_CHARS_MIN)?;
     Ok(secret)
 }

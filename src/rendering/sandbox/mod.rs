@@ -1,4 +1,4 @@
-//! The only module that starts subprocesses. A sandbox worker is this program, started again with a hidden argument. It
+//! The only module that starts subprocesses of a server. A sandbox worker is this program, started again with a hidden argument. It
 //! confines itself before it reads its task, and ends after one task or one batch of tasks of one person. The sandbox
 //! knows nothing about the tasks; the caller defines the protocol.
 //!
