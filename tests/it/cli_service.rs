@@ -10,6 +10,24 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::time::Instant;
 
+/// A schedule that does not fire during a test, and what it needs.
+const SCHEDULE: &str = "\
+[repositories.infra]
+path = \".\"
+[channels.phone]
+kind = \"telegram\"
+mode = \"polling\"
+repository = \"infra\"
+bot_token = { env = \"TEST_BOT_TOKEN\" }
+api_base_url = \"http://127.0.0.1:9\"
+[schedules.yearly]
+when = \"0 3 29 2 *\"
+zone = \"UTC\"
+words = \"Look for outdated images.\"
+repository = \"infra\"
+post_to = { channel = \"phone\", chat = \"1\" }
+";
+
 const UP: [&str; 3] = ["up", "--manager", "none"];
 
 /// A home in which a service may run. It is stopped when a test ends.
@@ -237,6 +255,36 @@ fn the_service_manager_is_told_that_the_server_is_ready_answers_and_stops() {
         .find(|message| !message.starts_with("WATCHDOG=1"));
     assert_eq!(stopping.as_deref(), Some("STOPPING=1\nSTATUS=stopping"));
     assert_eq!(running.end().code, Some(0));
+}
+
+/// STK-14
+#[test]
+fn the_status_names_channels_schedules_problems_and_what_the_server_waits_for() {
+    let shell = shell(&format!("{TOML}{SCHEDULE}"))
+        .set("TEST_BOT_TOKEN", "7700000001:AAF0fKqL2mNpR5sTuVwXyZ12345678abcde");
+    commit(&shell.work(), &[("main.jsonnet", "{}\n")]);
+    let (_running, _) = serve(&shell);
+    let deadline = Instant::now() + BOUND;
+    // The connection fails soon after the start.
+    let shown = loop {
+        let shown = shell.run(&["status"]);
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        if shown.out.contains("\nyearly ") && shown.out.contains(" WARN ") {
+            break shown.out;
+        }
+        assert!(Instant::now() < deadline, "{shown:?}");
+    };
+    for text in [
+        "state         not ready\n",
+        "waits for     connecting channel phone\n",
+        "CHANNEL  STATE",
+        "\nphone    not connected",
+        "SCHEDULE  OWNER",
+        "-02-29T03:00:00Z\n",
+        "Last warnings and errors:\n",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
 }
 
 /// Returns a home with a configuration of a service, whose secrets are in files.

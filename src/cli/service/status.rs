@@ -7,7 +7,7 @@ use crate::base::model::pluralize;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global, serve};
 use crate::engine::admin::ServerStatus;
-use crate::state::store;
+use crate::state::store::{self, ScheduleRow};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::path::Path;
@@ -155,12 +155,29 @@ fn print(server: &ServerStatus, service: &ServiceKind, data: &Path, output: &Out
             &rows.collect::<Vec<_>>(),
         );
     }
+    if !server.schedules.is_empty() {
+        output.line("");
+        let rows = server.schedules.iter().map(schedule_cells).collect::<Vec<_>>();
+        output.table(&["SCHEDULE", "OWNER", "NEXT"], &rows);
+    }
     if !server.problems.is_empty() {
         output.line("\nLast warnings and errors:");
         for problem in &server.problems {
             output.line(&shown_line(problem));
         }
     }
+}
+
+fn schedule_cells(schedule: &ScheduleRow) -> Vec<String> {
+    let owner = schedule.owner_name.clone();
+    vec![
+        schedule.name.clone(),
+        owner.unwrap_or_else(|| schedule.owner.to_string()),
+        match &schedule.off_why {
+            Some(why) => format!("off: {why}"),
+            None => format!("{:.0}", schedule.due),
+        },
+    ]
 }
 
 fn queue(server: &ServerStatus) -> String {

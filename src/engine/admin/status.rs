@@ -3,6 +3,7 @@
 use super::{Admin, AdminError, AdminReply};
 use crate::base::telemetry;
 use crate::engine::gateway::ChannelHealth;
+use crate::state::store::ScheduleRow;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -39,6 +40,8 @@ pub struct ServerStatus {
     pub messages_waiting: u64,
     /// The channels with their waiting operations.
     pub channels: Vec<ChannelHealth>,
+    /// The schedules of the configuration and of people.
+    pub schedules: Vec<ScheduleRow>,
     /// The newest log lines that are warnings or errors, oldest first.
     pub problems: Vec<String>,
 }
@@ -64,6 +67,7 @@ impl Admin {
                 degraded,
                 turns_running,
                 messages_waiting,
+                schedules: self.store.schedules(None).await?,
                 channels: gateway.outgoing.health().await?,
                 problems: telemetry::recent_problems(),
             }),
