@@ -19,12 +19,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Returns the absolute path of the configuration file.
-fn absolute_file(sources: &ConfigSources) -> Option<PathBuf> {
-    let path = &sources.file.as_ref()?.path;
-    Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
-}
-
 impl Config {
     /// Builds the configuration of a server. The error lists all problems.
     pub fn load(sources: ConfigSources) -> Result<Self, ConfigError> {
@@ -217,6 +211,12 @@ impl Default for LimitSettings {
     fn default() -> Self {
         limits(&mut SettingsReader::new(&ConfigSources::default()))
     }
+}
+
+/// Returns the absolute path of the configuration file.
+fn absolute_file(sources: &ConfigSources) -> Option<PathBuf> {
+    let path = &sources.file.as_ref()?.path;
+    Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
 }
 
 fn server(reader: &mut SettingsReader<'_>) -> ServerSettings {

@@ -2,7 +2,7 @@
 //! names.
 
 use super::claim::{Claim, ClaimedWork, DirectClaim, TurnWorker};
-use super::column::{count, json, millis, parse, text, time};
+use super::column::{json, millis, parse, text, time};
 use super::outbox::response_url;
 use super::writer::Durability;
 use super::{
@@ -149,7 +149,7 @@ impl Store {
             let sum = tx
                 .prepare_cached("SELECT COALESCE(SUM(pending), 0) FROM conversation WHERE pending > 0")?
                 .query_row([], |row| row.get(0))?;
-            Ok(count(sum))
+            Ok(super::column::count(sum))
         })
         .await
     }
