@@ -50,11 +50,11 @@ SystemCallErrorNumber=EPERM
 UMask=0077
 ";
 
-/// Options that change the files and devices that the server sees, or its rights.
+/// Options that change the files and devices that the server sees, or its rights. Processes stay visible: the server reads
+/// the size of its workers, which are protected from other processes and would be hidden.
 const ISOLATION: &str = "\
 ProtectSystem=strict
 ProtectHome=read-only
-ProtectProc=invisible
 ProtectClock=yes
 ProtectHostname=yes
 ProtectControlGroups=yes
