@@ -190,3 +190,37 @@ fn read(path: &Path) -> std::io::Result<String> {
     file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{InstalledFile, ServiceInstallation};
+    use crate::base::system::ServiceManager;
+    use crate::cli::service::processes::ServiceScope;
+    use crate::cli::service::unit::tests::facts;
+    use std::path::Path;
+
+    /// STK-4
+    #[test]
+    fn a_service_file_belongs_to_its_data_directory_and_no_other_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = "/srv/drydock-data";
+        for manager in [ServiceManager::Systemd, ServiceManager::Launchd] {
+            let place = ServiceInstallation {
+                manager,
+                scope: ServiceScope::System,
+                file: directory.path().join(format!("{manager:?}/drydock")),
+            };
+            let installed = |data: &str| place.installed(Path::new(data)).unwrap();
+            assert_eq!(installed(data), InstalledFile::Absent);
+            let text = place.text(&facts(data)).unwrap();
+            place.write(&text).unwrap();
+            assert_eq!(installed(data), InstalledFile::Own(text));
+            assert_eq!(installed("/srv/drydock"), InstalledFile::Foreign);
+            place
+                .write("[Service]\nExecStart=/bin/true\n# Data: /srv/drydock-data\n")
+                .unwrap();
+            assert_eq!(installed(data), InstalledFile::Foreign);
+        }
+    }
+}

@@ -181,3 +181,80 @@ fn quoted(entry: &str) -> String {
 fn specifiers(path: &Path) -> String {
     path.display().to_string().replace('%', "%%")
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(super) mod tests {
+    use super::ServiceFacts;
+    use crate::base::config::credential_name;
+    use crate::cli::service::processes::ServiceScope;
+    use std::path::Path;
+
+    /// Returns the facts of a service of the system with a data directory.
+    pub(in crate::cli::service) fn facts(data: &str) -> ServiceFacts {
+        ServiceFacts {
+            scope: ServiceScope::System,
+            program: "/usr/bin/drydock".into(),
+            arguments: vec!["--config".to_owned(), "/etc/drydock.toml".to_owned()],
+            directory: "/srv".into(),
+            data: data.into(),
+            variables: "/etc/drydock.env".into(),
+            owner: Some((1_000, 1_001)),
+            secrets: vec!["/etc/bot token".into()],
+            read: vec!["/srv/git/infra".into()],
+            port: 7_700,
+        }
+    }
+
+    /// STK-4
+    #[test]
+    fn the_unit_of_the_system_gives_the_server_its_data_directory_and_its_secrets_only() {
+        let unit = facts("/var/lib/drydock").unit().unwrap();
+        let credential = credential_name(Path::new("/etc/bot token"));
+        for line in [
+            "User=1000\nGroup=1001\n",
+            "StateDirectory=drydock\nStateDirectoryMode=0700\n",
+            "PrivateTmp=yes\nCapabilityBoundingSet=\nAmbientCapabilities=\n",
+            &format!("LoadCredential={credential}:/etc/bot token\n"),
+            "WantedBy=multi-user.target\n",
+        ] {
+            assert!(unit.contains(line), "{line}: {unit}");
+        }
+        let mut other = facts("/tmp/data");
+        other.port = 443;
+        let unit = other.unit().unwrap();
+        assert!(
+            unit.contains("ReadWritePaths=\"/tmp/data\"\n") && !unit.contains("PrivateTmp"),
+            "{unit}"
+        );
+        assert!(
+            unit.contains("AmbientCapabilities=CAP_NET_BIND_SERVICE\n"),
+            "{unit}"
+        );
+        // A manager of a user may not isolate a service everywhere.
+        other.scope = ServiceScope::User(1_000);
+        let unit = other.unit().unwrap();
+        assert!(
+            !unit.contains("ProtectSystem") && !unit.contains("LoadCredential"),
+            "{unit}"
+        );
+        assert!(unit.contains("NoNewPrivileges=yes\n") && unit.ends_with("WantedBy=default.target\n"));
+    }
+
+    #[test]
+    fn names_are_written_so_that_systemd_reads_them_unchanged() {
+        let mut facts = facts("/srv/a b%n$x\"c");
+        facts.arguments = vec!["--config".to_owned(), "/srv/$HOME \"%n\\".to_owned()];
+        let unit = facts.unit().unwrap();
+        for line in [
+            "ExecStart=\"/usr/bin/drydock\" \"serve\" \"--config\" \"/srv/$$HOME \\\"%%n\\\\\"\n",
+            "ReadWritePaths=\"/srv/a b%%n$x\\\"c\"\n",
+        ] {
+            assert!(unit.contains(line), "{line}: {unit}");
+        }
+        facts.directory = "/srv/a\nUser=0".into();
+        let refused = facts.unit().map(|_| ()).unwrap_err();
+        assert_eq!(refused.code, 2);
+        assert!(refused.message.contains("cannot hold"), "{}", refused.message);
+    }
+}
