@@ -2,8 +2,10 @@
 //! output of commands for the person at the terminal also goes there, through `cli::output`.
 
 use crate::base::redact::Redactor;
+use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use tracing::{Level, Metadata};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -11,6 +13,13 @@ use tracing_subscriber::layer::SubscriberExt;
 /// Longest line in bytes. Longer lines are cut after redaction.
 const LINE_BYTES_MAX: usize = 65_536;
 const FILTER_DEFAULT: &str = "info";
+/// Maximum number of the newest warnings and errors that are kept for an operator.
+const PROBLEMS_MAX: usize = 20;
+/// Longest kept line of them in bytes.
+const PROBLEM_BYTES_MAX: usize = 4_096;
+
+/// The newest warnings and errors of this process, redacted, oldest first.
+static PROBLEMS: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +57,21 @@ where
 {
     let subscriber = subscriber(format, filter, redactor, open)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|_| TelemetryError::AlreadyInitialized)
+}
+
+/// Returns the newest log lines of this process that are warnings or errors, oldest first.
+pub fn recent_problems() -> Vec<String> {
+    let problems = PROBLEMS.lock().unwrap_or_else(PoisonError::into_inner);
+    problems.iter().cloned().collect()
+}
+
+fn remember_problem(line: &str) {
+    let end = line.floor_char_boundary(PROBLEM_BYTES_MAX);
+    let mut problems = PROBLEMS.lock().unwrap_or_else(PoisonError::into_inner);
+    if problems.len() >= PROBLEMS_MAX {
+        problems.pop_front();
+    }
+    problems.push_back(line.get(..end).unwrap_or_default().to_owned());
 }
 
 /// Refuses a filter that [`init`] would refuse.
@@ -109,7 +133,14 @@ where
             line: Vec::new(),
             output: (self.open)(),
             redactor: Arc::clone(&self.redactor),
+            level: Level::INFO,
         }
+    }
+
+    fn make_writer_for(&'a self, about: &Metadata<'_>) -> Self::Writer {
+        let mut line = self.make_writer();
+        line.level = *about.level();
+        line
     }
 }
 
@@ -118,6 +149,7 @@ struct RedactedLine<O: Write> {
     line: Vec<u8>,
     output: O,
     redactor: Arc<Redactor>,
+    level: Level,
 }
 
 impl<O: Write> Write for RedactedLine<O> {
@@ -138,6 +170,10 @@ impl<O: Write> Drop for RedactedLine<O> {
         let mut line = redacted.into_owned();
         if line.len() > LINE_BYTES_MAX {
             line.truncate(line.floor_char_boundary(LINE_BYTES_MAX));
+        }
+        // A level is greater if it has more details.
+        if self.level <= Level::WARN {
+            remember_problem(&line);
         }
         line.push('\n');
         // If standard error is closed, there is no other place to report it.
@@ -208,6 +244,29 @@ mod tests {
         assert_eq!(event["message"], "turn 7 answered\nforged");
         assert_eq!(event["steps"], 3);
         assert_eq!(event["level"], "INFO");
+    }
+
+    /// STK-14
+    #[test]
+    fn the_newest_warnings_are_kept_without_their_secrets() {
+        logged(LogFormat::Json, None, || {
+            info!("no problem of this test");
+            for number in 0..2 * PROBLEMS_MAX {
+                tracing::warn!("problem {number} of {CANARY}{}", "é".repeat(PROBLEM_BYTES_MAX));
+            }
+        });
+        let problems = recent_problems();
+        // Other tests log warnings as well.
+        let ours = problems.iter().filter(|line| line.contains("⟦secret:1⟧"));
+        assert!(ours.count() > PROBLEMS_MAX / 2, "{problems:?}");
+        assert!(problems.len() <= PROBLEMS_MAX, "{problems:?}");
+        for line in &problems {
+            assert!(
+                line.len() <= PROBLEM_BYTES_MAX && !line.contains("canary"),
+                "{line}"
+            );
+            assert!(!line.contains("no problem of this test"), "{line}");
+        }
     }
 
     #[test]

@@ -390,6 +390,7 @@ impl AdminClient {
             retention: Arc::new(retention),
             channels: self.settings.channels.clone(),
             gateway: None,
+            facts: None,
             installations: Arc::new(NoInstallations),
             secret_pairs,
             started_at: None,

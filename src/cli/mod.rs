@@ -1,5 +1,5 @@
 //! The command line. Data is printed to standard output, messages to standard error. Exit codes: 0 success, 1
-//! failure, 2 wrong usage, 16 differences found (for commands that report them), 70 a part of the server ended, 74
+//! failure, 2 wrong usage, 3 no server runs, 16 differences found (for commands that report them), 70 a part of the server ended, 74
 //! the store is broken, 78 wrong configuration.
 
 mod admin;
@@ -34,6 +34,7 @@ mod schedule;
 mod secret_input;
 mod secrets;
 mod serve;
+mod service;
 mod slack;
 mod tanka;
 mod tanka_charts;
@@ -65,10 +66,11 @@ Examples:
   drydock demo                                   run the whole workflow, without account and key
   drydock check --config drydock.toml            check the configuration
   drydock serve --config drydock.toml            run the gateway
+  drydock up                                     run it as a service
   drydock invite alice --role editor             invite Alice
   drydock ask \"set web to 4 replicas in dev\"     one request about the files of the working directory
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 16 differences found (for commands that report them),
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no server runs (`status`), 16 differences found (for commands that report them),
 70 a part of the server ended, 74 the store is broken, 78 wrong configuration.";
 
 const DEMO_EXAMPLES: &str = "\
@@ -155,7 +157,22 @@ enum CliCommand {
     Demo(demo::DemoArguments),
     /// Runs the gateway
     #[command(after_help = SERVE_EXAMPLES)]
-    Serve,
+    Serve(serve::ServeArguments),
+    /// Installs and starts the server as a service, and waits until it is ready
+    #[command(after_help = service::UP_EXAMPLES)]
+    Up(service::UpArguments),
+    /// Stops the service
+    #[command(after_help = service::DOWN_EXAMPLES)]
+    Down(service::DownArguments),
+    /// Shows the state of the running server
+    #[command(after_help = service::STATUS_EXAMPLES)]
+    Status,
+    /// Shows the log of the service
+    #[command(after_help = service::LOGS_EXAMPLES)]
+    Logs(service::LogsArguments),
+    /// Runs a server, and starts it again after a failure
+    #[command(hide = true)]
+    Supervise,
     /// Answers one request about the repository of the working directory, then exits
     #[command(after_help = ask::after_help())]
     Ask(ask::AskArguments),
@@ -394,7 +411,10 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
     let global = &arguments.global;
     global.check_log_filter()?;
     // The server logs them, and the demo reads no variables.
-    if !matches!(arguments.command, CliCommand::Serve | CliCommand::Demo(_)) {
+    if !matches!(
+        arguments.command,
+        CliCommand::Serve(_) | CliCommand::Supervise | CliCommand::Demo(_)
+    ) {
         ignored().iter().for_each(|line| output.message(line));
     }
     if matches!(
@@ -408,7 +428,12 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
             global.refuse_configuration("the demo has its own configuration and reads no other")?;
             demo::run(arguments, output).await
         }
-        CliCommand::Serve => serve::run(global).await,
+        CliCommand::Serve(arguments) => serve::run(arguments, global).await,
+        CliCommand::Up(arguments) => Box::pin(service::up(arguments, global, output)).await,
+        CliCommand::Down(arguments) => service::down(arguments, global, output).await,
+        CliCommand::Status => service::status(global, output).await,
+        CliCommand::Logs(arguments) => service::logs(arguments, global, output).await,
+        CliCommand::Supervise => service::supervise(global).await,
         CliCommand::Ask(arguments) => ask::run(arguments, global, output).await,
         CliCommand::Chat(arguments) => chat::run(arguments, global, output).await,
         CliCommand::Check => check::run(global, output),

@@ -5,9 +5,18 @@ use crate::base::model::{is_invisible, one_line};
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The first reason why data could not be written to standard output.
 static DATA_LOST: OnceLock<String> = OnceLock::new();
+
+/// True once the reader of standard output has closed it.
+static READER_GONE: AtomicBool = AtomicBool::new(false);
+
+/// Returns true if the reader of standard output has closed it, so that nothing more needs to be printed.
+pub(super) fn is_reader_gone() -> bool {
+    READER_GONE.load(Ordering::Relaxed)
+}
 
 /// Returns the reason why data could not be written to standard output; `None` if all data was written, or its reader
 /// went away.
@@ -261,10 +270,11 @@ impl Output {
     fn note_loss(written: std::io::Result<()>) {
         match written {
             // A closed pipe is the reader's choice (`drydock user list | head -1`), not an error.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => READER_GONE.store(true, Ordering::Relaxed),
+            Err(error) => {
                 let _first = DATA_LOST.set(error.to_string());
             }
-            Ok(()) | Err(_) => {}
+            Ok(()) => {}
         }
     }
 

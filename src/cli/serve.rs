@@ -1,5 +1,6 @@
 //! `drydock serve`: runs the gateway until it is stopped.
 
+use super::service::Notifier;
 use super::{CliError, Global, descriptors, ignored, sandbox_layers};
 use crate::base::config::Config;
 use crate::base::redact::Redactor;
@@ -7,10 +8,14 @@ use crate::base::system;
 use crate::base::telemetry::{self, LogFormat};
 use crate::server::app::{App, Host, ServerFailure, StartError};
 use crate::state::store::OpenError;
+use clap::Args;
 use jiff::Timestamp;
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The exit code after a task ended that the server needs (`EX_SOFTWARE`).
@@ -22,7 +27,25 @@ const STORE_STOP_MAX: Duration = Duration::from_secs(2);
 /// The longest time that the other tasks may take to end after one has ended unexpectedly.
 const TASK_STOP_MAX: Duration = Duration::from_secs(15);
 
-pub(super) async fn run(global: &Global) -> Result<(), CliError> {
+#[derive(Debug, Args)]
+pub(super) struct ServeArguments {
+    /// Stops when the other end of the pipe at standard input is closed
+    #[arg(long, hide = true)]
+    stop_with_input: bool,
+}
+
+impl ServeArguments {
+    /// Returns the pipe that ends with the supervisor of this server; `None` if it has none.
+    fn input(&self) -> std::io::Result<Option<pipe::Receiver>> {
+        if !self.stop_with_input {
+            return Ok(None);
+        }
+        let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+        pipe::Receiver::from_owned_fd(input).map(Some)
+    }
+}
+
+pub(super) async fn run(arguments: ServeArguments, global: &Global) -> Result<(), CliError> {
     system::without_large_pages();
     let limit = descriptors::raise();
     let mut config = Config::load(global.sources()?).map_err(CliError::config)?;
@@ -42,11 +65,17 @@ pub(super) async fn run(global: &Global) -> Result<(), CliError> {
     }
     let mut terminate = signal(SignalKind::terminate()).map_err(CliError::failed)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
+    let mut input = arguments.input().map_err(CliError::failed)?;
     bound_connections(&mut config, limit);
     let mut app = App::start(config, host()).await.map_err(start_error)?;
+    let notifier = Notifier::from_environment();
+    let announcing = notifier
+        .clone()
+        .map(|notifier| tokio::spawn(notifier.announce(app.address, Arc::clone(&app.admin))));
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        () = wait_for_end(input.as_mut()) => tracing::warn!("the supervisor of this server has ended"),
         ended = app.wait_for_failure() => {
             tokio::select! {
                 () = stop_failed_server(app, &ended) => {}
@@ -56,12 +85,27 @@ pub(super) async fn run(global: &Global) -> Result<(), CliError> {
             return Err(server_error(&ended));
         }
     }
+    if let Some(announcing) = announcing {
+        announcing.abort();
+    }
+    if let Some(notifier) = notifier {
+        notifier.announce_stop();
+    }
     tracing::info!("stopping; a second signal ends at once");
     tokio::select! {
         () = app.shutdown() => Ok(()),
         _ = terminate.recv() => Err(CliError::failed("stopped at once")),
         _ = interrupt.recv() => Err(CliError::failed("stopped at once")),
     }
+}
+
+/// Waits until the other end of a pipe is closed; forever if there is none.
+async fn wait_for_end(input: Option<&mut pipe::Receiver>) {
+    let Some(input) = input else {
+        return std::future::pending().await;
+    };
+    let mut ignored = [0; 64];
+    while matches!(input.read(&mut ignored).await, Ok(1..)) {}
 }
 
 /// Limits the connections to the number of free file descriptors.

@@ -10,6 +10,11 @@ pub(super) fn user_directory(variable: &str, fallback: &str) -> Option<PathBuf> 
     Some(directory.join("drydock"))
 }
 
+/// Returns the home directory of this user, if it is an absolute path.
+pub(super) fn home_directory() -> Option<PathBuf> {
+    path_of("HOME")
+}
+
 fn path_of(variable: &str) -> Option<PathBuf> {
     #[allow(
         clippy::disallowed_methods,

@@ -5,10 +5,12 @@ mod audit;
 mod schedules;
 mod secrets;
 mod socket;
+mod status;
 
 pub use audit::AUDIT_LINES_MAX;
 pub use schedules::ScheduleOrder;
 pub use socket::{ask, listen, serve};
+pub use status::{ServerFacts, ServerStatus};
 
 use crate::base::model::{Installation, Platform};
 use crate::base::webhook::{SecretPairs, SecretUse};
@@ -104,6 +106,8 @@ pub enum AdminRequest {
         /// Maximum number of lines.
         limit: u32,
     },
+    /// Reports the state of the running server.
+    Status,
     /// Reports the stored amount and the retention time of each kind of data.
     Data,
     /// Lists the dead letters, and reports the health of the channels.
@@ -215,6 +219,12 @@ pub enum AdminReply {
         /// True if there may be older matching lines.
         has_more: bool,
     },
+    /// The state of the running server.
+    Status {
+        /// The state.
+        #[serde(flatten)]
+        status: Box<ServerStatus>,
+    },
     /// The amount of stored data.
     Data {
         /// The amount for each kind.
@@ -275,10 +285,20 @@ pub enum AdminReply {
     },
 }
 
-/// A source of instructions for invites on each connected channel.
+/// The connected channels, and what the server waits for.
 pub trait Installations: Send + Sync {
     /// Returns the connected channels by configured name.
     fn installations(&self) -> Vec<(String, Installation)>;
+
+    /// Returns the reasons why the server is not ready, one line each.
+    fn waiting_for(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the problems that do not keep the server from being ready, one line each.
+    fn degraded(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// An empty source, for a command line without a running server.
@@ -305,6 +325,8 @@ pub struct Admin {
     pub channels: BTreeSet<String>,
     /// The running gateway; `None` if no server runs.
     pub gateway: Option<Arc<Gateway>>,
+    /// The facts about the running server; `None` if no server runs.
+    pub facts: Option<ServerFacts>,
     /// The connected channels.
     pub installations: Arc<dyn Installations>,
     /// The sections of the configuration that have two secrets.
@@ -354,6 +376,7 @@ impl Admin {
                 since,
                 limit,
             } => self.audit_lines(kind, person.as_deref(), since, limit).await,
+            AdminRequest::Status => self.status().await,
             AdminRequest::Data => self.holdings().await,
             AdminRequest::Outbox { channel } => self.outbox(channel.as_deref()).await,
             AdminRequest::OutboxRetry { which } => self.send_again(which).await,

@@ -5,9 +5,13 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 25] = [
+const VERBS: [&str; 29] = [
     "demo",
     "serve",
+    "up",
+    "down",
+    "status",
+    "logs",
     "ask",
     "chat",
     "check",

@@ -58,6 +58,7 @@ mod cli_screen;
 mod cli_screen_commands;
 mod cli_secrets;
 mod cli_serve;
+mod cli_service;
 mod cli_slack;
 mod cli_steering;
 mod cli_stops;

@@ -90,7 +90,14 @@ fn only_the_sandbox_starts_a_process_and_only_this_program() {
     // macOS does not end a process with its parent. A copy of the launching process watches the program, and starts
     // nothing.
     let watched = "src/base/system/macos/external_program.rs".to_owned();
-    assert_eq!(found, [&[watched], sandbox.as_slice()].concat());
+    // An operator's command starts this program again as a service, and asks the service manager. The supervisor waits
+    // for what that file has started.
+    let service = ["processes", "supervisor"].map(|file| format!("src/cli/service/{file}.rs"));
+    assert_eq!(
+        found,
+        [&[watched], service.as_slice(), sandbox.as_slice()].concat()
+    );
+    check_service(&service);
     let [command, launch, worker] =
         sandbox.map(|file| std::fs::read_to_string(root().join(file)).expect("the sandbox"));
     assert_eq!(command.matches("Command::new(").count(), 0);
@@ -98,6 +105,48 @@ fn only_the_sandbox_starts_a_process_and_only_this_program() {
     assert!(worker.contains("Command::new(&self.0)") && worker.contains("Self(system::this_program())"));
     assert_eq!(launch.matches("Command::new(").count(), 1);
     assert!(launch.contains("Command::new(&self.program)") && !launch.contains(".spawn("));
+}
+
+/// Checks that a service command starts only this program and the programs of service managers, by constant absolute paths,
+/// and that no file outside of the service starts anything this way.
+fn check_service(files: &[String; 2]) {
+    let [processes, supervisor] = files
+        .each_ref()
+        .map(|file| std::fs::read_to_string(root().join(file)).expect("the service"));
+    let processes = processes.split("#[cfg(test)]").next().unwrap_or_default();
+    assert_eq!(supervisor.matches("Command::new(").count(), 0);
+    assert_eq!(processes.matches("Command::new(").count(), 2);
+    assert!(processes.contains("fn manager_command(program: &'static str) -> Command {"));
+    let programs = regex::Regex::new(r#"const [A-Z]+: &str = "(/[^"]+)";"#).unwrap();
+    let programs: Vec<&str> = programs
+        .captures_iter(processes)
+        .map(|found| found.extract::<1>().1[0])
+        .collect();
+    assert_eq!(
+        programs,
+        ["/usr/bin/systemctl", "/usr/bin/journalctl", "/bin/launchctl"]
+    );
+    // The definition, and two calls.
+    assert_eq!(processes.matches("manager_command(").count(), 3);
+    assert!(
+        processes.contains("manager_command(JOURNALCTL)")
+            && processes.contains("manager_command(program).args(arguments)")
+    );
+    // The definition, and two calls with the program that runs.
+    assert_eq!(processes.matches("own_command(").count(), 3);
+    assert_eq!(
+        processes
+            .matches("own_command(system::this_program().as_path(), \"")
+            .count(),
+        2
+    );
+    let starts = ["start_supervisor", "start_server", "start_journal", "ManagerCall"];
+    for (path, text) in rust_files("src") {
+        assert!(
+            path.starts_with("src/cli/service/") || !starts.iter().any(|start| text.contains(start)),
+            "{path} starts a process of the service"
+        );
+    }
 }
 
 /// T60, I9

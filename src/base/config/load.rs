@@ -33,6 +33,7 @@ impl Config {
         );
         let models = model_facts::model_table(&mut reader);
         let mut config = Self {
+            file: absolute_file(&sources),
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),
@@ -89,6 +90,7 @@ impl Config {
         );
         let models = model_facts::model_table(&mut reader);
         let mut config = Self {
+            file: absolute_file(sources),
             server: server(&mut reader),
             data: data(&mut reader),
             retention: retention(&mut reader),
@@ -209,6 +211,12 @@ impl Default for LimitSettings {
     fn default() -> Self {
         limits(&mut SettingsReader::new(&ConfigSources::default()))
     }
+}
+
+/// Returns the absolute path of the configuration file.
+fn absolute_file(sources: &ConfigSources) -> Option<PathBuf> {
+    let path = &sources.file.as_ref()?.path;
+    Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
 }
 
 fn server(reader: &mut SettingsReader<'_>) -> ServerSettings {

@@ -38,6 +38,7 @@ pub use models::{KNOWN_PROVIDERS, KnownProvider, ProviderId, WireFormat, known_p
 pub use profiles::{DEFAULT_PROFILE, ProfileAccess, ProfileSettings, READONLY_PROFILE};
 pub use provider_keys::{KeyOrigin, ProviderKey};
 pub use schedules::ScheduleSettings;
+pub use secrets::credential_name;
 pub use secrets::{checked_key, key_of_file};
 pub use settings::{
     AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, MessageSettings, ModelSettings,

@@ -4,6 +4,7 @@
 use crate::base::config::keys::TOKEN_CHARS_MIN;
 use crate::base::config::value::SecretSource;
 use crate::base::model::Secret;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -15,6 +16,13 @@ use zeroize::Zeroizing;
 const SECRET_BYTES_MAX: u64 = 16_384;
 /// The minimum number of different characters; a secret with fewer can be guessed.
 const DIFFERENT_CHARS_MIN: usize = 5;
+/// The variable with which systemd names the directory of the credentials of a service.
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
+/// Permission bits of a secret file that let others read or replace it.
+const EXPOSED: u32 = 0o077;
+/// The same for a credential, whose bits of the group are the mask of an access list: systemd lets only the user of the
+/// service read it.
+const CREDENTIAL_EXPOSED: u32 = 0o037;
 /// Values that are often left in a file by mistake.
 const PLACEHOLDER_VALUES: [&str; 22] = [
     "undefined",
@@ -83,6 +91,18 @@ impl<'a> SecretResolver<'a> {
         self.directory.join(path)
     }
 
+    /// Returns the secret of a file. A service manager may have read the file for this process, which then needs no right
+    /// to read it.
+    fn file(&self, path: &Path) -> Result<Secret, String> {
+        let path = self.path_of(path);
+        let credentials = self.environment.get(CREDENTIALS).map(Path::new);
+        let credential = credentials.map(|directory| directory.join(credential_name(&path)));
+        match credential.filter(|credential| credential.exists()) {
+            Some(credential) => read_secret(&credential, CREDENTIAL_EXPOSED),
+            None => read_secret(&path, EXPOSED),
+        }
+    }
+
     /// Returns every secret that was fetched.
     pub(super) fn into_fetched(self) -> Vec<Secret> {
         self.fetched
@@ -93,7 +113,7 @@ impl<'a> SecretResolver<'a> {
         let secret = match source {
             SecretSource::Value(secret) => secret.clone(),
             SecretSource::Variable(name) => self.variable(name)?,
-            SecretSource::File(path) => read_secret(&self.path_of(path))?,
+            SecretSource::File(path) => self.file(path)?,
         };
         check_secret(secret.expose(), chars_min)?;
         self.fetched.push(secret.clone());
@@ -126,7 +146,7 @@ pub fn checked_key(typed: &str) -> Result<Secret, String> {
 
 /// Returns the key of a model provider in a file. Others must not be able to read the file.
 pub fn key_of_file(path: &Path) -> Result<Secret, String> {
-    let secret = read_secret(path)?;
+    let secret = read_secret(path, EXPOSED)?;
     check_secret(secret.expose(), TOKEN_CHARS_MIN)?;
     Ok(secret)
 }
@@ -139,7 +159,12 @@ pub(super) fn is_variable_name(name: &str) -> bool {
     name.len() <= 64 && name.chars().all(shown) && begins && name.contains('_')
 }
 
-fn read_secret(path: &Path) -> Result<Secret, String> {
+/// Returns the name of the credential that holds the secret of a file.
+pub fn credential_name(file: &Path) -> String {
+    hex::encode(Sha256::digest(file.as_os_str().as_encoded_bytes()))
+}
+
+fn read_secret(path: &Path, exposed: u32) -> Result<Secret, String> {
     let unreadable = |err: std::io::Error| format!("cannot read the secret file: {err}");
     // `NONBLOCK`: opening a pipe must not wait for a writer. The checks below use the opened file.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
@@ -153,7 +178,7 @@ fn read_secret(path: &Path) -> Result<Secret, String> {
         return Err("the secret file is not a regular file".to_owned());
     }
     let mode = metadata.permissions().mode();
-    if mode & 0o077 != 0 {
+    if mode & exposed != 0 {
         let shown = crate::base::config::error::printable(&path.display().to_string());
         return Err(format!("others can read the secret file; run: chmod 600 {shown}"));
     }
@@ -293,6 +318,30 @@ mod tests {
                 .unwrap_err()
                 .contains("line break")
         );
+    }
+
+    /// STK-4: the file itself is readable for the service manager only.
+    #[test]
+    fn a_secret_file_is_read_from_the_credentials_of_the_service() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("secret");
+        let credential = directory.path().join(credential_name(&file));
+        std::fs::write(&credential, format!("{REAL}\n")).unwrap();
+        let environment = BTreeMap::from([(
+            CREDENTIALS.to_owned(),
+            directory.path().to_str().unwrap().to_owned(),
+        )]);
+        let mut resolver = SecretResolver::new(&environment, directory.path().to_owned());
+        let mut fetch = |mode| {
+            std::fs::set_permissions(&credential, std::fs::Permissions::from_mode(mode)).unwrap();
+            let secret = resolver.fetch(&SecretSource::File(PathBuf::from("secret")), 16);
+            secret.map(|secret| secret.expose().to_owned())
+        };
+        assert_eq!(fetch(0o440), Ok(REAL.to_owned()));
+        assert!(fetch(0o444).unwrap_err().contains("others can read"));
+        // Another file has another credential.
+        let other = resolver.fetch(&SecretSource::File(PathBuf::from("other")), 16);
+        assert!(other.is_err_and(|why| why.contains("cannot read the secret file")));
     }
 
     /// T96

@@ -16,6 +16,8 @@ use std::time::Duration;
 /// The whole configuration, valid and with all secrets resolved.
 #[derive(Clone)]
 pub struct Config {
+    /// The absolute path of the configuration file, if there is one.
+    pub file: Option<PathBuf>,
     /// `[server]`
     pub server: ServerSettings,
     /// `[data]`

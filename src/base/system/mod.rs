@@ -30,11 +30,13 @@ mod allocator;
 compile_error!("Drydock runs on Linux and macOS. Windows: use WSL 2.");
 
 mod bounds;
+mod service_manager;
 
 pub use allocator::map_large_blocks;
 pub(crate) use bounds::{ExternalProgram, WorkerLimits};
 pub use chosen::LayerName;
 pub(crate) use chosen::{
-    PATH_ONLY, PendingConfinement, boot, close_to_others, confine_external_program, on_open_directory,
-    open_beneath, resident_bytes, this_program, without_large_pages,
+    PATH_ONLY, PendingConfinement, abstract_address, boot, close_to_others, confine_external_program,
+    on_open_directory, open_beneath, resident_bytes, service_manager, this_program, without_large_pages,
 };
+pub(crate) use service_manager::ServiceManager;

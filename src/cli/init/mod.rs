@@ -28,7 +28,7 @@ const FILE_COMMENT: &str = "# Written by `drydock init`. `drydock check` validat
 /// The name of a repository whose location has no usable one.
 const REPOSITORY: &str = "infra";
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, PartialEq, Args)]
 pub(super) struct InitArguments {
     /// The repository: a path on this machine, or an https URL
     #[arg(long, value_name = "PATH|URL")]
@@ -80,6 +80,13 @@ enum ChatChoice {
 enum SlackChoice {
     Url,
     Socket,
+}
+
+impl InitArguments {
+    /// Returns true if an option is given.
+    pub(super) fn is_given(&self) -> bool {
+        *self != Self::default()
+    }
 }
 
 /// A new configuration.

@@ -168,6 +168,7 @@ mod tests {
             data: data.to_owned(),
             channels: BTreeSet::new(),
             gateway: None,
+            facts: None,
             installations: Arc::new(NoInstallations),
             secret_pairs: SecretPairs::default(),
             started_at: None,

@@ -59,7 +59,7 @@ use crate::state::store::StoreError;
 use active_turns::ActiveTurns;
 use commands::CommandRunner;
 use home::HomePages;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use prerender::Prerenderer;
 use scheduler::TurnScheduler;
 use std::sync::Arc;
@@ -68,6 +68,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 use turn::{TurnRunner, WaitingGuards};
+
+/// The longest time without a connection over which messages of a channel arrive.
+const DISCONNECTED_TIME_MAX: SignedDuration = SignedDuration::from_mins(1);
 
 /// The gateway: receives messages, runs turns and commands, and delivers answers.
 pub struct Gateway {
@@ -224,6 +227,27 @@ impl Gateway {
     pub async fn finish_background(&self) {
         self.background.close();
         self.background.wait().await;
+    }
+
+    /// Returns the problems of channels and repositories that do not keep the server from accepting messages, one line
+    /// each.
+    pub fn problems(&self, at: Timestamp) -> Vec<String> {
+        let disconnected = self.outgoing.disconnected_channels().into_iter();
+        let too_long = disconnected.filter(|(_, since)| at.duration_since(*since) >= DISCONNECTED_TIME_MAX);
+        let mut problems: Vec<String> = too_long
+            .map(|(name, since)| {
+                format!("channel {name}: no connection is open over which messages arrive, since {since:.0}")
+            })
+            .collect();
+        let closed = self.outgoing.closed_channels().into_iter();
+        problems.extend(closed.map(|(name, state)| format!("channel {name}: {state}")));
+        problems.extend(self.housekeeping.stale_repositories());
+        problems
+    }
+
+    /// Returns the number of turns that run now.
+    pub fn running_turns(&self) -> usize {
+        self.reception.active_turns.count()
     }
 
     /// Records that this process works, and resumes the commands of the previous one. No turn begins before that.

@@ -1,6 +1,6 @@
-//! The only module that starts subprocesses. A sandbox worker is this program, started again with a hidden argument. It
-//! confines itself before it reads its task, and ends after one task or one batch of tasks of one person. The sandbox
-//! knows nothing about the tasks; the caller defines the protocol.
+//! The only module that starts subprocesses of a server. A sandbox worker is this program, started again with a hidden
+//! argument. It confines itself before it reads its task, and ends after one task or one batch of tasks of one person.
+//! The sandbox knows nothing about the tasks; the caller defines the protocol.
 //!
 //! An external program run starts a program that the operator configured. For this, too, this program starts again with
 //! a hidden argument, confines itself, and then executes the external program.

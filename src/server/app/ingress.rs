@@ -11,12 +11,9 @@ use crate::engine::gateway::{self, Gateway, HandoverAnswer, LoadObserver};
 use crate::interfaces::channel;
 use crate::server::http::{Ingress, IngressResult, PersonalApi, Readiness, Route, Unavailable};
 use async_trait::async_trait;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-
-/// The longest time without a connection over which messages of a channel arrive.
-const DISCONNECTED_TIME_MAX: SignedDuration = SignedDuration::from_mins(1);
 
 /// The webhooks by name, and the repositories that are not ready yet.
 pub(super) struct IngressRoutes {
@@ -106,6 +103,14 @@ impl Installations for IngressRoutes {
             .iter()
             .map(|(name, installation)| (name.clone(), installation.clone()))
             .collect()
+    }
+
+    fn waiting_for(&self) -> Vec<String> {
+        self.readiness().waiting_for
+    }
+
+    fn degraded(&self) -> Vec<String> {
+        self.readiness().degraded
     }
 }
 
@@ -203,19 +208,7 @@ impl Ingress for GatewayIngress {
 
     fn ready(&self) -> Readiness {
         let mut readiness = self.routes.readiness();
-        let disconnected = self.gateway.outgoing.disconnected_channels().into_iter();
-        let too_long =
-            disconnected.filter(|(_, since)| self.now().duration_since(*since) >= DISCONNECTED_TIME_MAX);
-        readiness.degraded.extend(too_long.map(|(name, since)| {
-            format!("channel {name}: no connection is open over which messages arrive, since {since:.0}")
-        }));
-        let closed = self.gateway.outgoing.closed_channels().into_iter();
-        readiness
-            .degraded
-            .extend(closed.map(|(name, state)| format!("channel {name}: {state}")));
-        readiness
-            .degraded
-            .extend(self.gateway.housekeeping.stale_repositories());
+        readiness.degraded.extend(self.gateway.problems(self.now()));
         readiness
     }
 

@@ -13,7 +13,7 @@ use crate::base::health::Health;
 use crate::base::http_client;
 use crate::base::redact::Redactor;
 use crate::crash_point;
-use crate::engine::admin::{self, Admin};
+use crate::engine::admin::{self, Admin, ServerFacts};
 use crate::engine::agent::context::{RoomError, check_room};
 use crate::engine::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention};
 use crate::interfaces::provider;
@@ -184,6 +184,13 @@ impl App {
         let secret_pairs = secret_pairs(&config, &store).await.map_err(AccessError::from)?;
         let routes = Arc::new(IngressRoutes::new(&config, secret_pairs.clone(), health.clone()));
         let condition = store.condition();
+        let facts = ServerFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            process: std::process::id(),
+            started_at: (host.now)(),
+            address,
+            configuration: config.file.clone(),
+        };
         let admin = Arc::new(Admin {
             store,
             access,
@@ -191,6 +198,7 @@ impl App {
             retention,
             channels: config.channels.keys().cloned().collect(),
             gateway: Some(Arc::clone(&gateway)),
+            facts: Some(facts),
             installations: Arc::clone(&routes) as Arc<dyn admin::Installations>,
             secret_pairs,
             started_at: Some((host.now)()),

@@ -4,7 +4,7 @@ use super::open::{OpenError, directory_error};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -70,6 +70,26 @@ impl DirectoryLock {
     }
 }
 
+/// Returns the process that owns a data directory now: 0 if it did not write its id, and `None` if no process owns the
+/// directory.
+pub fn directory_owner(directory: &Path) -> std::io::Result<Option<u32>> {
+    let mut file = match OpenOptions::new().read(true).open(directory.join(LOCK)) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => file.unlock().map(|()| None),
+        Err(TryLockError::WouldBlock) => {
+            let holder = holder(&mut file).map_or(0, |pid| pid.as_raw_nonzero().get());
+            Ok(Some(u32::try_from(holder).unwrap_or_default()))
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// Returns the process that last wrote its id.
 fn holder(file: &mut File) -> Option<Pid> {
     let mut text = String::new();
@@ -81,7 +101,7 @@ fn holder(file: &mut File) -> Option<Pid> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::disallowed_methods)]
 mod tests {
-    use super::{DirectoryLock, LOCK};
+    use super::{DirectoryLock, LOCK, directory_owner};
     use crate::state::store::Store;
     use crate::state::store::open::OpenError;
     use std::path::Path;
@@ -89,7 +109,10 @@ mod tests {
     #[test]
     fn a_second_owner_is_refused_with_the_id_of_the_first() {
         let directory = tempfile::tempdir().unwrap();
+        assert_eq!(directory_owner(directory.path()).unwrap(), None);
         let store = Store::open(directory.path()).unwrap();
+        let owner = directory_owner(directory.path()).unwrap();
+        assert_eq!(owner, Some(std::process::id()));
         let refused = Store::open(directory.path()).unwrap_err();
         assert!(matches!(refused, OpenError::Busy { .. }));
         let text = refused.to_string();
@@ -101,6 +124,7 @@ mod tests {
             "{text}"
         );
         drop(store);
+        assert_eq!(directory_owner(directory.path()).unwrap(), None);
         assert!(Store::open(directory.path()).is_ok());
     }
 

@@ -143,6 +143,17 @@ impl Store {
         self.read(move |tx| waiting(tx, conversation)).await
     }
 
+    /// Returns the number of unfinished turn messages of all conversations, including the active ones.
+    pub async fn unfinished_messages(&self) -> Result<u64, StoreError> {
+        self.read(|tx| {
+            let sum = tx
+                .prepare_cached("SELECT COALESCE(SUM(pending), 0) FROM conversation WHERE pending > 0")?
+                .query_row([], |row| row.get(0))?;
+            Ok(super::column::count(sum))
+        })
+        .await
+    }
+
     /// Returns accepted commands without an answer, oldest first. A crash may leave them.
     pub async fn unanswered(&self) -> Result<Vec<UnansweredCommand>, StoreError> {
         self.read(|tx| {

@@ -77,6 +77,7 @@ pub use command::{ClearOutcome, DiscardOutcome, StopOutcome, StopTarget, UndoOut
 pub use condition::Condition;
 pub use conversation::Conversation;
 use directory_lock::DirectoryLock;
+pub use directory_lock::directory_owner;
 pub use earlier_versions::EarlierVersions;
 pub use edits::FileEdits;
 pub use held_message::{ReleaseOutcome, choice, choice_argument};

@@ -109,6 +109,12 @@ fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static s
             "a small file system of its own",
             "install util-linux, and allow user namespaces",
         ),
+        "systemd-analyze" => (
+            &["systemd-analyze", "--version"],
+            "systemd-analyze",
+            "apt-get install systemd",
+        ),
+        "python3" => (&["python3", "--version"], "python3", "apt-get install python3"),
         "bash" => (&["bash", "--version"], "bash", "apt-get install bash"),
         "groff" => (&["groff", "--version"], "groff", "apt-get install groff-base"),
         "script" => (

@@ -1,0 +1,421 @@
+//! `drydock up`, `down`, `status` and `logs`, with the supervisor in the background, and the messages to a service manager.
+
+use crate::cli_serve::{TOML, serve, shell};
+use crate::support::require::component;
+use crate::support::shell::{BOUND, BlockingModel, ProgramOutput, Shell, commit, run_to_end};
+use drydock::simulation::emulator::model::{ModelRequest, says};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::time::Instant;
+
+/// A schedule that does not fire during a test, and what it needs.
+const SCHEDULE: &str = r#"
+[repositories.infra]
+path = "."
+[channels.phone]
+kind = "telegram"
+mode = "polling"
+repository = "infra"
+bot_token = { env = "TEST_BOT_TOKEN" }
+api_base_url = "http://127.0.0.1:9"
+[schedules.yearly]
+when = "0 3 1 1 *"
+zone = "UTC"
+words = "Look for outdated images."
+repository = "infra"
+post_to = { channel = "phone", chat = "1" }
+"#;
+
+const UP: [&str; 3] = ["up", "--manager", "none"];
+
+/// A home in which a service may run. It is stopped when a test ends.
+struct ServiceHome(Shell);
+
+impl Drop for ServiceHome {
+    fn drop(&mut self) {
+        let ended = self.0.run(&["down"]);
+        if !std::thread::panicking() {
+            assert_eq!(ended.code, Some(0), "{ended:?}");
+        }
+    }
+}
+
+impl ServiceHome {
+    fn run(&self, arguments: &[&str]) -> ProgramOutput {
+        self.0.run(arguments)
+    }
+
+    /// Starts the service, and returns the process ids of its supervisor and its server.
+    fn up(&self) -> (Pid, Pid) {
+        let ended = self.run(&UP);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(
+            ended.err.contains("Drydock runs on http://127.0.0.1:"),
+            "{ended:?}"
+        );
+        self.processes()
+    }
+
+    fn processes(&self) -> (Pid, Pid) {
+        let status = self.run(&["status", "--json"]).json();
+        (
+            pid(&status["service"]["supervisor"]),
+            pid(&status["server"]["process"]),
+        )
+    }
+
+    /// Waits until another server than `before` runs, and returns its process id.
+    fn wait_for_another(&self, before: Pid) -> Pid {
+        let deadline = Instant::now() + BOUND;
+        loop {
+            let status = self.run(&["status", "--json"]).json();
+            if status["running"] == true && pid(&status["server"]["process"]) != before {
+                return pid(&status["server"]["process"]);
+            }
+            assert!(Instant::now() < deadline, "no other server runs: {status}");
+        }
+    }
+}
+
+fn pid(value: &Value) -> Pid {
+    let raw = value.as_i64().unwrap_or_else(|| panic!("a process id: {value}"));
+    Pid::from_raw(i32::try_from(raw).unwrap()).unwrap()
+}
+
+fn kill(process: Pid) {
+    kill_process(process, Signal::KILL).unwrap();
+}
+
+/// STK-4, STK-11, STK-12, STK-14, STK-15
+#[test]
+fn a_service_in_the_background_is_shown_and_comes_back_until_it_is_stopped() {
+    let service = ServiceHome(shell(TOML));
+    let (_, first) = service.up();
+    let again = service.run(&UP);
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let already = format!(
+        "Drydock runs already (process {}) and is ready.",
+        first.as_raw_nonzero()
+    );
+    assert!(again.err.contains(&already), "{again:?}");
+    let shown = service.run(&["status"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    let file = service.0.work().canonicalize().unwrap().join("drydock.toml");
+    for line in [
+        "state         ready\n",
+        &format!("process       {}, version ", first.as_raw_nonzero()),
+        &format!("configuration {}\n", file.display()),
+        "queue         0 turns run, 0 messages wait, 0 operations to send\n",
+        ", 0 restarts\n",
+    ] {
+        assert!(shown.out.contains(line), "{line}: {shown:?}");
+    }
+    let mut following = service.0.start(&["logs", "-f", "-n", "100"]);
+    kill(first);
+    following.wait_for_stdout_line("the server ended with signal 9; it is started again in 250 ms");
+    let second = service.wait_for_another(first);
+    following.wait_for_stdout_line("listening on http://");
+    let status = service.run(&["status", "--json"]).json();
+    assert_eq!(
+        (&status["service"]["restarts"], &status["ready"]),
+        (&1.into(), &true.into())
+    );
+    let log = service.run(&["logs", "-n", "3", "--json"]);
+    assert_eq!((log.code, log.out.lines().count()), (Some(0), 3), "{log:?}");
+    for line in log.out.lines() {
+        assert!(
+            serde_json::from_str::<Value>(line).unwrap()["message"].is_string(),
+            "{line}"
+        );
+    }
+    let down = service.run(&["down"]);
+    assert_eq!(down.code, Some(0), "{down:?}");
+    assert!(
+        down.err.contains("Drydock is stopped. The data is kept"),
+        "{down:?}"
+    );
+    assert!(test_kill_process(second).is_err());
+    let shown = service.run(&["status", "--json"]);
+    assert_eq!((shown.code, &shown.json()["running"]), (Some(3), &false.into()));
+    assert!(shown.err.contains("; start it: drydock up"), "{shown:?}");
+    assert!(service.0.work().join("data/drydock.db").is_file());
+}
+
+/// STK-11, STK-12: the server ends with its supervisor, so the data directory never has two servers.
+#[test]
+fn a_killed_supervisor_takes_its_server_along_and_up_starts_both_again() {
+    let service = ServiceHome(shell(TOML));
+    let (supervisor, first) = service.up();
+    kill(supervisor);
+    let (next, second) = service.up();
+    assert!(next != supervisor && second != first);
+    assert!(test_kill_process(first).is_err());
+    kill(next);
+    let down = service.run(&["down"]);
+    assert_eq!(down.code, Some(0), "{down:?}");
+    assert!(test_kill_process(second).is_err());
+}
+
+/// STK-11
+#[test]
+fn a_service_that_cannot_start_is_reported_with_its_log_and_leaves_nothing_running() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let service = ServiceHome(shell(TOML));
+    let listen = format!("server.listen={address}");
+    let ended = service.run(&[&UP[..], &["--set", &listen]].concat());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    for text in [
+        "the server did not start (exit code 1), and nothing runs now",
+        &format!("cannot listen on {address}: "),
+    ] {
+        assert!(ended.err.contains(text), "{text}: {ended:?}");
+    }
+    assert_eq!(service.run(&["status"]).code, Some(3));
+    // A wrong configuration starts nothing.
+    let ended = service.run(&[&UP[..], &["--set", "server.listen=nowhere"]].concat());
+    assert_eq!(ended.code, Some(78), "{ended:?}");
+}
+
+/// STK-11, STK-13
+#[test]
+fn up_writes_the_first_configuration_from_its_options_and_starts_it() {
+    let model = BlockingModel::start(|_: &ModelRequest| says("ok"));
+    let shell = Shell::new()
+        .set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789")
+        .set("DRYDOCK_PROVIDERS__ANTHROPIC__BASE_URL", &model.url())
+        .set("DRYDOCK_SERVER__LISTEN", "127.0.0.1:0");
+    commit(&shell.work(), &[("main.jsonnet", "{}\n")]);
+    let service = ServiceHome(shell);
+    let ended = service.run(&UP);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.err.contains("--non-interactive --yes"), "{ended:?}");
+    let options = [
+        "--non-interactive",
+        "--yes",
+        "--repository",
+        ".",
+        "--chat",
+        "none",
+    ];
+    let ended = service.run(&[&UP[..], &options].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.err.contains("Wrote drydock.toml."), "{ended:?}");
+    assert!(
+        ended.err.contains("Drydock runs on http://127.0.0.1:"),
+        "{ended:?}"
+    );
+    // The options of a first configuration are not for a later one.
+    let ended = service.run(&[&UP[..], &options].concat());
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(
+        ended.err.contains("there is a configuration already"),
+        "{ended:?}"
+    );
+}
+
+/// STK-4, STK-14: a server that was started by hand has a state as well, and `down` leaves it alone.
+#[test]
+fn the_service_manager_is_told_that_the_server_is_ready_answers_and_stops() {
+    let shell = shell(TOML);
+    let path = shell.home().join("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(BOUND)).unwrap();
+    let told = || {
+        let mut message = [0; 512];
+        let length = socket.recv(&mut message).unwrap();
+        String::from_utf8(message[..length].to_vec()).unwrap()
+    };
+    let shell = shell
+        .set("NOTIFY_SOCKET", path.to_str().unwrap())
+        .set("WATCHDOG_USEC", "4000000");
+    let (running, _) = serve(&shell);
+    assert_eq!(told(), "READY=1\nSTATUS=ready");
+    assert_eq!(told(), "WATCHDOG=1\nSTATUS=ready");
+    let status = shell.run(&["status", "--json"]).json();
+    assert_eq!(status["service"]["kind"], "by_hand");
+    assert_eq!(status["server"]["process"], running.id());
+    let down = shell.run(&["down"]);
+    assert_eq!(down.code, Some(1), "{down:?}");
+    assert!(down.err.contains("was not started with `drydock up`"), "{down:?}");
+    let up = shell.run(&UP);
+    assert_eq!(up.code, Some(0), "{up:?}");
+    assert!(up.err.contains("Drydock runs already"), "{up:?}");
+    let log = shell.run(&["logs"]);
+    assert_eq!(log.code, Some(1), "{log:?}");
+    assert!(
+        log.err.contains("prints its log to its own standard error"),
+        "{log:?}"
+    );
+    running.terminate();
+    let stopping = (0..100)
+        .map(|_| told())
+        .find(|message| !message.starts_with("WATCHDOG=1"));
+    assert_eq!(stopping.as_deref(), Some("STOPPING=1\nSTATUS=stopping"));
+    assert_eq!(running.end().code, Some(0));
+}
+
+/// STK-14
+#[test]
+fn the_status_names_channels_schedules_problems_and_what_the_server_waits_for() {
+    let shell = shell(&format!("{TOML}{SCHEDULE}"))
+        .set("TEST_BOT_TOKEN", "7700000001:AAF0fKqL2mNpR5sTuVwXyZ12345678abcde");
+    commit(&shell.work(), &[("main.jsonnet", "{}\n")]);
+    let (_running, _) = serve(&shell);
+    let deadline = Instant::now() + BOUND;
+    // The connection fails soon after the start.
+    let shown = loop {
+        let shown = shell.run(&["status"]);
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        if shown.out.contains("\nyearly ") && shown.out.contains(" WARN ") {
+            break shown.out;
+        }
+        assert!(Instant::now() < deadline, "{shown:?}");
+    };
+    for text in [
+        "state         not ready\n",
+        "waits for     connecting channel phone\n",
+        "CHANNEL  STATE",
+        "\nphone    not connected",
+        "SCHEDULE  OWNER",
+        "-01-01T03:00:00Z\n",
+        "Last warnings and errors:\n",
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+}
+
+/// Returns a home with a configuration of a service, whose secrets are in files.
+fn home_of_a_unit() -> Shell {
+    let toml = format!(
+        "{TOML}[channels.phone]\nkind = \"telegram\"\nmode = \"polling\"\nrepository = \"infra\"\n\
+         bot_token = {{ file = \"bot token\" }}\n[repositories.infra]\npath = \".\"\n"
+    );
+    let shell = Shell::new();
+    shell.put("drydock.toml", &toml);
+    shell.put("bot token", "7700000001:AAF0fKqL2mNpR5sTuVwXyZ12345678abcde\n");
+    shell.put("drydock.env", "ANTHROPIC_API_KEY=sk-ant-test-0123456789\n");
+    for file in ["bot token", "drydock.env"] {
+        let only_mine = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(shell.work().join(file), only_mine).unwrap();
+    }
+    shell
+}
+
+/// STK-4
+#[test]
+fn the_unit_of_systemd_is_valid_and_printing_it_changes_nothing() {
+    let shell = home_of_a_unit();
+    let print = ["up", "--print", "--manager", "systemd"];
+    let printed = shell.run(&print);
+    assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""), "{printed:?}");
+    let work = shell.work().canonicalize().unwrap();
+    let work = work.display();
+    for line in [
+        format!(" \"serve\" \"--config\" \"{work}/drydock.toml\"\n"),
+        format!("WorkingDirectory={work}\n"),
+        format!("EnvironmentFile=-{work}/drydock.env\n"),
+        "Type=notify\n".to_owned(),
+        "WatchdogSec=60\n".to_owned(),
+        "Restart=on-failure\n".to_owned(),
+        "RestartPreventExitStatus=2 78\n".to_owned(),
+        "NoNewPrivileges=yes\n".to_owned(),
+    ] {
+        assert!(printed.out.contains(&line), "{line}: {}", printed.out);
+    }
+    if rustix::process::geteuid().is_root() {
+        for line in [
+            format!("ReadWritePaths=\"{work}/data\"\n"),
+            "ProtectSystem=strict\n".to_owned(),
+            "CapabilityBoundingSet=\n".to_owned(),
+            format!(":{work}/bot token\n"),
+        ] {
+            assert!(printed.out.contains(&line), "{line}: {}", printed.out);
+        }
+    }
+    assert!(!shell.work().join("data").exists());
+    // A variable of this shell is none of the service.
+    std::fs::remove_file(shell.work().join("drydock.env")).unwrap();
+    let shell = shell.set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
+    let ended = shell.run(&print);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(78), ""), "{ended:?}");
+    let advice = format!("write NAME=value lines to {work}/drydock.env, with mode 600");
+    assert!(
+        ended.err.contains("ANTHROPIC_API_KEY") && ended.err.contains(&advice),
+        "{ended:?}"
+    );
+    let Some(systemd) = component("systemd-analyze") else {
+        return;
+    };
+    let unit = shell.home().join("drydock.service");
+    std::fs::write(&unit, printed.out).unwrap();
+    let mut command = systemd.command();
+    shell.prepare(&mut command);
+    let scope = match rustix::process::geteuid().is_root() {
+        true => "--system",
+        false => "--user",
+    };
+    command.args(["verify", "--man=no", scope]).arg(&unit);
+    let verified = run_to_end(command);
+    let ours: Vec<&str> = verified
+        .err
+        .lines()
+        .filter(|line| line.contains("drydock"))
+        .collect();
+    assert_eq!((verified.code, ours), (Some(0), Vec::new()), "{verified:?}");
+}
+
+/// STK-4: launchd was not run; the file is read by the parser of another author.
+#[test]
+fn the_file_of_launchd_says_what_to_run_again_and_where_the_log_is() {
+    let shell = home_of_a_unit();
+    let print = ["up", "--print", "--manager", "launchd"];
+    let refused = shell.run(&print);
+    assert_eq!(refused.code, Some(78), "{refused:?}");
+    assert!(
+        refused.err.contains("name files with { file = \"path\" }"),
+        "{refused:?}"
+    );
+    shell.put("a<&key", "sk-ant-test-0123456789\n");
+    let key = shell.work().join("a<&key");
+    std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let toml = shell.get("drydock.toml");
+    shell.put(
+        "a&b.toml",
+        &format!("{toml}[providers.anthropic]\napi_key = {{ file = \"a<&key\" }}\n"),
+    );
+    let printed = shell.run(&[&print[..], &["--config", "a&b.toml"]].concat());
+    assert_eq!((printed.code, printed.err.as_str()), (Some(0), ""), "{printed:?}");
+    let Some(python) = component("python3") else {
+        return;
+    };
+    shell.put("printed.plist", &printed.out);
+    let mut command = python.command();
+    shell.prepare(&mut command);
+    let convert = "import json, plistlib; print(json.dumps(plistlib.load(open('printed.plist', 'rb'))))";
+    command.args(["-c", convert]);
+    let read = run_to_end(command).json();
+    let work = shell.work().canonicalize().unwrap();
+    let arguments: Vec<&str> = read["ProgramArguments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| word.as_str().unwrap())
+        .collect();
+    let config = work.join("a&b.toml");
+    assert_eq!(
+        arguments[1..],
+        ["supervise", "--config", config.to_str().unwrap()]
+    );
+    assert_eq!(
+        read["StandardErrorPath"],
+        work.join("data/service.log").to_str().unwrap()
+    );
+    assert_eq!(read["KeepAlive"]["SuccessfulExit"], false);
+    assert_eq!(
+        (&read["RunAtLoad"], &read["Label"]),
+        (&true.into(), &"drydock".into())
+    );
+}
