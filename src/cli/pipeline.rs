@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) const EXAMPLES: &str = "\
 Examples:
   drydock pipeline check                              the definitions of the repository of this directory
-  drydock pipeline check --config drydock.toml        also the hooks, tools and reply targets of the server
+  drydock pipeline check --config drydock.toml        also what the server has and allows
   drydock pipeline explain review-pr                  each effective value with its source
   drydock pipeline schema > pipelines.schema.json     for completion in an editor
 
@@ -107,7 +107,7 @@ async fn load(directory: &Path, global: &Global) -> Result<(LoadedPipelines, Ope
 fn open(directory: &Path, global: &Global) -> Result<(Arc<dyn Tree>, Arc<dyn Evaluate>), CliError> {
     let settings = Config::for_rendering(global.personal_sources()?).map_err(CliError::config)?;
     let tree = Directory::open(directory).map_err(CliError::failed)?;
-    let tree = Arc::new(tree.bounded(settings.file_bytes_max));
+    let tree: Arc<dyn Tree> = Arc::new(tree.bounded(settings.file_bytes_max));
     Ok((tree, evaluator(&settings)))
 }
 

@@ -34,6 +34,7 @@ pub(super) fn check(
         problems,
     };
     checker.agent_settings("defaults", &file.defaults);
+    checker.literal_environment("defaults", &file.defaults);
     checker.mcp_servers("mcp_servers", &file.mcp_servers);
     checker.environments("permissions", &file.permissions);
     for (name, pipeline) in &file.pipelines {

@@ -1,7 +1,7 @@
 //! Pipelines of a repository: their definitions, the checks of these, and the effective values with their sources. The
 //! definitions are text that anybody with access to the repository can write, so every size is bounded.
 //!
-//! [`LoadedPipelines`] reads and checks a file, [`effective`] resolves one pipeline of it, and [`CompiledCondition`]
+//! [`LoadedPipelines`] reads and checks a file, [`effective()`] resolves one pipeline of it, and [`CompiledCondition`]
 //! evaluates a condition.
 
 mod check;

@@ -137,6 +137,17 @@ impl DefinitionChecker<'_> {
         }
     }
 
+    /// Checks that the variables of a file have no references: each pipeline has other parameters.
+    pub(super) fn literal_environment(&mut self, at: &str, settings: &AgentSettings) {
+        for (name, value) in &settings.env {
+            if let PipelineValue::Reference(reference) = value {
+                let why =
+                    format!("{reference} has no meaning for a whole file; set this variable in a pipeline");
+                self.problem(&format!("{at}.env.{name}"), why);
+            }
+        }
+    }
+
     /// Checks the variables of settings where nothing of a step is known.
     pub(super) fn environment_values(&mut self, at: &str, settings: &AgentSettings, known: &KnownValues<'_>) {
         self.values(&format!("{at}.env"), &settings.env, known);

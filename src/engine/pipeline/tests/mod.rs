@@ -182,6 +182,29 @@ fn the_innermost_definition_wins_and_the_rest_has_defaults() {
     );
 }
 
+/// CI-16
+#[test]
+fn a_review_bot_and_a_slack_bot_are_valid_definitions() {
+    let text = r#"
+defaults: {model: anthropic/claude-sonnet-4-5}
+pipelines:
+  review-bot:
+    triggers:
+    - hook: {name: ci, events: [pull_request], params: {number: /number}}
+    params: {number: {type: integer}}
+    steps:
+    - {name: review, agent: {prompt: review, params: {number: "${params.number}"}}}
+    - {name: comment, reply: {to: github-comment, text: "${steps.review.output}"}}
+  slack-bot:
+    triggers: [{slash_command: {command: /drydock}}]
+    params: {request: {type: text}}
+    steps:
+    - {name: answer, agent: {prompt: Answer the request., params: {request: "${params.request}"}}}
+    - {name: post, reply: {to: slack-response, text: "${steps.answer.output}"}}
+"#;
+    assert_eq!(load(text).unwrap().file.pipelines.len(), 2);
+}
+
 #[test]
 fn permissions_are_the_intersection_of_all_levels_and_budgets_the_smaller_bound() {
     let loaded = load(COMPLETE).unwrap();
@@ -250,6 +273,12 @@ fn every_problem_has_its_line_and_its_key() {
         (
             "pipeline: {}\n".to_owned(),
             "F:1:pipeline: unknown key; did you mean pipelines?\nF:1:pipelines: is required",
+        ),
+        (
+            format!(
+                "defaults: {{env: {{A: '${{params.x}}'}}}}\n{start}    steps: [{{name: s, task: {{command: [x]}}}}]\n"
+            ),
+            "F:1:defaults.env.A: ${params.x} has no meaning for a whole file; set this variable in a pipeline",
         ),
         (
             step("agnt: {}"),
