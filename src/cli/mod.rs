@@ -29,6 +29,7 @@ mod sandbox_layers;
 mod outbox;
 mod output;
 mod private_file;
+mod pipeline;
 mod pull;
 mod schedule;
 mod secret_input;
@@ -239,6 +240,9 @@ enum CliCommand {
     /// Lists undelivered operations, and sends them again or drops them
     #[command(subcommand, after_help = outbox::EXAMPLES)]
     Outbox(outbox::OutboxCommand),
+    /// Checks, lists and explains the pipelines that a repository defines
+    #[command(subcommand, after_help = pipeline::EXAMPLES)]
+    Pipeline(pipeline::PipelineCommand),
     /// Prints completions for a shell
     #[command(after_help = completions::COMPLETIONS_EXAMPLES)]
     Completions(completions::CompletionsArguments),
@@ -455,6 +459,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Jb(command) => jb::run(command, global, output).await,
         CliCommand::Audit(command) => audit::run(command, global, output).await,
         CliCommand::Secrets(command) => secrets::run(command, global, output).await,
+        CliCommand::Pipeline(command) => Box::pin(pipeline::run(command, global, output)).await,
         CliCommand::Outbox(command) => outbox::run(command, global, output).await,
         CliCommand::Data(command) => data::run(command, global, output).await,
         CliCommand::Completions(arguments) => {

@@ -10,7 +10,7 @@ use crate::rendering::bundler::OfflineFetcher;
 use crate::rendering::helm::Helm;
 use crate::rendering::sandbox::ProgramPath;
 use clap::CommandFactory;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The commands that are listed with their subcommands.
@@ -46,6 +46,12 @@ fn tool_commands() -> BTreeMap<&'static str, &'static str> {
         .into_iter()
         .filter_map(|tool| Some((tool.command()?, tool.spec().name)));
     named.collect()
+}
+
+/// Returns the names of all tools of Drydock.
+pub(super) fn tool_names() -> BTreeSet<String> {
+    let tools = tools();
+    tools.iter().map(|tool| tool.spec().name.to_owned()).collect()
 }
 
 /// Returns all tools. Nothing is started or contacted for this.

@@ -49,6 +49,7 @@ mod cli_invite;
 mod cli_login;
 mod cli_models;
 mod cli_outbox;
+mod cli_pipeline;
 mod cli_prompt;
 mod cli_pull;
 mod cli_pull_refusals;

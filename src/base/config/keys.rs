@@ -276,6 +276,13 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
 
     key("messages.between_people", ValueKind::Boolean, UnsetRule::Default("false"), "the model may send messages to people who agreed"),
 
+    key("pipelines.tools", ValueKind::List, UnsetRule::Absent, "tools that agents of pipelines may use; without it all"),
+    key("pipelines.reply_targets", ValueKind::List, UnsetRule::Default("[]"), "targets that pipelines may send replies to"),
+    int("pipelines.run_steps_max", "200", 1, 100_000, "model calls of one run of a pipeline"),
+    int("pipelines.run_tokens_max", "2_000_000", 0, 1_000_000_000, "tokens of one run; 0 means no bound"),
+    int("pipelines.run_cents_max", "0", 0, 100_000_000, "US cents of one run; 0 means no bound"),
+    int("pipelines.run_seconds_max", "3_600", 1, 604_800, "seconds of one run"),
+
     int("sandbox.seconds_max", "10", 1, 600, "seconds one engine may take for one program"),
     int("sandbox.turn_seconds_max", "300", 1, 86_400, "seconds all evaluations of one turn may take"),
     int("sandbox.memory_bytes_max", "536_870_912", 16_777_216, 17_179_869_184, "bytes of memory of one evaluation, without its stack"),

@@ -2,6 +2,7 @@
 
 use crate::base::config::channels::{ChannelConfig, ConfiguredChannels};
 use crate::base::config::error::ConfigError;
+use crate::base::config::pipelines::PipelineOperatorSettings;
 use crate::base::config::profiles::{self, ProfileSettings};
 use crate::base::config::reader::SettingsReader;
 use crate::base::config::sandbox::sandbox;
@@ -11,7 +12,7 @@ use crate::base::config::settings::{
 };
 use crate::base::config::sources::ConfigSources;
 use crate::base::config::{
-    budgets, channels, hooks, model_choice, model_facts, models, provider_keys, repositories, schedules,
+    budgets, channels, hooks, model_choice, model_facts, models, pipelines, provider_keys, repositories, schedules,
 };
 use crate::base::model::{ContextStrategyName, Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +50,7 @@ impl Config {
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             messages: messages(&mut reader),
+            pipelines: pipelines::pipelines(&mut reader),
             sandbox: sandbox(&mut reader),
             fetched_secrets: Vec::new(),
         };
@@ -106,6 +108,7 @@ impl Config {
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             messages: messages(&mut reader),
+            pipelines: pipelines::pipelines(&mut reader),
             sandbox: sandbox(&mut reader),
             fetched_secrets: Vec::new(),
         };
@@ -179,6 +182,14 @@ impl Config {
     pub fn for_rendering(sources: ConfigSources) -> Result<SandboxSettings, ConfigError> {
         let mut reader = SettingsReader::new(&sources);
         let settings = sandbox(&mut reader);
+        reader.finish()?;
+        Ok(settings)
+    }
+
+    /// Reads what the definitions of pipelines are checked with. No secret is fetched.
+    pub fn for_pipelines(sources: ConfigSources) -> Result<PipelineOperatorSettings, ConfigError> {
+        let mut reader = SettingsReader::new(&sources);
+        let settings = pipelines::for_operator(&mut reader);
         reader.finish()?;
         Ok(settings)
     }

@@ -4,6 +4,7 @@ use crate::base::config::budgets::BudgetSettings;
 use crate::base::config::channels::ChannelSettings;
 use crate::base::config::model_facts::ModelTable;
 use crate::base::config::models::WireFormat;
+use crate::base::config::pipelines::PipelineSettings;
 use crate::base::config::profiles::ProfileSettings;
 use crate::base::config::schedules::ScheduleSettings;
 use crate::base::model::Secret;
@@ -48,6 +49,8 @@ pub struct Config {
     pub budgets: BudgetSettings,
     /// `[messages]`
     pub messages: MessageSettings,
+    /// `[pipelines]`
+    pub pipelines: PipelineSettings,
     /// `[sandbox]`
     pub sandbox: SandboxSettings,
     /// Every secret that was fetched for these settings.

@@ -21,7 +21,7 @@ pub struct AgentStep {
     /// The tools: names, or definitions of container tools.
     #[serde(default)]
     #[schemars(length(max = pipeline::TOOLS_MAX))]
-    pub tools: Vec<ToolChoice>,
+    pub tools: Vec<StepTool>,
     /// The MCP servers: names, or definitions.
     #[serde(default)]
     #[schemars(length(max = pipeline::TOOLS_MAX))]
@@ -87,7 +87,7 @@ pub struct ContainerTool {
 /// A tool of an agent step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum ToolChoice {
+pub enum StepTool {
     /// A tool of Drydock, or of the pipeline or the file, by name.
     Named(ToolName),
     /// A container tool of this step alone.

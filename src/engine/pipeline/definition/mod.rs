@@ -7,8 +7,9 @@ mod step;
 mod trigger;
 
 pub use agent::{
-    AgentSettings, AgentStep, ContainerTool, InlineTool, McpServer, McpTransport, ServerChoice, ToolChoice,
+    AgentSettings, AgentStep, ContainerTool, InlineTool, McpServer, McpTransport, ServerChoice, StepTool,
 };
+pub(super) use scalar::EXPECTED_TEXTS;
 pub use scalar::{
     ChatCommand, ConditionText, Identifier, ImageName, LiteralText, ModelReference, PayloadPointer,
     PipelineName, PipelineValue, ReplyTarget, ScalarValue, ServerUrl, TimeLimit, ToolName, ValueReference,
@@ -26,6 +27,7 @@ pub use trigger::{
 use crate::base::model::Role;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The pipelines of a repository.
@@ -48,6 +50,14 @@ pub struct PipelineFile {
     /// The pipelines, by name.
     #[schemars(extend("maxProperties" = super::PIPELINES_MAX))]
     pub pipelines: BTreeMap<PipelineName, PipelineDefinition>,
+}
+
+impl PipelineFile {
+    /// Converts a value that was checked with the schema. The error is a fault of Drydock.
+    pub(super) fn from_json(value: Value) -> Result<Self, String> {
+        serde_json::from_value(value)
+            .map_err(|error| format!("fits its schema and is not understood: {error}"))
+    }
 }
 
 /// One pipeline.
@@ -93,11 +103,7 @@ impl PipelineDefinition {
     /// Returns every step, with those inside of parallel groups directly after their group.
     pub fn all_steps(&self) -> impl Iterator<Item = StepRef<'_>> {
         self.steps.iter().flat_map(|step| {
-            let inner = match &step.action {
-                PipelineAction::Parallel(steps) => steps.as_slice(),
-                _ => &[],
-            };
-            std::iter::once(step.borrowed()).chain(inner.iter().map(ParallelStep::borrowed))
+            std::iter::once(step.borrowed()).chain(step.parallel().iter().map(ParallelStep::borrowed))
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::time::Duration;
 
@@ -19,6 +19,12 @@ macro_rules! patterned_text {
             impl $name {
                 /// Returns the text.
                 pub fn as_str(&self) -> &str {
+                    &self.0
+                }
+            }
+
+            impl Borrow<str> for $name {
+                fn borrow(&self) -> &str {
                     &self.0
                 }
             }
@@ -39,6 +45,9 @@ macro_rules! patterned_text {
                 }
             }
         )+
+
+        /// The patterns, with the words for "expected ..." in errors.
+        pub(in crate::engine::pipeline) const EXPECTED_TEXTS: &[(&str, &str)] = &[$(($pattern, $expected)),+];
     };
 }
 
@@ -55,13 +64,13 @@ const TIME_PATTERN: &str = "^[1-9][0-9]{0,4}(s|m|h)$";
 
 patterned_text! {
     /// The name of a pipeline.
-    PipelineName: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", 64, "lower-case letters, digits and `-` between them, at most 64";
+    PipelineName: "^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$", 64, "lower-case letters, digits and `-` between them, at most 64";
     /// The name of a step, a parameter, a field or a tool of a definition.
-    Identifier: "^[a-z][a-z0-9_]*$", 64, "a lower-case letter, then lower-case letters, digits and `_`, at most 64";
+    Identifier: "^[a-z][a-z0-9_]{0,63}$", 64, "a lower-case letter, then lower-case letters, digits and `_`, at most 64";
     /// The name of a tool of Drydock or of a definition.
     ToolName: "^[a-z][a-z0-9_]*$", 64, "the name of a tool, such as file_read";
     /// The name of an environment variable.
-    VariableName: "^[A-Za-z_][A-Za-z0-9_]*$", 128, "the name of a variable, such as LOG_LEVEL";
+    VariableName: "^[A-Za-z_][A-Za-z0-9_]{0,127}$", 128, "the name of a variable, such as LOG_LEVEL";
     /// A container image.
     ImageName: "^[a-z0-9][A-Za-z0-9._/:@-]*$", 512, "an image, such as registry.example.com/tools/lint:1.2";
     /// A model with its provider.

@@ -138,6 +138,14 @@ impl StepRef<'_> {
 }
 
 impl PipelineStep {
+    /// Returns the steps of a parallel group; none for another step.
+    pub fn parallel(&self) -> &[ParallelStep] {
+        match &self.action {
+            PipelineAction::Parallel(steps) => steps,
+            _ => &[],
+        }
+    }
+
     /// Borrows the step.
     pub fn borrowed(&self) -> StepRef<'_> {
         let work = match &self.action {

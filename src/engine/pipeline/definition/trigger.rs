@@ -49,6 +49,20 @@ impl TriggerSource {
     }
 }
 
+impl TriggerSource {
+    /// Describes the source in a few words.
+    pub fn describe(&self) -> String {
+        let word = self.word();
+        match self {
+            Self::Hook(hook) if hook.events.is_empty() => format!("{word} {}", hook.name),
+            Self::Hook(hook) => format!("{word} {}: {}", hook.name, hook.events.join(", ")),
+            Self::Schedule(schedule) => format!("{word} {} in {}", schedule.cron, schedule.time_zone),
+            Self::SlashCommand(slash) => format!("{word} {}", slash.command),
+            Self::Chat(_) | Self::CommandLine(_) | Self::Api(_) => word.to_owned(),
+        }
+    }
+}
+
 /// A signed event of a configured hook.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HookTrigger {

@@ -1,0 +1,90 @@
+//! `[pipelines]`: what pipelines of repositories may do at most.
+
+use crate::base::config::reader::SettingsReader;
+use crate::base::config::sources::ConfigSources;
+use crate::base::webhook::HookScheme;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// `[pipelines]`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PipelineSettings {
+    /// `tools`: the tools that agents of pipelines may use; by default all.
+    pub tools: Option<Vec<String>>,
+    /// `reply_targets`, default empty: the targets that pipelines may send replies to.
+    pub reply_targets: Vec<String>,
+    /// `run_steps_max`, default 200: model calls of one run.
+    pub run_steps_max: u32,
+    /// `run_tokens_max`, default 2,000,000: tokens of one run; 0 means no bound.
+    pub run_tokens_max: u64,
+    /// `run_cents_max`, default 0: US cents of one run; 0 means no bound.
+    pub run_cents_max: u64,
+    /// `run_seconds_max`, default 3,600: the time of one run.
+    pub run_time_max: Duration,
+}
+
+/// The part of a server's configuration that the definitions of pipelines are checked with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PipelineOperatorSettings {
+    /// `[pipelines]`
+    pub pipelines: PipelineSettings,
+    /// The names of `[hooks.<name>]`, with their schemes.
+    pub hooks: BTreeMap<String, HookScheme>,
+}
+
+impl Default for PipelineSettings {
+    fn default() -> Self {
+        pipelines(&mut SettingsReader::new(&ConfigSources::default()))
+    }
+}
+
+/// Reads the section.
+pub(super) fn pipelines(reader: &mut SettingsReader<'_>) -> PipelineSettings {
+    PipelineSettings {
+        tools: match reader.is_set("pipelines.tools") {
+            true => Some(reader.list("pipelines.tools")),
+            false => None,
+        },
+        reply_targets: reply_targets(reader),
+        run_steps_max: reader.integer("pipelines.run_steps_max"),
+        run_tokens_max: reader.integer("pipelines.run_tokens_max"),
+        run_cents_max: reader.integer("pipelines.run_cents_max"),
+        run_time_max: Duration::from_secs(reader.integer("pipelines.run_seconds_max")),
+    }
+}
+
+/// Reads the section and the schemes of hooks. No secret is fetched.
+pub(super) fn for_operator(reader: &mut SettingsReader<'_>) -> PipelineOperatorSettings {
+    let schemes: Vec<(&str, HookScheme)> = HookScheme::ALL
+        .iter()
+        .map(|scheme| (scheme.definition().word, *scheme))
+        .collect();
+    let mut hooks = BTreeMap::new();
+    for name in reader.names("hooks") {
+        let scheme = reader.choice(&format!("hooks.{name}.scheme"), &schemes);
+        hooks.extend(scheme.map(|scheme| (name, scheme)));
+    }
+    PipelineOperatorSettings {
+        pipelines: pipelines(reader),
+        hooks,
+    }
+}
+
+fn reply_targets(reader: &mut SettingsReader<'_>) -> Vec<String> {
+    const KEY: &str = "pipelines.reply_targets";
+    let targets = reader.list(KEY);
+    let channels = reader.names("channels");
+    for (index, target) in targets.iter().enumerate() {
+        let channel = target
+            .strip_prefix("channel:")
+            .and_then(|rest| rest.split_once(':'));
+        let problem = match (target.as_str(), channel) {
+            ("github-comment" | "slack-response", _) => continue,
+            (_, Some((name, chat))) if channels.contains(name) && !chat.is_empty() => continue,
+            (_, Some(_)) => "names no channel and chat",
+            (_, None) => "expected github-comment, slack-response or channel:NAME:CHAT",
+        };
+        reader.problem(KEY, format!("entry {}: {problem}", index + 1));
+    }
+    targets
+}

@@ -1,0 +1,190 @@
+//! `drydock pipeline`: problems with file, line and key, effective values with their sources, and the same file in YAML
+//! and in Jsonnet.
+
+use crate::support::shell::Shell;
+use crate::support::source::root;
+use serde_json::{Value, json};
+
+const CONFIG: &str = "[data]\ndirectory = \"./data\"\n\n[pipelines]\nrun_steps_max = 5\nreply_targets = [\"github-comment\"]\n";
+
+/// Returns the example of the document.
+fn example() -> String {
+    let text = std::fs::read_to_string(root().join("docs/pipelines.md")).unwrap();
+    let (_, after) = text.split_once("```yaml\n").unwrap();
+    after.split_once("```").unwrap().0.to_owned()
+}
+
+fn shell(file: &str, text: &str) -> Shell {
+    Shell::with_repository(&[
+        (file, text),
+        ("lib/model.libsonnet", "{ model: 'anthropic/claude-sonnet-4-5' }"),
+    ])
+}
+
+/// CI-8
+#[test]
+fn a_problem_of_a_pipeline_is_named_with_file_line_and_key() {
+    let shell = shell(".drydock/pipelines.yaml", &example());
+    let fine = shell.run(&["pipeline", "check"]);
+    assert_eq!(
+        (fine.code, fine.out.as_str()),
+        (Some(0), ".drydock/pipelines.yaml: 1 pipeline, no problems\n")
+    );
+    let wrong = example()
+        .replace("max_steps: 40", "max_stepss: 40")
+        .replace("steps.review.output", "steps.reviw.output");
+    shell.put(".drydock/pipelines.yaml", &wrong);
+    let ended = shell.run(&["pipeline", "check"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(
+        ended.out,
+        ".drydock/pipelines.yaml:17:pipelines.review-pr.budget.max_stepss: unknown key; did you mean max_steps?\n"
+    );
+    shell.put(
+        ".drydock/pipelines.yaml",
+        &wrong.replace("max_stepss", "maxSteps"),
+    );
+    let ended = shell.run(&["pipeline", "check", "--json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let problem = json!({
+        "line": 26, "key": "pipelines.review-pr.steps[1].reply.text",
+        "message": "there is no earlier step reviw; did you mean review?",
+    });
+    assert_eq!(
+        ended.json(),
+        json!({ "ok": false, "file": ".drydock/pipelines.yaml", "problems": [problem] })
+    );
+    // Only the configuration of the server knows its hooks.
+    shell.put(".drydock/pipelines.yaml", &example());
+    shell.put("server.toml", CONFIG);
+    let ended = shell.run(&["pipeline", "check", "--config", "server.toml"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(
+        ended.out,
+        ".drydock/pipelines.yaml:9:pipelines.review-pr.triggers[0].hook.name: the server has no such hook\n"
+    );
+}
+
+/// CI-13
+#[test]
+fn an_effective_value_is_explained_with_its_level_and_line() {
+    let text = example()
+        .replace("name: ci", "name: release")
+        .replace("      - hook:", "      - api: {}\n      - hook:");
+    let text = text.replace(
+        "events: [pull_request.opened, pull_request.synchronize]",
+        "events: []",
+    );
+    let shell = shell(".drydock/pipelines.yaml", &text);
+    shell.put("server.toml", CONFIG);
+    let ended = shell.run(&["pipeline", "explain", "review-pr", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let explained = ended.json();
+    let value = |setting: &str| {
+        let rows = explained["values"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["setting"] == setting).unwrap();
+        (
+            row["value"].as_str().unwrap().to_owned(),
+            row["source"].as_str().unwrap().to_owned(),
+        )
+    };
+    let expected = |value: &str, source: &str| (value.to_owned(), source.to_owned());
+    assert_eq!(
+        value("steps.review.model"),
+        expected("anthropic/claude-sonnet-4-5", "file, .drydock/pipelines.yaml:2")
+    );
+    assert_eq!(value("steps.review.max_steps"), expected("20", "default"));
+    assert_eq!(
+        value("budget.max_steps"),
+        expected("40", "pipeline, .drydock/pipelines.yaml:18")
+    );
+    assert_eq!(
+        value("permissions.role"),
+        expected("viewer", "pipeline, .drydock/pipelines.yaml:19")
+    );
+    assert_eq!(
+        value("budget.max_cents"),
+        expected("no bound", "server, pipelines.run_cents_max")
+    );
+    let missing = shell.run(&["pipeline", "explain", "review-rp"]);
+    assert_eq!(missing.code, Some(1), "{missing:?}");
+    assert!(
+        missing
+            .err
+            .contains("has no pipeline review-rp; did you mean review-pr?"),
+        "{missing:?}"
+    );
+}
+
+#[test]
+fn a_file_in_jsonnet_means_the_same_as_in_yaml() {
+    let yaml = shell(".drydock/pipelines.yaml", &example());
+    let listed = yaml.run(&["pipeline", "list", "--json"]);
+    let expected = json!([{
+        "name": "review-pr", "description": "Reviews a pull request and comments on it.",
+        "triggers": ["hook ci: pull_request.opened, pull_request.synchronize", "chat"], "params": ["number"],
+        "steps": [{"name": "review", "kind": "agent"}, {"name": "answer", "kind": "reply"}],
+    }]);
+    assert_eq!(listed.json()["pipelines"], expected);
+    let program = "{ defaults: import 'model.libsonnet', pipelines: { 'review-pr': {\n\
+        description: 'Reviews a pull request and comments on it.',\n\
+        triggers: [{ hook: { name: 'ci', events: ['pull_request.' + kind for kind in ['opened', 'synchronize']],\n\
+                             params: { number: '/pull_request/number' } }, when: 'event.pull_request.draft == false' },\n\
+                   { chat: {} }],\n\
+        params: { number: { type: 'integer' } },\n\
+        concurrency: { group: '${params.number}', onConflict: 'cancel' },\n\
+        budget: { maxSteps: 40, maxTokens: 200000, timeout: '30m' },\n\
+        permissions: { tools: ['file_read', 'file_search', 'git_diff'], role: 'viewer' },\n\
+        steps: [{ name: 'review', agent: { prompt: 'review', params: { pull_request: '${params.number}' } } },\n\
+                { name: 'answer', on: 'always', reply: { to: 'github-comment', text: '${steps.review.output}' } }] } } }\n";
+    let jsonnet = shell(".drydock/pipelines.jsonnet", program);
+    let same = jsonnet.run(&["pipeline", "list", "--json"]);
+    assert_eq!(same.code, Some(0), "{same:?}");
+    assert_eq!(same.json()["pipelines"], expected);
+    let values = |shell: &Shell| {
+        let explained = shell.run(&["pipeline", "explain", "review-pr", "--json"]).json();
+        let rows = explained["values"].as_array().unwrap().clone();
+        rows.into_iter()
+            .map(|row| json!([row["setting"], row["value"]]))
+            .collect::<Vec<Value>>()
+    };
+    assert_eq!(values(&jsonnet), values(&yaml));
+    // A problem has no line there, and the key says where.
+    jsonnet.put(
+        ".drydock/pipelines.jsonnet",
+        &program.replace("maxSteps: 40", "maxSteps: 40 + 1.5"),
+    );
+    let wrong = jsonnet.run(&["pipeline", "check"]);
+    assert_eq!(
+        wrong.out,
+        ".drydock/pipelines.jsonnet:pipelines.review-pr.budget.max_steps: expected a whole number from 1 to 100000, found a number\n"
+    );
+    jsonnet.put(
+        ".drydock/pipelines.jsonnet",
+        "{ pipelines: import '/etc/passwd' }\n",
+    );
+    let outside = jsonnet.run(&["pipeline", "check"]);
+    assert_eq!(outside.code, Some(1), "{outside:?}");
+    assert!(
+        outside
+            .out
+            .starts_with(".drydock/pipelines.jsonnet: cannot be evaluated: "),
+        "{outside:?}"
+    );
+}
+
+#[test]
+fn the_schema_is_printed_and_a_repository_without_pipelines_is_told_what_to_write() {
+    let shell = Shell::with_repository(&[("README.md", "")]);
+    let schema = shell.run(&["pipeline", "schema"]).json();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(schema["required"], json!(["pipelines"]));
+    let none = shell.run(&["pipeline", "check"]);
+    assert_eq!(none.code, Some(1), "{none:?}");
+    assert!(
+        none.err.contains(
+            "this repository has no pipelines; write .drydock/pipelines.yaml or .drydock/pipelines.jsonnet"
+        ),
+        "{none:?}"
+    );
+}
