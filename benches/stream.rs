@@ -259,9 +259,9 @@ impl Caller {
             (format!("providers.{provider}.api_key.env"), "KEY".to_owned()),
         ];
         let sources = ConfigSources {
-            file: None,
             environment: BTreeMap::from([("KEY".to_owned(), "sent-to-nobody-0123456789".to_owned())]),
             flags: flags.into(),
+            ..ConfigSources::default()
         };
         let config = Config::for_terminal(sources).unwrap();
         let providers = provider::build(&config.providers, api_client().unwrap(), AnswerMode::Streamed);

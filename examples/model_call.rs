@@ -108,12 +108,12 @@ async fn answer(call: &ModelCall) -> anyhow::Result<Result<Completion, String>> 
         ),
     ];
     let sources = ConfigSources {
-        file: None,
         environment: BTreeMap::from([(
             "MODEL_CALL_KEY".to_owned(),
             "sent-to-nobody-0123456789".to_owned(),
         )]),
         flags: flags.into(),
+        ..ConfigSources::default()
     };
     let config = Config::for_terminal(sources)?;
     let mode = if call.stream {

@@ -41,9 +41,8 @@ async fn main() -> anyhow::Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| ".".to_owned());
     // The model and its key come from the environment, as for `drydock chat`: OPENAI_API_KEY, DRYDOCK_MODEL__DEFAULT.
     let config = Config::for_terminal(ConfigSources {
-        file: None,
         environment: std::env::vars().collect(),
-        flags: Vec::new(),
+        ..ConfigSources::default()
     })?;
     let (provider, model) = provider::default_model(&config).map_err(anyhow::Error::msg)?;
     let bases = tempfile::tempdir()?;
