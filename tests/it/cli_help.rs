@@ -5,7 +5,7 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 25] = [
+const VERBS: [&str; 26] = [
     "demo",
     "serve",
     "ask",
@@ -17,6 +17,7 @@ const VERBS: [&str; 25] = [
     "user",
     "session",
     "audit",
+    "auth",
     "secrets",
     "outbox",
     "data",
