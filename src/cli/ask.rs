@@ -21,8 +21,8 @@ Examples:
 
 The repository's files are edited in place; nothing is committed. The model is the one of --model,
 DRYDOCK_MODEL__DEFAULT or the configuration file, or else the default model of the provider whose key is set:
-ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. `drydock auth login` stores a key, and writes the profile
-`readonly`, which edits nothing. Ctrl-C stops and keeps what was edited.
+ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY. `drydock auth login` stores a key, and writes the
+profile `readonly`, which edits nothing. Ctrl-C stops and keeps what was edited.
 
 Without --config, the configuration file is ~/.config/drydock/drydock.toml; a drydock.toml in the
 working directory is not read.

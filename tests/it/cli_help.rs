@@ -5,7 +5,7 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 29] = [
+const VERBS: [&str; 30] = [
     "demo",
     "serve",
     "up",
@@ -21,6 +21,7 @@ const VERBS: [&str; 29] = [
     "user",
     "session",
     "audit",
+    "auth",
     "secrets",
     "outbox",
     "data",

@@ -26,13 +26,14 @@ Examples:
   drydock auth list
   drydock auth logout --provider openai
 
-A key is stored in `drydock/auth.toml` below $XDG_CONFIG_HOME or ~/.config, readable by you only. `drydock ask`,
-`drydock chat` and `drydock models` use it if neither the configuration nor the environment has a key of
-this provider; a server does not read it. Before a key is stored, its provider is asked once, with a request
-of a few tokens; --no-check leaves this out.
+A key is stored in `drydock/auth.toml` below $XDG_CONFIG_HOME or ~/.config, readable by you only.
+`drydock ask`, `drydock chat` and `drydock models` use it if neither the configuration nor the
+environment has a key of this provider; a server does not read it. Before a key is stored, its
+provider is asked once, with a request of a few tokens; --no-check leaves this out.
 
-`auth login` also makes the provider that of the profile `default` in drydock.toml, and adds the profile
-`readonly`: the same model, which edits nothing. `drydock ask --profile readonly` or DRYDOCK_PROFILE chooses it.
+`auth login` also makes the provider that of the profile `default` in drydock.toml, and adds the
+profile `readonly`: the same model, which edits nothing. `drydock ask --profile readonly` or
+DRYDOCK_PROFILE chooses it.
 
 Exit codes: 0 done, 1 a failure or a refused key, 2 wrong usage, 78 wrong configuration.";
 

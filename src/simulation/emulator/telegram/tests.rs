@@ -53,6 +53,7 @@ fn server() -> ServerSettings {
         connections_max: 64,
         connections_per_ip_max: 64,
         link_hosts: vec!["docs.example.com".to_owned()],
+        zone: "UTC".to_owned(),
     }
 }
 
