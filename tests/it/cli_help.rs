@@ -5,7 +5,7 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 30] = [
+const VERBS: [&str; 32] = [
     "demo",
     "serve",
     "up",
@@ -24,6 +24,7 @@ const VERBS: [&str; 30] = [
     "auth",
     "secrets",
     "outbox",
+    "pipeline",
     "data",
     "models",
     "slack",
@@ -31,6 +32,7 @@ const VERBS: [&str; 30] = [
     "man",
     "telegram",
     "channel",
+    "schedule",
     "doctor",
     "init",
     "login",

@@ -8,7 +8,7 @@ use crate::cli::output::Output;
 use crate::cli::{CliError, Global, serve};
 use crate::engine::admin::ServerStatus;
 use crate::state::store::{self, ScheduleRow};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::json;
 use std::path::Path;
 

@@ -33,12 +33,21 @@ pub struct Sourced<T> {
 }
 
 /// A limit, and the levels that define it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitedBy<T> {
     /// The limit; `None` means none.
     pub limit: Option<T>,
     /// The levels that define it.
     pub sources: Vec<ValueSource>,
+}
+
+impl<T> Default for LimitedBy<T> {
+    fn default() -> Self {
+        Self {
+            limit: None,
+            sources: Vec::new(),
+        }
+    }
 }
 
 /// The effective values of a pipeline.

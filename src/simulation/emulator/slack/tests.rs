@@ -108,6 +108,7 @@ fn server() -> ServerSettings {
         connections_max: 64,
         connections_per_ip_max: 64,
         link_hosts: vec!["github.com".to_owned()],
+        zone: "UTC".to_owned(),
     }
 }
 
