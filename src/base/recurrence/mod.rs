@@ -4,20 +4,17 @@
 //! of the two. So each civil time is one instant, later civil times are never earlier instants, and no time is lost or
 //! doubled when clocks change.
 
-mod civil_pattern;
 mod cron;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 mod words;
 
-use civil_pattern::CivilPattern;
+use croner::Cron;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
-/// The most days that are searched for the next time. A leap day comes at least once in eight years.
-const DAYS_SEARCHED_MAX: u32 = 366 * 9;
 /// The most times whose distances are compared. A day with more of them has two that are less than five minutes apart.
 const GAPS_COMPARED_MAX: usize = 300;
 /// The forms of times, for people.
@@ -50,7 +47,7 @@ enum TimePattern {
     /// The multiples of a duration since 1970 in UTC.
     Every(SignedDuration),
     /// The civil times that match.
-    Civil(CivilPattern),
+    Civil(Box<Cron>),
 }
 
 impl Recurrence {
@@ -99,12 +96,12 @@ impl Recurrence {
         zoned.strftime("%a %-d %b %Y %H:%M").to_string()
     }
 
-    fn next_civil(&self, pattern: &CivilPattern, after: Timestamp) -> Option<Timestamp> {
+    fn next_civil(&self, pattern: &Cron, after: Timestamp) -> Option<Timestamp> {
         // No civil time before that of `after` is a later instant, as the module says.
         let mut from = minute_of(self.zone.to_datetime(after));
         // In an hour that is there twice, the times of the second pass are passed over.
         for _ in 0..=2 * 24 * 60 {
-            let civil = pattern.first_from(from, DAYS_SEARCHED_MAX)?;
+            let civil = pattern.find_next_occurrence(&from, true).ok()?;
             let time = self.instant(civil)?;
             if time > after {
                 return Some(time);

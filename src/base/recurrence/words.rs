@@ -1,6 +1,5 @@
 //! Times as people write them.
 
-use super::civil_pattern::{CivilPattern, FieldSet};
 use super::{RecurrenceError, TimePattern, cron};
 use jiff::SignedDuration;
 
@@ -30,10 +29,9 @@ pub(super) fn parse(when: &str) -> Result<TimePattern, RecurrenceError> {
             false => format!("`{shown}` is no time that recurs"),
         })
     };
-    let civil = match words.as_slice() {
+    let expression = match words.as_slice() {
         ["every", interval] => return every(interval).map(TimePattern::Every),
         ["monthly", day, time] => {
-            let daily = at(time)?;
             let number: Option<u32> = day.parse().ok();
             let number = number.filter(|day| (1..=DAY_OF_MONTH_MAX).contains(day));
             let day = number.ok_or_else(|| {
@@ -41,41 +39,36 @@ pub(super) fn parse(when: &str) -> Result<TimePattern, RecurrenceError> {
                     format!("`monthly` needs a day from 1 to {DAY_OF_MONTH_MAX}, which every month has");
                 RecurrenceError::Form(why)
             })?;
-            CivilPattern {
-                days: FieldSet::EMPTY.with(day),
-                ..daily
-            }
+            format!("{} {day} * *", minute_and_hour(time)?)
         }
         [days, time] => {
             let weekdays = weekdays(days).ok_or_else(unknown)?;
-            CivilPattern {
-                weekdays,
-                ..at(time)?
-            }
+            format!("{} * * {weekdays}", minute_and_hour(time)?)
         }
-        [minute, hour, day, month, weekday] => cron::parse([minute, hour, day, month, weekday])?,
+        [_, _, _, _, _] => words.join(" "),
         _ => return Err(unknown()),
     };
-    Ok(TimePattern::Civil(civil))
+    Ok(TimePattern::Civil(Box::new(cron::parse(&expression)?)))
 }
 
-/// Parses `daily`, `weekdays`, `weekends` or a list of days such as `mondays,thursdays`.
-fn weekdays(text: &str) -> Option<FieldSet> {
+/// Returns the field of a cron expression for `daily`, `weekdays`, `weekends` or a list of days such as `mondays,thursdays`.
+fn weekdays(text: &str) -> Option<String> {
     match text {
-        "daily" => return Some(FieldSet::range(0, 6)),
-        "weekdays" => return Some(FieldSet::range(1, 5)),
-        "weekends" => return Some(FieldSet::EMPTY.with(0).with(6)),
+        "daily" => return Some("*".to_owned()),
+        "weekdays" => return Some("1-5".to_owned()),
+        "weekends" => return Some("0,6".to_owned()),
         _ => {}
     }
-    text.split(',').try_fold(FieldSet::EMPTY, |set, day| {
+    let days = text.split(',').map(|day| {
         let day = day.strip_suffix('s').unwrap_or(day);
         let index = WEEKDAYS.iter().position(|known| *known == day)?;
-        Some(set.with(u32::try_from(index).ok()?))
-    })
+        Some(index.to_string())
+    });
+    Some(days.collect::<Option<Vec<String>>>()?.join(","))
 }
 
-/// Parses `09:00`, as the pattern of every day.
-fn at(text: &str) -> Result<CivilPattern, RecurrenceError> {
+/// Returns the first two fields of a cron expression for `09:00`.
+fn minute_and_hour(text: &str) -> Result<String, RecurrenceError> {
     let number = |text: &str, below: u32| {
         let is_number = (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
         let number: u32 = text.parse().ok().filter(|_| is_number)?;
@@ -87,7 +80,7 @@ fn at(text: &str) -> Result<CivilPattern, RecurrenceError> {
     let shown: String = text.chars().take(20).collect();
     let (hour, minute) = time
         .ok_or_else(|| RecurrenceError::Form(format!("`{shown}` is no time of a day from 00:00 to 23:59")))?;
-    Ok(CivilPattern::daily(hour, minute))
+    Ok(format!("{minute} {hour}"))
 }
 
 /// Parses `15m` or `2h`.

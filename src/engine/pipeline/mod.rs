@@ -11,7 +11,6 @@ mod document;
 mod effective;
 mod explain;
 mod problem;
-mod schedule;
 mod schema;
 mod shape;
 mod source;
@@ -27,7 +26,6 @@ pub use effective::{
 };
 pub use explain::{ExplainedValue, explain};
 pub use problem::{DefinitionError, DefinitionProblem};
-pub use schedule::{ScheduleProblem, check_schedule};
 pub use schema::json_schema;
 pub use source::{JSONNET_FILE, LoadedPipelines, YAML_FILE};
 

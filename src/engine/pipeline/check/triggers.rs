@@ -1,12 +1,12 @@
 //! The checks of triggers.
 
 use super::{DefinitionChecker, KnownValues, fits};
+use crate::base::recurrence::{Recurrence, RecurrenceError};
 use crate::base::webhook::HookScheme;
 use crate::engine::pipeline::definition::{
     HookTrigger, ParameterType, PipelineDefinition, PipelineTrigger, ScheduleTrigger, TriggerSource,
 };
 use crate::engine::pipeline::problem::name_hint;
-use crate::engine::pipeline::schedule::check_schedule;
 use std::collections::BTreeSet;
 
 impl DefinitionChecker<'_> {
@@ -67,8 +67,12 @@ impl DefinitionChecker<'_> {
     }
 
     fn schedule(&mut self, at: &str, schedule: &ScheduleTrigger, pipeline: &PipelineDefinition) {
-        if let Err(problem) = check_schedule(&schedule.cron, &schedule.time_zone) {
-            self.problem(&format!("{at}.{}", problem.key), problem.message);
+        if let Err(why) = Recurrence::parse(&schedule.cron, &schedule.time_zone) {
+            let key = match why {
+                RecurrenceError::Zone(_) => "time_zone",
+                RecurrenceError::Form(_) | RecurrenceError::Never(_) => "cron",
+            };
+            self.problem(&format!("{at}.{key}"), why.to_string());
         }
         for (name, value) in &schedule.params {
             let at = format!("{at}.params.{name}");

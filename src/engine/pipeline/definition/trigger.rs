@@ -100,7 +100,7 @@ fn text() -> ParameterType {
 /// A schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScheduleTrigger {
-    /// The five fields of a cron expression: minute, hour, day of the month, month and day of the week.
+    /// The times: a cron expression of five fields, or words such as `weekdays 09:00` or `every 2h`.
     #[schemars(length(min = 1, max = 200))]
     pub cron: String,
     /// The name of the time zone, such as `Europe/Berlin`.

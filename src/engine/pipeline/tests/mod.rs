@@ -405,17 +405,17 @@ fn triggers_give_every_parameter_that_nobody_can_be_asked_for() {
         (
             "schedule: {cron: '0 6 * *'}",
             "{}",
-            "F:4:pipelines.a.triggers[0].schedule.cron: expected five fields, such as `0 6 * * 1`, found 4",
+            "F:4:pipelines.a.triggers[0].schedule.cron: `0 6 * *` is no time that recurs; write `weekdays 09:00`",
         ),
         (
             "schedule: {cron: '0 24 * * *'}",
             "{}",
-            "F:4:pipelines.a.triggers[0].schedule.cron: the hour is wrong: expected numbers from 0 to 23, ranges such as 1-5, lists, or steps such as */15",
+            "F:4:pipelines.a.triggers[0].schedule.cron: `0 24 * * *` is no cron expression: Component error: Number out of bounds; write",
         ),
         (
             "schedule: {cron: '0 6 * * *', time_zone: Mars/Base}",
             "{}",
-            "F:4:pipelines.a.triggers[0].schedule.time_zone: expected the name of a time zone, such as Europe/Berlin or UTC",
+            "F:4:pipelines.a.triggers[0].schedule.time_zone: `Mars/Base` is no known time zone; use a name such as Europe/Berlin",
         ),
         (
             "schedule: {cron: '0 6 * * *'}",
