@@ -124,18 +124,18 @@ pub(super) fn forget(tx: &Transaction<'_>, op: &str) -> Result<(), StoreError> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::{ConversationReader, ExportOutcome};
-    use crate::base::model::UserId;
-    use crate::state::store::fixture::{accept, at, fresh, person, says};
+    use crate::base::model::{ConversationId, UserId};
+    use crate::state::store::fixture::{at, command, fresh, person};
     use crate::state::store::people::{AuditorRight, add_person, revoke, set_auditor};
 
     /// T33
     #[tokio::test]
     async fn a_person_who_is_no_auditor_any_more_exports_nothing() {
         let (_directory, store) = fresh();
-        let (inbox, conversation, _) = accept(&store, &says("U2", "export 1", &["1"]), 0).await;
+        let inbox = command(&store, "export 7", "1", 0).await;
         let grant = ("viewer".to_owned(), "*".to_owned(), vec!["**".to_owned()]);
         let user = store
-            .write(move |tx| add_person(tx, "bob", "operator", &person("U2"), &grant, at(0)))
+            .write(move |tx| add_person(tx, "bob", "operator", &person("U1"), &grant, at(0)))
             .await
             .unwrap();
         let set = async |right| {
@@ -146,9 +146,9 @@ mod tests {
             let reader = ConversationReader::Auditor {
                 user,
                 name: "bob".to_owned(),
-                owner: person("U1"),
+                owner: person("U2"),
             };
-            let (sender, export) = (person("U2"), (conversation, 3));
+            let (sender, export) = (person("U1"), (ConversationId(7), 3));
             let finished = store.finish_export_command((inbox, &sender), export, reader, Vec::new(), at(1));
             finished.await.unwrap()
         };
