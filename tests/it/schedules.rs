@@ -76,7 +76,8 @@ async fn a_configured_schedule_posts_its_change_once_and_is_quiet_without_one() 
     let post = app.wait_for_slack_message(SLACK_CHANNEL, "is ready").await;
     let text = visible_text(&post);
     assert!(text.contains("Started by the schedule nightly."), "{text}");
-    let asked = app.model_requests()[0].last_user_text();
+    let requests = app.model_requests();
+    let asked = requests[0].last_user_text();
     assert!(asked.contains("Promote web to 1.9.0 in dev."), "{asked}");
     assert_eq!(ended_fires(&app, 1).await, ["done"]);
     wake(&app);
@@ -298,7 +299,7 @@ fn schedules_are_listed_added_turned_on_and_off_and_removed_by_commands() {
     assert!(
         refused
             .err
-            .contains("nothing was started: the access of the owner of `nightly`"),
+            .contains("nothing was started: the owner of `nightly` has no access here"),
         "{refused:?}"
     );
     let history = run(&["history", "nightly"]);

@@ -9,7 +9,7 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
 /// A field of an expression.
-struct Field {
+struct CronField {
     name: &'static str,
     first: u32,
     last: u32,
@@ -17,15 +17,15 @@ struct Field {
     names: &'static [&'static str],
 }
 
-const MINUTE: Field = field("minute", 0, 59, &[]);
-const HOUR: Field = field("hour", 0, 23, &[]);
-const DAY: Field = field("day of the month", 1, 31, &[]);
-const MONTH: Field = field("month", 1, 12, &MONTHS);
+const MINUTE: CronField = field("minute", 0, 59, &[]);
+const HOUR: CronField = field("hour", 0, 23, &[]);
+const DAY: CronField = field("day of the month", 1, 31, &[]);
+const MONTH: CronField = field("month", 1, 12, &MONTHS);
 /// Sunday is 0 and 7.
-const WEEKDAY: Field = field("day of the week", 0, 7, &WEEKDAYS);
+const WEEKDAY: CronField = field("day of the week", 0, 7, &WEEKDAYS);
 
-const fn field(name: &'static str, first: u32, last: u32, names: &'static [&'static str]) -> Field {
-    Field {
+const fn field(name: &'static str, first: u32, last: u32, names: &'static [&'static str]) -> CronField {
+    CronField {
         name,
         first,
         last,
@@ -51,7 +51,7 @@ pub(super) fn parse(fields: [&str; 5]) -> Result<CivilPattern, RecurrenceError> 
     })
 }
 
-impl Field {
+impl CronField {
     fn parse(&self, text: &str) -> Result<FieldSet, RecurrenceError> {
         let mut set = FieldSet::EMPTY;
         for entry in text.split(',') {

@@ -41,12 +41,12 @@ pub enum RecurrenceError {
 /// Recurring times in a time zone.
 #[derive(Clone, Debug)]
 pub struct Recurrence {
-    pattern: Pattern,
+    pattern: TimePattern,
     zone: TimeZone,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Pattern {
+enum TimePattern {
     /// The multiples of a duration since 1970 in UTC.
     Every(SignedDuration),
     /// The civil times that match.
@@ -69,12 +69,12 @@ impl Recurrence {
     /// Returns the first time after an instant; `None` at the end of time.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.pattern {
-            Pattern::Every(interval) => {
+            TimePattern::Every(interval) => {
                 let seconds = interval.as_secs();
                 let passed = after.as_second().div_euclid(seconds);
                 Timestamp::from_second(passed.checked_add(1)?.checked_mul(seconds)?).ok()
             }
-            Pattern::Civil(pattern) => self.next_civil(pattern, after),
+            TimePattern::Civil(pattern) => self.next_civil(pattern, after),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Times as people write them.
 
 use super::civil_pattern::{CivilPattern, FieldSet};
-use super::{Pattern, RecurrenceError, cron};
+use super::{RecurrenceError, TimePattern, cron};
 use jiff::SignedDuration;
 
 /// The days of the week, from Sunday.
@@ -20,7 +20,7 @@ const DAY_OF_MONTH_MAX: u32 = 28;
 const INTERVAL_HOURS_MAX: i64 = 7 * 24;
 
 /// Parses one of the forms.
-pub(super) fn parse(when: &str) -> Result<Pattern, RecurrenceError> {
+pub(super) fn parse(when: &str) -> Result<TimePattern, RecurrenceError> {
     let lower = when.to_ascii_lowercase();
     let words: Vec<&str> = lower.split_whitespace().collect();
     let unknown = || {
@@ -31,7 +31,7 @@ pub(super) fn parse(when: &str) -> Result<Pattern, RecurrenceError> {
         })
     };
     let civil = match words.as_slice() {
-        ["every", interval] => return every(interval).map(Pattern::Every),
+        ["every", interval] => return every(interval).map(TimePattern::Every),
         ["monthly", day, time] => {
             let daily = at(time)?;
             let number: Option<u32> = day.parse().ok();
@@ -56,7 +56,7 @@ pub(super) fn parse(when: &str) -> Result<Pattern, RecurrenceError> {
         [minute, hour, day, month, weekday] => cron::parse([minute, hour, day, month, weekday])?,
         _ => return Err(unknown()),
     };
-    Ok(Pattern::Civil(civil))
+    Ok(TimePattern::Civil(civil))
 }
 
 /// Parses `daily`, `weekdays`, `weekends` or a list of days such as `mondays,thursdays`.

@@ -33,7 +33,7 @@ pub async fn start_now(
             "the owner of `{}` has no grant for `{repository}`",
             row.name
         )),
-        None => Some(format!("the access of the owner of `{}` was revoked", row.name)),
+        None => Some(format!("the owner of `{}` has no access here", row.name)),
     };
     if let Some(why) = why {
         return Err(ScheduleStartError::Denied(why));
