@@ -131,7 +131,7 @@ pub enum AdminRequest {
     Schedule {
         /// Its number, or its name if no other has it.
         which: String,
-        /// What is done with it.
+        /// The order.
         order: ScheduleOrder,
     },
     /// Prunes data that is older than its retention time. One request works for some seconds; repeat it until it is
@@ -255,11 +255,11 @@ pub enum AdminReply {
         /// The schedules, by owner and name.
         schedules: Vec<ScheduleRow>,
     },
-    /// A schedule as it was before the request, and what was done with it.
+    /// A schedule as it was before the request, and its state after it.
     ScheduleChanged {
         /// The schedule.
         schedule: Box<ScheduleRow>,
-        /// What was done, in a few words.
+        /// The new state, or the result, in a few words.
         done: String,
     },
     /// The fires of a schedule.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The one who changes a schedule, for the audit log.
 const BY: &str = "operator";
 
-/// What is done with a schedule.
+/// An order about one schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleOrder {

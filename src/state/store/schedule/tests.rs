@@ -1,3 +1,5 @@
+//! Tests of schedules and their fires in the store.
+
 use super::fire::{self, begin};
 use super::{
     FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit,
