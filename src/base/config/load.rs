@@ -12,7 +12,8 @@ use crate::base::config::settings::{
 };
 use crate::base::config::sources::ConfigSources;
 use crate::base::config::{
-    budgets, channels, hooks, model_choice, model_facts, models, pipelines, provider_keys, repositories, schedules,
+    budgets, channels, hooks, model_choice, model_facts, models, pipelines, provider_keys, repositories,
+    schedules,
 };
 use crate::base::model::{ContextStrategyName, Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
