@@ -121,13 +121,13 @@ mod tests {
             remember(tx, own, &asked("1.0"), at(0))?;
             let ids = ["8", "9", "10", "11"];
             let of = |conversation| ids.map(|id| is_later(tx, conversation, &said(id)));
-            let mut stranger = said("8");
-            stranger.sender.id = "U2".to_owned();
-            Ok((of(own), of(ConversationId(2)), is_later(tx, own, &stranger)?))
+            let mut another = said("8");
+            another.sender.id = "U2".to_owned();
+            Ok((of(own), of(ConversationId(2)), is_later(tx, own, &another)?))
         });
-        let (own, without, of_stranger) = found.await.unwrap();
+        let (own, without, of_other) = found.await.unwrap();
         assert_eq!(own.map(Result::unwrap), [true, true, false, false]);
         assert_eq!(without.map(Result::unwrap), [false; 4]);
-        assert!(!of_stranger);
+        assert!(!of_other);
     }
 }
