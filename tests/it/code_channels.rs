@@ -26,11 +26,12 @@ fn scale(asked: &ModelRequest) -> ScriptedAnswer {
     }
 }
 
-/// Starts the program with code channels, for a bot without their scope.
-async fn app() -> TestApp {
+/// Starts the program with code channels, for a bot without their scope. A diff of more bytes than `inline_max` is a file
+/// of its result.
+async fn app(inline_max: &str) -> TestApp {
     let settings = [
         ("channels.slack.code_channels", "true"),
-        ("limits.inline_diff_bytes_max", "0"),
+        ("limits.inline_diff_bytes_max", inline_max),
     ];
     let app = TestApp::with_settings(scale, &settings).await;
     app.admit_slack_editor(ALICE).await;
@@ -58,6 +59,14 @@ fn files(app: &TestApp, name: &str) -> Vec<String> {
     })
 }
 
+async fn wait_for_files(app: &TestApp, count: usize) {
+    app.wait_for_slack("a file", |state| {
+        let files = state.files.iter().filter(|file| file.name == "CHG-1.diff");
+        (files.count() == count).then_some(())
+    })
+    .await;
+}
+
 fn created(app: &TestApp) -> usize {
     app.demo
         .slack
@@ -67,7 +76,7 @@ fn created(app: &TestApp) -> usize {
 /// A patch is the same text in the tab, and one channel shows all revisions.
 #[tokio::test]
 async fn full_diff_shows_the_prepared_patch_in_a_tab_which_follows_the_change() {
-    let app = app().await;
+    let app = app("2500").await;
     let slack = &app.demo.slack;
     slack.grant(SCOPE);
     let first = app.ask(ALICE, "four").await;
@@ -124,7 +133,7 @@ async fn full_diff_shows_the_prepared_patch_in_a_tab_which_follows_the_change() 
 
 #[tokio::test]
 async fn full_diff_makes_no_second_code_channel_after_a_lost_answer() {
-    let app = app().await;
+    let app = app("2500").await;
     let slack = &app.demo.slack;
     slack.grant(SCOPE);
     slack.fail_next(CREATE, 1, SlackFault::ResetAfter);
@@ -141,31 +150,27 @@ async fn full_diff_makes_no_second_code_channel_after_a_lost_answer() {
 /// Without the scope, Slack refuses the first call, and is not asked again.
 #[tokio::test]
 async fn full_diff_is_a_file_where_slack_refuses_code_channels_and_nothing_for_others() {
-    let app = app().await;
+    let app = app("0").await;
     let slack = &app.demo.slack;
     app.admit_slack_editor(BOB).await;
     app.add_slack_account(EVE);
     let first = app.ask(ALICE, "four").await;
+    wait_for_files(&app, 1).await;
     for other in [BOB, EVE] {
         slack.click(other, &first.message.ts, "Full diff").await.unwrap();
         app.wait_until_idle().await;
     }
-    assert_eq!((created(&app), files(&app, "CHG-1.diff").len()), (0, 0));
+    assert_eq!((created(&app), files(&app, "CHG-1.diff").len()), (0, 1));
     slack.click(ALICE, &first.message.ts, "Full diff").await.unwrap();
-    app.wait_for_slack("a file", |state| {
-        state.files.iter().find(|file| file.name == "CHG-1.diff").cloned()
-    })
-    .await;
+    wait_for_files(&app, 2).await;
     let second = app.ask_in(ALICE, &first.thread, "five").await;
+    wait_for_files(&app, 3).await;
     slack.click(ALICE, &second.message.ts, "Full diff").await.unwrap();
-    app.wait_for_slack("a second file", |state| {
-        let mut files = state.files.iter().filter(|file| file.name == "CHG-1.diff");
-        files.nth(1).cloned()
-    })
-    .await;
+    wait_for_files(&app, 4).await;
     app.wait_until_idle().await;
     assert_eq!(created(&app), 1);
     let files = files(&app, "CHG-1.diff");
-    assert!(files[0].contains("+    replicas: 4,"), "{}", files[0]);
-    assert!(files[1].contains("+    replicas: 5,"), "{}", files[1]);
+    assert!(files[1].contains("+    replicas: 4,"), "{}", files[1]);
+    assert!(files[3].contains("+    replicas: 5,"), "{}", files[3]);
+    assert_eq!((&files[0], &files[2]), (&files[1], &files[3]));
 }

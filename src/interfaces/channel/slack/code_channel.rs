@@ -9,7 +9,7 @@ use super::lookup::{self, ThreadSearch};
 use super::rich_text::{self, is_id};
 use super::{SlackChannel, is_direct, message_of};
 use crate::base::model::{ChatPlace, DiffTab, Op, Reply};
-use crate::interfaces::channel::markdown::SpanStyle;
+use crate::interfaces::channel::markdown::backticks;
 use crate::interfaces::channel::{Delivered, SendError};
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -123,9 +123,8 @@ fn creation(place: &ChatPlace, tab: &DiffTab) -> Value {
 
 /// Returns the line that leads to a code channel.
 fn line(caption: &str, channel: &str) -> Value {
-    let words = |text: &str| rich_text::text(text, SpanStyle::default());
-    let mut spans: Vec<Value> = Vec::new();
-    spans.extend(words(&format!("{caption}. The source diff is in ")));
+    let words = |text: &str| rich_text::spans(&backticks(text));
+    let mut spans = words(&format!("{caption}. The source diff is in "));
     spans.push(json!({"type": "channel", "channel_id": channel}));
     spans.extend(words("."));
     json!({"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": spans}]})
@@ -210,11 +209,14 @@ mod tests {
 
     #[test]
     fn the_channel_is_an_element_of_its_line_and_no_text() {
-        let line = line("CHG-42: 1 file, +2 -2, base 0a1b2c3 <#C9>", "C0CODE");
-        let spans = &line["elements"][0]["elements"];
-        let text = "CHG-42: 1 file, +2 -2, base 0a1b2c3 <#C9>. The source diff is in ";
-        assert_eq!(spans[0], json!({"type": "text", "text": text}));
-        assert_eq!(spans[1], json!({"type": "channel", "channel_id": "C0CODE"}));
-        assert_eq!(spans[2], json!({"type": "text", "text": "."}));
+        let line = line("CHG-42: 1 file, <#C9>, base `0a1b2c3`", "C0CODE");
+        let expected = json!([
+            {"type": "text", "text": "CHG-42: 1 file, <#C9>, base "},
+            {"type": "text", "text": "0a1b2c3", "style": {"code": true}},
+            {"type": "text", "text": ". The source diff is in "},
+            {"type": "channel", "channel_id": "C0CODE"},
+            {"type": "text", "text": "."},
+        ]);
+        assert_eq!(line["elements"][0]["elements"], expected);
     }
 }
