@@ -4,6 +4,7 @@ use crate::cli_serve::{TOML, serve, shell};
 use crate::support::require::component;
 use crate::support::shell::{BOUND, BlockingModel, ProgramOutput, Shell, commit, run_to_end};
 use drydock::simulation::emulator::model::{ModelRequest, says};
+use drydock::state::store::directory_owner;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -151,11 +152,13 @@ fn a_killed_supervisor_takes_its_server_along_and_up_starts_both_again() {
     kill(supervisor);
     let (next, second) = service.up();
     assert!(next != supervisor && second != first);
-    assert!(test_kill_process(first).is_err());
+    let data = service.0.work().join("data");
+    let owner = || directory_owner(&data).unwrap();
+    assert_eq!(owner(), u32::try_from(second.as_raw_nonzero().get()).ok());
     kill(next);
     let down = service.run(&["down"]);
     assert_eq!(down.code, Some(0), "{down:?}");
-    assert!(test_kill_process(second).is_err());
+    assert_eq!(owner(), None);
 }
 
 /// STK-11

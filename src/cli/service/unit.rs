@@ -7,9 +7,8 @@ use crate::cli::CliError;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The first words of each file that `drydock up` writes.
-pub(super) const MARK: &str =
-    "Written by `drydock up`; `drydock down --remove` removes it. Changes are overwritten.";
+/// The first words of each file that `drydock up` writes. A comment of XML may not have two hyphens.
+pub(super) const MARK: &str = "Written by `drydock up`; changes are overwritten.";
 
 /// The facts of a server that a service manager has to know.
 #[derive(Clone, Debug)]
@@ -104,7 +103,7 @@ impl ServiceFacts {
         if !all.any(|path| path.starts_with("/tmp") || path.starts_with("/var/tmp")) {
             unit.push_str("PrivateTmp=yes\n");
         }
-        let right = match self.port < FREE_PORT_MIN {
+        let right = match (1..FREE_PORT_MIN).contains(&self.port) {
             true => "CAP_NET_BIND_SERVICE",
             false => "",
         };
