@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShapeId(usize);
 
-/// What a schema accepts.
+/// The values that a schema accepts.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     /// A shape that is not compiled yet. None is left in the end.

@@ -1,9 +1,9 @@
-//! What the operator of the server allows and knows.
+//! The limits that the operator of the server sets, and the names that are known.
 
 use crate::base::config::{PipelineOperatorSettings, PipelineSettings};
 use std::collections::BTreeSet;
 
-/// What the operator of the server allows and knows. What is not known is not checked.
+/// The limits that the operator of the server sets, and the names that are known. An unknown name is not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorLimits {
     /// The names of Drydock's tools.
