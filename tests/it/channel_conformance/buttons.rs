@@ -22,7 +22,7 @@ async fn wait_for_text<C: Chat>(chat: &C, place: &Place, person: Person, text: &
 }
 
 /// Presses [Discard], and answers the question if the platform has no dialog for it.
-async fn discard<C: Chat>(chat: &C, place: &Place, message: &C::Message) {
+async fn discard<C: Chat>(chat: &C, place: &Place, (message, change): (&C::Message, &str)) {
     chat.press(Person::Alice, message, "Discard").await;
     let what = "a question or a discarded change";
     let question = chat
@@ -39,7 +39,7 @@ async fn discard<C: Chat>(chat: &C, place: &Place, message: &C::Message) {
         let label = C::labels(&question).remove(0);
         chat.press(Person::Alice, &question, &label).await;
     }
-    wait_for_text(chat, place, Person::Alice, "CHG-1 is discarded").await;
+    wait_for_text(chat, place, Person::Alice, &format!("{change} is discarded")).await;
 }
 
 async fn other_people_press<C: Chat>() {
@@ -129,7 +129,7 @@ async fn a_change_is_discarded<C: Chat>() {
     let chat = C::begin(scale).await;
     chat.admit_editor(Person::Alice).await;
     let (thread, result) = chat.ask(Person::Alice, "from 2 to 4").await;
-    discard(&chat, &thread, &result).await;
+    discard(&chat, &thread, (&result, "CHG-1")).await;
     assert_eq!(chat.open_changes(), 0, "{}", C::NAME);
     chat.press(Person::Alice, &result, "Discard").await;
     chat.app().wait_until_idle().await;
@@ -175,8 +175,15 @@ async fn a_restart<C: Chat>() {
     let (name, patch) = chat.wait_for("a patch", || chat.files(&thread).pop()).await;
     assert_eq!(name, "CHG-1.patch", "{}", C::NAME);
     assert!(patch.contains("+    replicas: 4,"), "{}", C::NAME);
+    chat.press(Person::Alice, &result, "Full diff").await;
+    wait_for_text(&chat, &thread, Person::Alice, "Deployment").await;
+    chat.revise(Person::Alice, &thread, &result, "from 4 to 5").await;
+    let revised = chat.wait_for_result(&thread, 2).await;
+    let text = C::text(&revised);
+    assert!(text.contains("CHG-1 rev 2 is ready"), "{}: {text}", C::NAME);
+    chat.app().wait_until_idle().await;
     chat.restart().await;
-    discard(&chat, &thread, &result).await;
+    discard(&chat, &thread, (&revised, "CHG-1 rev 2")).await;
     chat.app().wait_until_idle().await;
     assert_eq!(chat.files(&thread).len(), 1, "{}", C::NAME);
 }
