@@ -158,8 +158,8 @@ fn report(error: DefinitionError, output: &Output) -> Result<(), CliError> {
                 .problems
                 .iter()
                 .map(|problem| {
-                    let message = redactor.redact(&problem.message);
-                    json!({ "line": problem.line, "key": problem.key, "message": message })
+                    let (key, message) = (redactor.redact(&problem.key), redactor.redact(&problem.message));
+                    json!({ "line": problem.line, "key": key, "message": message })
                 })
                 .collect();
             output.value(&json!({ "ok": false, "file": error.file, "problems": problems }));
@@ -172,16 +172,18 @@ fn report(error: DefinitionError, output: &Output) -> Result<(), CliError> {
 async fn list(directory: &Path, global: &Global, output: &Output) -> Result<(), CliError> {
     let (loaded, _) = load(directory, global).await?;
     let pipelines = &loaded.file.pipelines;
+    let redactor = Redactor::new([]);
     if output.json() {
-        let rows: Vec<Value> = pipelines.iter().map(as_json).collect();
-        output.value(&json!({ "file": loaded.path, "pipelines": rows }));
+        let rows = pipelines
+            .iter()
+            .map(|(name, pipeline)| as_json(name, pipeline, &redactor));
+        output.value(&json!({ "file": loaded.path, "pipelines": rows.collect::<Vec<Value>>() }));
         return Ok(());
     }
-    let redactor = Redactor::new([]);
     let rows = pipelines.iter().map(|(name, pipeline)| {
         vec![
             name.to_string(),
-            triggers(pipeline).join("; "),
+            triggers(pipeline, &redactor).join("; "),
             pipeline.all_steps().count().to_string(),
             redactor.redact(&pipeline.description).into_owned(),
         ]
@@ -193,20 +195,20 @@ async fn list(directory: &Path, global: &Global, output: &Output) -> Result<(), 
     Ok(())
 }
 
-fn triggers(pipeline: &PipelineDefinition) -> Vec<String> {
-    let triggers = pipeline.triggers.iter();
-    triggers.map(|trigger| trigger.source.describe()).collect()
+fn triggers(pipeline: &PipelineDefinition, redactor: &Redactor) -> Vec<String> {
+    let triggers = pipeline.triggers.iter().map(|trigger| trigger.source.describe());
+    triggers.map(|text| redactor.redact(&text).into_owned()).collect()
 }
 
-fn as_json((name, pipeline): (&PipelineName, &PipelineDefinition)) -> Value {
+fn as_json(name: &PipelineName, pipeline: &PipelineDefinition, redactor: &Redactor) -> Value {
     let steps: Vec<Value> = pipeline
         .all_steps()
         .map(|step| json!({ "name": step.name, "kind": step.word() }))
         .collect();
     json!({
         "name": name,
-        "description": Redactor::new([]).redact(&pipeline.description),
-        "triggers": triggers(pipeline),
+        "description": redactor.redact(&pipeline.description),
+        "triggers": triggers(pipeline, redactor),
         "params": pipeline.params.keys().collect::<Vec<_>>(),
         "steps": steps,
     })

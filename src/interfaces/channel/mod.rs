@@ -176,6 +176,11 @@ pub trait Channel: Send + Sync {
         None
     }
 
+    /// Returns true if a place may have a tab that shows a diff, also if it shows no new one for a while.
+    fn may_have_diff_tab(&self, _place: &ChatPlace) -> bool {
+        false
+    }
+
     /// Returns the limits that a call for an operation counts against. The first one is exhausted when the platform
     /// answers [`SendError::Limited`].
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit>;

@@ -31,7 +31,8 @@ impl CommandRunner {
         discarded: &str,
     ) -> anyhow::Result<Option<Op>> {
         let address = self.shared_address(address, conversation).await?;
-        let has_tabs = self.tab_bytes_max(&address).is_some();
+        let channel = self.outgoing.channel(&address.channel);
+        let has_tabs = channel.is_some_and(|channel| channel.may_have_diff_tab(&address.place));
         let name = discarded.parse::<ChangeName>().ok().filter(|_| has_tabs);
         Ok(name.map(|name| {
             let change = Change::name(name.number, 1);

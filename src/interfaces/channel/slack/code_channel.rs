@@ -21,11 +21,14 @@ pub(super) const ARCHIVE: &str = "agents.conversations.archive";
 pub(super) const VIEW_BYTES_MAX: usize = 1_000_000;
 
 impl SlackChannel {
-    /// True if the tab of a place can show a diff: code channels are wanted and not refused, and the place is a thread of
-    /// a channel.
+    /// True if code channels are wanted, and the place is a thread of a channel.
+    pub(super) fn wants_code_channel(&self, place: &ChatPlace) -> bool {
+        self.code_channels && place.thread.is_some() && !is_direct(place)
+    }
+
+    /// True if the tab of a place can show a diff: it may have a code channel, and Slack did not refuse one recently.
     pub(super) fn can_show_diff(&self, place: &ChatPlace) -> bool {
-        let is_possible = self.code_channels && place.thread.is_some() && !is_direct(place);
-        is_possible && !self.client.code_channel_refusals.is_recent()
+        self.wants_code_channel(place) && !self.client.code_channel_refusals.is_recent()
     }
 
     /// Shows a diff in the tab of its change, and posts the line that leads there. Returns `None` if the tab cannot show
@@ -89,7 +92,7 @@ impl SlackChannel {
 
     /// Archives the code channel of a change, if a line in its thread leads to one. A refusal is no failure.
     pub(super) async fn close_diff(&self, op: &Op, change: &str) -> Result<(), SendError> {
-        if !self.can_show_diff(&op.place) {
+        if !self.wants_code_channel(&op.place) {
             return Ok(());
         }
         let bot = &self.installation.bot_id;

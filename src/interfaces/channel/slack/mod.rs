@@ -268,6 +268,10 @@ impl Channel for SlackChannel {
         self.can_show_diff(place).then_some(code_channel::VIEW_BYTES_MAX)
     }
 
+    fn may_have_diff_tab(&self, place: &ChatPlace) -> bool {
+        self.wants_code_channel(place)
+    }
+
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
         limits::limits(op, call, &self.client.streams)
     }
