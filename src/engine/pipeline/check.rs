@@ -35,6 +35,7 @@ pub(super) fn check(
     };
     checker.agent_settings("defaults", &file.defaults);
     checker.literal_environment("defaults", &file.defaults);
+    checker.own_tools("tools", file.tools.keys());
     checker.mcp_servers("mcp_servers", &file.mcp_servers);
     checker.environments("permissions", &file.permissions);
     for (name, pipeline) in &file.pipelines {
@@ -62,6 +63,7 @@ impl DefinitionChecker<'_> {
             self.trigger(&format!("{at}.triggers[{index}]"), trigger, pipeline);
         }
         self.agent_settings(&format!("{at}.defaults"), &pipeline.defaults);
+        self.own_tools(&format!("{at}.tools"), pipeline.tools.keys());
         self.mcp_servers(&format!("{at}.mcp_servers"), &pipeline.mcp_servers);
         self.environments(&format!("{at}.permissions"), &pipeline.permissions);
         let timeout = pipeline.budget.timeout;

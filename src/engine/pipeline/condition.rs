@@ -16,8 +16,12 @@ const CONDITION_DEPTH_MAX: usize = 24;
 const CONDITION_NODES_MAX: usize = 200;
 /// The maximum number of additions. They are the only operation whose result is larger than its operands.
 const ADDITIONS_MAX: usize = 8;
-/// The maximum number of values and bytes of texts of an event.
+/// The maximum number of bytes of an event: of its texts, and [`VALUE_BYTES`] for each value.
 const EVENT_SIZE_MAX: usize = 2 << 20;
+/// The bytes that count for each value. So an event has at most some 50,000, and a loop over them ends soon.
+const VALUE_BYTES: usize = 40;
+/// The maximum number of bytes of a parameter. A loop may use it for each of its entries.
+const PARAMETER_BYTES_MAX: usize = 4_096;
 /// The maximum nesting of an event.
 const EVENT_NESTING_MAX: usize = 64;
 
@@ -98,8 +102,11 @@ pub struct StepResult {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
     /// The event is too large to be examined.
-    #[error("the event is too large for a condition: more than {} MiB, or more than {} levels", EVENT_SIZE_MAX >> 20, EVENT_NESTING_MAX)]
+    #[error("the event is too large for a condition: more than {} MiB with {VALUE_BYTES} bytes for each value, or more than {EVENT_NESTING_MAX} levels", EVENT_SIZE_MAX >> 20)]
     EventTooLarge,
+    /// A parameter is too long.
+    #[error("the parameter `{0}` is too long for a condition: more than {PARAMETER_BYTES_MAX} bytes")]
+    ParameterTooLong(String),
     /// The expression has another type.
     #[error("the condition is no boolean; compare its value, as in `event.action == 'opened'`")]
     NoBoolean,
@@ -139,6 +146,13 @@ impl CompiledCondition {
     pub fn evaluate(&self, values: &ConditionValues) -> Result<bool, ConditionError> {
         let mut size = 0;
         let event = event_value(&values.event, 0, &mut size).ok_or(ConditionError::EventTooLarge)?;
+        let too_long = values.params.iter().find(|(_, value)| match value {
+            ScalarValue::Text(text) => text.len() > PARAMETER_BYTES_MAX,
+            ScalarValue::Boolean(_) | ScalarValue::Integer(_) | ScalarValue::Number(_) => false,
+        });
+        if let Some((name, _)) = too_long {
+            return Err(ConditionError::ParameterTooLong(name.clone()));
+        }
         let params = values.params.iter().map(|(name, value)| {
             let value = match value {
                 ScalarValue::Boolean(value) => cel::Value::Bool(*value),
@@ -204,7 +218,7 @@ fn syntax(errors: &cel::ParseErrors) -> String {
 
 fn event_value(value: &serde_json::Value, depth: usize, size: &mut usize) -> Option<cel::Value> {
     use serde_json::Value;
-    *size += 1 + value.as_str().map_or(0, str::len);
+    *size += VALUE_BYTES + value.as_str().map_or(0, str::len);
     if *size > EVENT_SIZE_MAX || depth > EVENT_NESTING_MAX {
         return None;
     }

@@ -53,6 +53,9 @@ impl DefinitionChecker<'_> {
             if !used.insert(name) {
                 self.problem(&at, format!("{name} is listed twice; keep one of them"));
             }
+            if let StepTool::Inline(_) = choice {
+                self.own_tool(&at, name);
+            }
             if !names.contains(name) {
                 let hint = name_hint(name, names.iter().copied());
                 self.problem(&at, format!("there is no tool {name}{hint}"));
@@ -80,6 +83,23 @@ impl DefinitionChecker<'_> {
                     format!("the server does not allow {name}; its operator lists it in pipelines.tools");
                 self.problem(&at, why);
             }
+        }
+    }
+
+    /// Checks the names of the tools of a pipeline or the file.
+    pub(super) fn own_tools<'t>(&mut self, at: &str, names: impl Iterator<Item = &'t Identifier>) {
+        for name in names {
+            self.own_tool(&format!("{at}.{name}"), name.as_str());
+        }
+    }
+
+    /// Refuses a tool with the name of one of Drydock: an operator who allows that one allows nothing else.
+    fn own_tool(&mut self, at: &str, name: &str) {
+        if self.operator.tools.contains(name) {
+            self.problem(
+                at,
+                format!("{name} is a tool of Drydock; give this one another name"),
+            );
         }
     }
 

@@ -175,7 +175,11 @@ fn the_work_of_an_evaluation_is_bounded() {
     let mut values = values();
     values.event =
         json!({ "list": vec![json!({ "name": "x".repeat(20) }); 5_000], "text": "y".repeat(50_000) });
+    // Several comparisons for each entry of a list.
+    let comparisons = vec!["l.name != 'y'"; 12].join(" && ");
+    let many = format!("event.list.all(l, {comparisons})");
     for text in [
+        many.as_str(),
         "event.list.all(l, l.name.contains('x') && l.name == l.name)",
         "event.list == event.list && event == event",
         "(event.text + event.text + event.text + event.text).contains('z')",
@@ -188,6 +192,24 @@ fn the_work_of_an_evaluation_is_bounded() {
             started.elapsed()
         );
     }
+}
+
+#[test]
+fn an_event_with_too_many_values_and_a_long_parameter_are_refused() {
+    let mut values = values();
+    let condition = compile("size(event) > 0 || params.env == 'x'").unwrap();
+    values.event = json!(vec![1; 50_000]);
+    assert_eq!(condition.evaluate(&values), Ok(true));
+    values.event = json!(vec![1; 60_000]);
+    assert_eq!(condition.evaluate(&values), Err(ConditionError::EventTooLarge));
+    values.event = json!([1]);
+    values
+        .params
+        .insert("env".to_owned(), ScalarValue::Text("x".repeat(4_097)));
+    assert_eq!(
+        condition.evaluate(&values),
+        Err(ConditionError::ParameterTooLong("env".to_owned()))
+    );
 }
 
 proptest! {

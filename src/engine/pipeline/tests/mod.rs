@@ -325,6 +325,10 @@ fn every_problem_has_its_line_and_its_key() {
             "F:6:pipelines.a.steps[0].agent.tools[0]: there is no tool file_raed; did you mean file_read?",
         ),
         (
+            agent(", tools: [{name: file_read, image: example/x, description: x}]"),
+            "F:6:pipelines.a.steps[0].agent.tools[0]: file_read is a tool of Drydock; give this one another name",
+        ),
+        (
             agent(", tools: [file_read], permissions: {tools: []}"),
             "F:6:pipelines.a.steps[0].agent.tools[0]: permissions.tools of the step does not list file_read",
         ),
