@@ -178,10 +178,10 @@ fn shown(row: &ScheduleRow, time: jiff::Timestamp) -> String {
 
 fn add(addition: ScheduleAddition, global: &Global, output: &Output) -> Result<(), CliError> {
     let name = addition.name;
-    let fits = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '-' | '_');
+    let fits = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
     if !(1..=32).contains(&name.len()) || !name.chars().all(fits) {
         return Err(CliError::usage(
-            "the name of a schedule has 1 to 32 of a-z, 0-9, - and _",
+            "the name of a schedule has 1 to 32 of a-z, 0-9 and -",
         ));
     }
     let post_to = vec![("channel", addition.channel), ("chat", addition.chat)];

@@ -125,6 +125,11 @@ async fn a_persons_schedule_begins_with_a_confirmation_and_ends_with_their_acces
         .unwrap();
     app.wait_for_slack_message(DIRECT, "at least 5 minutes are between two times")
         .await;
+    // A slash command may come from a chat to which nothing can be posted.
+    let words = "schedule add images \"daily 13:00\" \"Which images are old?\"";
+    slack.slash(ALICE, DIRECT, words).await.unwrap();
+    app.wait_for_slack_message(DIRECT, "Write !schedule add … as a message to me here")
+        .await;
     slack
         .dm(
             ALICE,

@@ -149,6 +149,11 @@ mod tests {
             ),
             ("\"team\"", "\"teem\"", "did you mean team?"),
             ("words = ", "wrods = ", "schedules.nightly.wrods"),
+            (
+                "[schedules.nightly]",
+                "[schedules.at_night]",
+                "drydock.toml:1: schedules.at_night: a name is 1 to 32 of a-z, 0-9 and -",
+            ),
         ] {
             let refused = load(&NIGHTLY.replacen(old, new, 1)).unwrap_err();
             assert!(refused.contains(problem), "{refused}");

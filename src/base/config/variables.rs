@@ -14,7 +14,14 @@ const SERVICE_VARIABLES: [&str; 2] = ["DRYDOCK_SERVICE_", "DRYDOCK_PORT"];
 /// Parts of variables that Kubernetes sets for other Services whose names begin with `drydock-`.
 const OTHER_SERVICE_MARKERS: [&str; 3] = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"];
 /// Sections whose second name the operator chooses.
-pub(super) const NAMED_SECTIONS: [&str; 5] = ["profiles", "providers", "repositories", "channels", "hooks"];
+pub(super) const NAMED_SECTIONS: [&str; 6] = [
+    "profiles",
+    "providers",
+    "repositories",
+    "channels",
+    "hooks",
+    "schedules",
+];
 /// The maximum edit distance between a variable and a key's name with single underscores.
 const MISSPELT_EDITS_MAX: usize = 2;
 
@@ -145,6 +152,10 @@ mod tests {
             ("DRYDOCK_SEVER__LISTEN", key("sever.listen")),
             ("DRYDOCK_MODEL", key("model")),
             ("DRYDOCK_CHANNELS__TEAM_A__KIND", key("channels.team-a.kind")),
+            (
+                "DRYDOCK_SCHEDULES__AT_NIGHT__WHEN",
+                key("schedules.at-night.when"),
+            ),
             ("DRYDOCK_SERVER_LISTEN", misspelt("DRYDOCK_SERVER__LISTEN")),
             ("DRYDOCK_MODEL_DEFUALT", misspelt("DRYDOCK_MODEL__DEFAULT")),
             (

@@ -4,17 +4,27 @@ use super::compose::Address;
 use crate::base::config::{Config, ConfigSources, SourceFile};
 use crate::base::model::{Account, ChatPlace, Platform};
 
-/// Returns a configuration with the channel `team`.
+/// Returns a configuration with the channel `team`, and with one of each other platform.
 pub(super) fn config() -> Config {
     let text = r#"
         [channels.team]
         kind = "telegram"
         bot_token = { env = "TOKEN" }
+        [channels.slack]
+        kind = "slack"
+        bot_token = { env = "SLACK_TOKEN" }
+        app_token = { env = "APP_TOKEN" }
+        [channels.discord]
+        kind = "discord"
+        bot_token = { env = "DISCORD_TOKEN" }
         [providers.anthropic]
         api_key = { env = "KEY" }
     "#;
     let variables = [
         ("TOKEN", "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw0"),
+        ("SLACK_TOKEN", "xoxb-1234567890-abc"),
+        ("APP_TOKEN", "xapp-1-canary-0123456"),
+        ("DISCORD_TOKEN", "MTEwMDAw.4f1d-discord_6b.8e2a5be1f09a"),
         ("KEY", "8f742231b10e8888abcd99"),
     ];
     let sources = ConfigSources {

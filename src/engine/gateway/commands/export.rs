@@ -1,10 +1,8 @@
 //! `export`: sends a person their own conversation as a file, and an auditor any conversation. A file in a group would be
 //! visible to others, so it is sent in the private chat only.
 
-use super::{AcceptedCommand, CommandAnswer, CommandRunner};
-use crate::base::model::{
-    Action, ConversationId, Inbound, InboundKind, Op, Reply, ResponseUrlUse, pluralize,
-};
+use super::{AcceptedCommand, CommandAnswer, CommandRunner, may_be_without_bot};
+use crate::base::model::{Action, ConversationId, Inbound, Op, Reply, pluralize};
 use crate::engine::gateway::compose::Address;
 use crate::state::access::Identity;
 use crate::state::recording::{self, ExportedRecording, RecordedEvent, SessionError};
@@ -202,13 +200,9 @@ fn has_unknown_repository(exported: &ExportedRecording) -> bool {
     !begins || records.any(|record| is_unknown(&record.event))
 }
 
-/// True if a message was sent in the private chat of its person with the bot. The slash commands of a platform whose
-/// commands work where the bot is no member may come from the private chat of two people.
+/// True if a message was sent in the private chat of its person with the bot.
 fn is_own_chat(inbound: &Inbound) -> bool {
-    let chat = inbound.place.account.platform.chat();
-    let works_anywhere = chat.is_some_and(|chat| chat.response_urls == ResponseUrlUse::OutsideThreads);
-    let is_slash = matches!(inbound.kind, InboundKind::Command { .. }) && inbound.message.is_none();
-    inbound.direct && !(is_slash && works_anywhere)
+    inbound.direct && !may_be_without_bot(inbound)
 }
 
 fn description(

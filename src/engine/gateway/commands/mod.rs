@@ -40,7 +40,7 @@ use super::schedules::Schedules;
 use super::turn::REVOKED;
 use crate::base::model::{
     ConversationId, Inbound, InboundKind, InboxId, MessageConsent, Op, Platform, Reply, ReplyPart,
-    group_thousands,
+    ResponseUrlUse, group_thousands,
 };
 use crate::crash_point;
 use crate::engine::command::{self, Command, Verb};
@@ -497,6 +497,14 @@ pub(super) fn address_of(inbound: &Inbound, prefix: String) -> Address {
         ephemeral_to: is_slash.then(|| inbound.sender.clone()),
         ..address
     }
+}
+
+/// True for a slash command that may come from a chat without the bot, such as the private chat of two people.
+fn may_be_without_bot(inbound: &Inbound) -> bool {
+    let chat = inbound.place.account.platform.chat();
+    let works_anywhere = chat.is_some_and(|chat| chat.response_urls == ResponseUrlUse::OutsideThreads);
+    let is_slash = matches!(inbound.kind, InboundKind::Command { .. }) && inbound.message.is_none();
+    is_slash && works_anywhere
 }
 
 /// True for commands that may change the workspace, the history or the running turn of their conversation. No turn of

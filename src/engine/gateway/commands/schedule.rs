@@ -1,7 +1,9 @@
 //! `schedule`: the schedules of a person, which run with their grants. Nothing exists before they confirm it.
 
+mod offer;
+
 use super::press::CountedPress;
-use super::{AcceptedCommand, ButtonEffect, CommandAnswer, CommandRunner};
+use super::{AcceptedCommand, ButtonEffect, CommandAnswer, CommandRunner, may_be_without_bot};
 use crate::base::model::{
     Button, ButtonStyle, ChatPlace, ConversationId, FireOutcome, Inbound, MissedRule, Reply, ReplyPart,
     ScheduleDefinition, group_thousands, one_line,
@@ -18,14 +20,15 @@ use crate::state::store::{
     FireResult, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit, ScheduleFire, ScheduleRow,
 };
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use offer::ScheduleOffer;
 
-/// The number of times that are shown before a schedule is created.
-const TIMES_SHOWN: usize = 3;
 /// The most fires in one answer.
 const FIRES_SHOWN_MAX: usize = 20;
 /// The most characters of a request in a list.
 const WORDS_SHOWN_MAX: usize = 80;
+/// The answer to a slash command of which nobody knows whether a result could be posted to its chat.
+const AS_MESSAGE: &str = "Nothing is created: a slash command does not say whether I am in this chat, and only then a result can \
+                          come here. Write `!schedule add …` as a message to me here.";
 
 /// A button below the question whether to create a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +37,6 @@ pub(super) enum ScheduleButton {
     Create,
     /// Drops the request.
     Drop,
-}
-
-/// The schedule that a person is asked about.
-#[derive(Debug, Serialize, Deserialize)]
-struct ScheduleOffer {
-    name: String,
-    definition: ScheduleDefinition,
 }
 
 impl ScheduleButton {
@@ -118,7 +114,10 @@ impl CommandRunner {
         };
         let config = &self.parts.config;
         let zone = zone.unwrap_or_else(|| config.server.zone.clone());
-        let refused = |why: String| Ok(CommandAnswer::post(address, Reply::text(why)));
+        let refused = |why: String| Ok(self.posted(address, Reply::text(why)));
+        if may_be_without_bot(&asked.inbound) {
+            return refused(AS_MESSAGE.to_owned());
+        }
         let (at, chars_max) = ((self.parts.now)(), config.limits.inbound_text_chars_max);
         let recurrence = match own_times(&when, &zone, at) {
             Ok(recurrence) => recurrence,
@@ -165,19 +164,17 @@ impl CommandRunner {
             },
             name,
         };
-        let text = offer_text(&offer, &recurrence, at);
         let argument = serde_json::to_string(&offer)?;
         let new = |button: ScheduleButton| {
             let action = (button.word(), argument.clone());
             new_button(&self.parts, action, identity, conversation)
         };
         let ((create, creates), (drop, drops)) = (new(ScheduleButton::Create), new(ScheduleButton::Drop));
-        let reply = Reply::text(text).with(ReplyPart::Buttons {
-            buttons: vec![
-                Button::new("Create", create, ButtonStyle::Primary),
-                Button::new("Cancel", drop, ButtonStyle::Plain),
-            ],
-        });
+        let row = [
+            Button::new("Create", create, ButtonStyle::Primary),
+            Button::new("Cancel", drop, ButtonStyle::Plain),
+        ];
+        let reply = offer.question((&recurrence, at), &row, address, config);
         Ok(CommandAnswer {
             buttons: ButtonEffect::Offers(vec![creates, drops]),
             ..CommandAnswer::ops(vec![address.post("answer", reply)])
@@ -307,29 +304,6 @@ fn result_place(inbound: &Inbound) -> ChatPlace {
         place.thread = None;
     }
     place
-}
-
-fn offer_text(offer: &ScheduleOffer, recurrence: &Recurrence, at: Timestamp) -> String {
-    let ScheduleDefinition {
-        when,
-        zone,
-        words,
-        repository,
-        quiet,
-        ..
-    } = &offer.definition;
-    let times = recurrence.upcoming(at, TIMES_SHOWN);
-    let times: Vec<String> = times.into_iter().map(|time| recurrence.shown(time)).collect();
-    let result = match quiet {
-        true => "The result comes to this chat, if something changes or fails.",
-        false => "The result comes to this chat.",
-    };
-    format!(
-        "Schedule `{}`: {when}, in the time zone {zone}. The next times are {}. Then I am asked for you, with your grants \
-         at that time, in `{repository}`: {words}\n{result} Nothing is created yet.",
-        offer.name,
-        times.join(", ")
-    )
 }
 
 fn refusal_text(refused: ScheduleChange, name: &str) -> String {
