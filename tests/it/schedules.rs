@@ -258,7 +258,7 @@ fn schedules_are_listed_added_turned_on_and_off_and_removed_by_commands() {
         (
             "weekdays 25:00",
             "infra",
-            "schedules.nightly.when: `25:00` is no time of a day",
+            "schedules.nightly.when: no time that recurs; write",
         ),
         (
             "weekdays 09:00",

@@ -35,7 +35,7 @@ pub(super) fn server_zone(reader: &mut SettingsReader<'_>) -> String {
 
 fn check_zone(reader: &mut SettingsReader<'_>, key: &str, zone: &str) {
     if !is_zone(zone) && !reader.refused(key) {
-        reader.problem(key, RecurrenceError::Zone(zone.to_owned()).to_string());
+        reader.problem(key, RecurrenceError::Zone(zone.to_owned()).without_text());
     }
 }
 
@@ -53,7 +53,7 @@ fn schedule(reader: &mut SettingsReader<'_>, section: &str) -> Option<ScheduleSe
     // The zone has its own problem.
     let parsed = when.as_deref().map(|when| Recurrence::parse(when, "UTC"));
     if let Some(Err(why)) = parsed {
-        reader.problem(&when_key, why.to_string());
+        reader.problem(&when_key, why.without_text());
     }
     let words = reader.text(&format!("{section}.words"));
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
@@ -125,17 +125,17 @@ mod tests {
             (
                 "weekdays 02:30",
                 "weekdays 25:30",
-                "drydock.toml:2: schedules.nightly.when: `25:30` is no time",
+                "drydock.toml:2: schedules.nightly.when: no time that recurs; write",
             ),
             (
                 "weekdays 02:30",
                 "0 0 31 2 *",
-                "drydock.toml:2: schedules.nightly.when: `0 0 31 2 *` never happens",
+                "drydock.toml:2: schedules.nightly.when: these times never come",
             ),
             (
                 "when =",
                 "zone = \"Mars\"\nwhen =",
-                "drydock.toml:2: schedules.nightly.zone: `Mars` is no known time zone",
+                "drydock.toml:2: schedules.nightly.zone: no known time zone",
             ),
             (
                 "when =",
@@ -160,7 +160,7 @@ mod tests {
         }
         let refused = load(&format!("[server]\nzone = \"Mars\"\n{NIGHTLY}")).unwrap_err();
         assert!(
-            refused.contains("drydock.toml:2: server.zone: `Mars` is no known"),
+            refused.contains("drydock.toml:2: server.zone: no known time zone"),
             "{refused}"
         );
     }

@@ -35,6 +35,19 @@ pub enum RecurrenceError {
     Never(String),
 }
 
+impl RecurrenceError {
+    /// Returns the reason without the text, for a place that repeats no value.
+    pub fn without_text(&self) -> String {
+        match self {
+            Self::Form(_) => format!("no time that recurs; write {WHEN_EXAMPLES}"),
+            Self::Zone(_) => {
+                "no known time zone; use a name such as Europe/Berlin, America/New_York or UTC".to_owned()
+            }
+            Self::Never(_) => "these times never come".to_owned(),
+        }
+    }
+}
+
 /// Recurring times in a time zone.
 #[derive(Clone, Debug)]
 pub struct Recurrence {

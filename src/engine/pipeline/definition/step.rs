@@ -220,6 +220,7 @@ pub struct AskStep {
     pub deadline: TimeLimit,
     /// The answer if nobody chooses one; without it the step fails.
     #[serde(default)]
+    #[schemars(length(min = 1, max = 75))]
     pub default: Option<String>,
 }
 

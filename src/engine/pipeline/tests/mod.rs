@@ -317,7 +317,7 @@ fn every_problem_has_its_line_and_its_key() {
             "F:6:pipelines.a.steps[0].agent.workspace: expected true or false, found text",
         ),
         (
-            agent(", image:"),
+            agent(", image: ~"),
             "F:6:pipelines.a.steps[0].agent.image: has no value; write one, or remove the key",
         ),
         (
