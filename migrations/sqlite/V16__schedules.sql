@@ -1,7 +1,8 @@
 -- `owner` is the account for which the work runs: that of a person, or of the service identity of a configured
 -- schedule. `off_why` says why it does not fire, `due` is the next time, and `failures` counts failed fires in a row.
+-- `id` is part of the names of messages and operations, so that of a removed schedule is not given out again.
 CREATE TABLE schedule (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     owner TEXT NOT NULL,
     name TEXT NOT NULL,
     definition TEXT NOT NULL,

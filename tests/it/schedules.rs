@@ -163,22 +163,16 @@ async fn a_persons_schedule_begins_with_a_confirmation_and_ends_with_their_acces
     slack.dm(ALICE, "!schedule list").await.unwrap();
     app.wait_for_slack_message(DIRECT, "last done").await;
 
-    // A revoked person's schedule does not fire, which is said once.
+    // A revoked person's schedule is off at once. Nothing is said about it.
+    app.wait_until_idle().await;
+    let told = posts(&app, DIRECT);
     app.revoke(ALICE).await;
-    advance::<CLOCK>(86_400);
-    wake(&app);
-    app.wait_for_slack_message(DIRECT, "Access was revoked.").await;
+    assert_eq!(app.column("SELECT off_why FROM schedule"), ["access was revoked"]);
     advance::<CLOCK>(86_400);
     wake(&app);
     app.wait_until_idle().await;
-    assert_eq!(app.column("SELECT off_why FROM schedule"), ["access was revoked"]);
-    let told = posts(&app, DIRECT);
-    assert_eq!(
-        told.iter()
-            .filter(|post| post.contains("Access was revoked"))
-            .count(),
-        1
-    );
+    assert_eq!(posts(&app, DIRECT), told);
+    assert_eq!(app.count("SELECT count(*) FROM schedule_fire"), 1);
     assert_eq!(app.model_requests().len(), 1);
 }
 
@@ -214,6 +208,77 @@ async fn three_failures_in_a_row_pause_a_schedule_until_it_is_turned_on() {
     assert_eq!(
         app.count("SELECT count(*) FROM schedule WHERE off_why IS NULL AND failures = 0"),
         1
+    );
+}
+
+/// Waits until there is a schedule of which this is true.
+async fn wait_for_schedule(app: &TestApp, is_true: &str) {
+    let started = std::time::Instant::now();
+    while app.count(&format!("SELECT count(*) FROM schedule WHERE {is_true}")) == 0 {
+        assert!(started.elapsed() < BOUND, "no schedule with {is_true}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_was_ahead_delays_no_schedule_and_one_without_its_channel_is_off() {
+    const CLOCK: usize = 15;
+    const AHEAD: i64 = 40 * 86_400;
+    // 13:00 on the day on which the time of a test begins, and on the next one.
+    let (first, second) = ("due = 1795266000000", "due = 1795352400000");
+    let answers = [says("Nothing to do."), says("Nothing to do again.")];
+    let mut app = TestApp::with_host(queue(answers), world::<CLOCK>(), &nightly(&[])).await;
+    advance::<CLOCK>(AHEAD);
+    wake(&app);
+    assert_eq!(ended_fires(&app, 1).await, ["done"]);
+    advance::<CLOCK>(-AHEAD);
+    wake(&app);
+    wait_for_schedule(&app, first).await;
+    // The first time has fired while the clock was ahead.
+    advance::<CLOCK>(3_600);
+    wake(&app);
+    wait_for_schedule(&app, second).await;
+
+    // The same with a restart in between.
+    advance::<CLOCK>(AHEAD);
+    wake(&app);
+    assert_eq!(ended_fires(&app, 2).await, ["done", "done"]);
+    app.demo.stop().await;
+    advance::<CLOCK>(-AHEAD);
+    app.demo.start().await.unwrap();
+    wait_for_schedule(&app, second).await;
+    assert_eq!(app.model_requests().len(), 2);
+
+    app.alter_database("UPDATE schedule SET definition = json_set(definition, '$.channel', 'gone')");
+    advance::<CLOCK>(86_400);
+    wake(&app);
+    wait_for_schedule(&app, "off_why = 'its channel is not configured any more'").await;
+    app.alter_database("UPDATE schedule SET off_why = NULL");
+    let AdminReply::Failed { why } = order(&app, ScheduleOrder::Trigger).await else {
+        panic!("started");
+    };
+    assert_eq!(
+        why,
+        "nothing was started: `nightly` is off, because its channel is not configured any more"
+    );
+    wait_for_schedule(&app, "off_why = 'its channel is not configured any more'").await;
+    assert_eq!(app.count("SELECT count(*) FROM schedule_fire"), 2);
+}
+
+#[tokio::test]
+async fn a_schedule_that_is_turned_off_stops_its_work() {
+    let stalls = |_: &ModelRequest| says("Never said.").with_fault(AnswerFault::Stall);
+    let app = TestApp::with_settings(stalls, &nightly(&[])).await;
+    order(&app, ScheduleOrder::Trigger).await;
+    app.wait_for_model_requests(1).await;
+    let AdminReply::ScheduleChanged { done, .. } = order(&app, ScheduleOrder::Disable).await else {
+        panic!("not turned off");
+    };
+    assert_eq!(done, "off, and its work stops");
+    assert_eq!(ended_fires(&app, 1).await, ["stopped"]);
+    assert_eq!(
+        app.column("SELECT off_why FROM schedule"),
+        ["turned off by the operator"]
     );
 }
 

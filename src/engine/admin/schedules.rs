@@ -51,7 +51,7 @@ impl Admin {
                     .await?
             }
             ScheduleOrder::Disable => {
-                let edit = ScheduleEdit::TurnOff(row.id, "turned off by the operator".to_owned(), Vec::new());
+                let edit = ScheduleEdit::Disable(row.id, "turned off by the operator".to_owned());
                 self.edit_schedule(edit, "off").await?
             }
             ScheduleOrder::Enable => {
@@ -75,9 +75,14 @@ impl Admin {
 
     async fn edit_schedule(&self, edit: ScheduleEdit, done: &str) -> Result<String, AdminError> {
         let by = (BY.to_owned(), None);
-        match self.store.edit_schedule(edit, by, (self.now)()).await? {
-            ScheduleChange::Changed => Ok(done.to_owned()),
-            ScheduleChange::Unchanged => Ok(format!("{done} already")),
+        let (changed, stopped) = self.store.edit_schedule(edit, by, (self.now)()).await?;
+        if let (Some(work), Some(gateway)) = (stopped, &self.gateway) {
+            gateway.schedules.stop(work);
+        }
+        let work = stopped.map_or("", |_| ", and its work stops");
+        match changed {
+            ScheduleChange::Changed => Ok(format!("{done}{work}")),
+            ScheduleChange::Unchanged => Ok(format!("{done} already{work}")),
             ScheduleChange::Gone | ScheduleChange::NameTaken | ScheduleChange::TooMany => {
                 Err(AdminError::Other("it was removed meanwhile".to_owned()))
             }
@@ -86,7 +91,7 @@ impl Admin {
 
     async fn trigger_schedule(&self, row: &ScheduleRow) -> Result<String, AdminError> {
         let at = (self.now)();
-        match start_now((&self.store, self.access.as_ref()), row, None, at).await {
+        match start_now((&self.store, self.access.as_ref(), &self.channels), row, None, at).await {
             Ok(FireResult::Started) => Ok(match self.gateway {
                 Some(_) => "started".to_owned(),
                 None => "started at the next start of the server".to_owned(),

@@ -142,7 +142,12 @@ impl Gateway {
             Arc::clone(&turns),
             active_turns.clone(),
         ));
-        let schedules = Arc::new(Schedules::new(&parts, &outgoing, &scheduler));
+        let schedules = Arc::new(Schedules::new(
+            &parts,
+            &outgoing,
+            &scheduler,
+            active_turns.clone(),
+        ));
         let commands = Arc::new(CommandRunner::new(
             Arc::clone(&parts),
             (Arc::clone(&outgoing), Arc::clone(&homes)),

@@ -423,9 +423,7 @@ fn stop(
 ) -> Result<StopOutcome, StoreError> {
     let found = to_stop(tx, id, by, message)?;
     if let Some(message) = found.filter(|_| !planted::is("V6")) {
-        tx.prepare_cached("UPDATE inbox SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL")?
-            .execute(params![message.0, by.0])?;
-        question::stop(tx, id, message, at)?;
+        stop_message(tx, (id, message), by, at)?;
     }
     let commands = match message {
         Some(_) => 0,
@@ -437,6 +435,18 @@ fn stop(
         waiting: unfinished.saturating_sub(u32::from(found.is_some())),
         commands,
     })
+}
+
+/// Stores that an unfinished message of a conversation is stopped, and closes the question that its turn waits for.
+pub(super) fn stop_message(
+    tx: &Transaction<'_>,
+    (id, message): (ConversationId, InboxId),
+    by: InboxId,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    tx.prepare_cached("UPDATE inbox SET stopped_by = ?2 WHERE id = ?1 AND stopped_by IS NULL")?
+        .execute(params![message.0, by.0])?;
+    question::stop(tx, id, message, at)
 }
 
 /// Returns the oldest unfinished turn message whose turn had begun at a time.

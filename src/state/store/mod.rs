@@ -105,7 +105,7 @@ pub use retired_secret::{RetiredSecrets, read_retired_secrets};
 pub use retry::{RetryOutcome, RetryRequest};
 pub use schedule::{
     FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange,
-    ScheduleEdit, ScheduleFire, ScheduleRow,
+    ScheduleEdit, ScheduleFire, ScheduleRow, StoppedFire,
 };
 pub use session_export::{ConversationReader, EXPORT, ExportOutcome};
 pub use shown_result::{REPLACED, RESULT_LINE_CHARS_MAX, with_line};

@@ -218,7 +218,7 @@ impl CommandRunner {
             due,
         };
         let by = (press.identity.name().to_owned(), Some(press.asked.inbox));
-        let changed = store
+        let (changed, _) = store
             .edit_schedule(ScheduleEdit::Create(Box::new(new)), by, at)
             .await?;
         self.schedules.wake();
@@ -254,7 +254,7 @@ impl CommandRunner {
             ScheduleVerb::Remove => (ScheduleEdit::Remove(row.id), "removed"),
             ScheduleVerb::Disable => {
                 let why = format!("turned off by {}", one_line(identity.name()));
-                (ScheduleEdit::TurnOff(row.id, why, Vec::new()), "off")
+                (ScheduleEdit::Disable(row.id, why), "off")
             }
             ScheduleVerb::Enable => {
                 let definition = &row.definition;
@@ -267,10 +267,14 @@ impl CommandRunner {
             }
         };
         let by = (identity.name().to_owned(), Some(asked.inbox));
-        let changed = store.edit_schedule(edit, by, at).await?;
+        let (changed, stopped) = store.edit_schedule(edit, by, at).await?;
+        let work = stopped.map_or("", |work| {
+            self.schedules.stop(work);
+            " Its work stops."
+        });
         Ok(Reply::text(match changed {
-            ScheduleChange::Changed => format!("The schedule `{name}` is {done}."),
-            ScheduleChange::Unchanged => format!("The schedule `{name}` is {done} already."),
+            ScheduleChange::Changed => format!("The schedule `{name}` is {done}.{work}"),
+            ScheduleChange::Unchanged => format!("The schedule `{name}` is {done} already.{work}"),
             refused => refusal_text(refused, name),
         }))
     }
@@ -281,7 +285,8 @@ impl CommandRunner {
         asked: &AcceptedCommand,
         at: Timestamp,
     ) -> anyhow::Result<String> {
-        let by = (&self.parts.store, self.parts.access.as_ref());
+        let channels = self.parts.config.channels.keys().cloned().collect();
+        let by = (&self.parts.store, self.parts.access.as_ref(), &channels);
         let name = &row.name;
         Ok(match start_now(by, row, Some(asked.inbox), at).await {
             Ok(FireResult::Started) => format!("The work of `{name}` begins now."),

@@ -7,15 +7,15 @@ mod start;
 pub(super) use request::{ScheduleRequest, ScheduleVerb, USAGE, own_times, parse};
 pub use start::{ScheduleStartError, start_now};
 
+use super::active_turns::ActiveTurns;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::scheduler::TurnScheduler;
-use super::turn::REVOKED;
 use crate::base::config::ScheduleSettings;
 use crate::base::model::{ChatPlace, FireOutcome, MissedRule, Sender};
 use crate::base::recurrence::Recurrence;
 use crate::state::store::{
-    FireResult, FireStart, FireWork, NewSchedule, ScheduleEdit, ScheduleRow, Store, StoreError,
+    FireResult, FireStart, FireWork, NewSchedule, ScheduleEdit, ScheduleRow, StoppedFire, Store, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
 use start::{message, notice, pause_text};
@@ -36,12 +36,15 @@ const RETRY_WAIT: Duration = Duration::from_secs(5);
 const LATENESS_MAX: SignedDuration = SignedDuration::from_secs(90);
 /// The one who turns a schedule off, for the audit log.
 const BY: &str = "drydock";
+/// The reason why a schedule is off whose results have no way to its chat.
+const NO_CHANNEL: &str = "its channel is not configured any more";
 
 /// The watch of the times.
 pub struct Schedules {
     parts: Arc<Parts>,
     outgoing: Arc<OutgoingMessages>,
     scheduler: Arc<TurnScheduler>,
+    active_turns: ActiveTurns,
     changed: Notify,
 }
 
@@ -70,11 +73,13 @@ impl Schedules {
         parts: &Arc<Parts>,
         outgoing: &Arc<OutgoingMessages>,
         scheduler: &Arc<TurnScheduler>,
+        active_turns: ActiveTurns,
     ) -> Self {
         Self {
             parts: Arc::clone(parts),
             outgoing: Arc::clone(outgoing),
             scheduler: Arc::clone(scheduler),
+            active_turns,
             changed: Notify::new(),
         }
     }
@@ -87,10 +92,17 @@ impl Schedules {
         self.scheduler.wake();
     }
 
+    /// Ends the turn of work that a change of its schedule has stopped. One that has not begun yet finds the stored stop.
+    pub fn stop(&self, work: StoppedFire) {
+        self.active_turns.stop(work.conversation, work.message);
+    }
+
     /// Fires the times that come until `cancel`.
     pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
+        // The latest time that the clock has shown since the times were compared with it.
+        let mut seen = Timestamp::MAX;
         while !cancel.is_cancelled() {
-            let next = match self.fire_due().await {
+            let next = match self.look(&mut seen).await {
                 Ok(next) => next,
                 Err(error) => {
                     warn!(%error, "no schedule can fire; it is tried again");
@@ -102,20 +114,50 @@ impl Schedules {
                 }
             };
             tokio::select! {
-                () = self.wait_until(next) => {}
+                () = self.wait_until(next, &mut seen) => {}
                 () = self.changed.notified() => {}
                 () = cancel.cancelled() => {}
             }
         }
     }
 
-    /// Waits until a time has come; forever without one.
-    async fn wait_until(&self, time: Option<Timestamp>) {
+    /// Fires all schedules that are due, and returns the next time of any. At the start, and when the clock went back,
+    /// schedules that wait for a time too late get an earlier one first.
+    async fn look(&self, seen: &mut Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        let at = (self.parts.now)();
+        if at < *seen {
+            self.bring_forward(at).await?;
+        }
+        *seen = at;
+        self.fire_due().await
+    }
+
+    /// Brings the times forward that are later than the next ones, because the clock was ahead when they were computed.
+    async fn bring_forward(&self, at: Timestamp) -> Result<(), StoreError> {
+        for row in self.parts.store.schedules(None).await? {
+            if let Some(earlier) = earlier_time(&row, at) {
+                let (schedule, due) = (row.name.as_str(), row.due);
+                warn!(schedule, %due, %earlier, "the clock went back: the schedule {schedule} fires at an earlier time");
+                let times = (row.due, earlier);
+                self.parts.store.bring_schedule_forward(row.id, times).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a time has come, or the clock shows an earlier time than `seen`, which is kept up to date; forever
+    /// without a time.
+    async fn wait_until(&self, time: Option<Timestamp>, seen: &mut Timestamp) {
         let Some(time) = time else {
             return std::future::pending().await;
         };
         loop {
-            let left = time.duration_since((self.parts.now)());
+            let at = (self.parts.now)();
+            if at < *seen {
+                return;
+            }
+            *seen = at;
+            let left = time.duration_since(at);
             let Ok(left) = Duration::try_from(left) else {
                 return;
             };
@@ -157,6 +199,7 @@ impl Schedules {
         let why = match identity.map(|identity| identity.role(&definition.repository)) {
             None => "access was revoked".to_owned(),
             Some(None) => format!("there is no grant for `{}` any more", definition.repository),
+            Some(Some(_)) if !self.has_channel(row) => NO_CHANNEL.to_owned(),
             Some(Some(_)) => {
                 let is_missed = at.duration_since(row.due) > LATENESS_MAX;
                 let work = match definition.missed {
@@ -197,21 +240,28 @@ impl Schedules {
         Ok(())
     }
 
-    /// Turns a schedule off that may not fire, and says so once.
+    /// Turns a schedule off that may not fire, and says so once. A revoked person gets no text about it, and neither does
+    /// a chat to which no channel leads.
     async fn turn_off(&self, row: &ScheduleRow, why: &str, at: Timestamp) -> Result<(), StoreError> {
-        let is_revoked = self.parts.access.admit(&row.owner).is_none();
-        let text = match is_revoked && row.owner.platform.chat().is_some() {
-            // The only text that a revoked person gets.
-            true => REVOKED.to_owned(),
-            false => format!("The schedule `{}` is off: {why}.", row.name),
+        let may_read = row.owner.platform.chat().is_none() || self.parts.access.admit(&row.owner).is_some();
+        let ops = match may_read && self.has_channel(row) {
+            true => {
+                let text = format!("The schedule `{}` is off: {why}.", row.name);
+                vec![notice((row, row.due), &self.place(row), "off", text)]
+            }
+            false => Vec::new(),
         };
-        let op = notice((row, row.due), &self.place(row), "off", text);
-        let edit = ScheduleEdit::TurnOff(row.id, why.to_owned(), vec![op]);
+        let edit = ScheduleEdit::TurnOff(row.id, why.to_owned(), ops);
         self.parts
             .store
             .edit_schedule(edit, (BY.to_owned(), None), at)
             .await?;
         Ok(())
+    }
+
+    /// True if the channel of the results is configured.
+    fn has_channel(&self, row: &ScheduleRow) -> bool {
+        self.parts.config.channels.contains_key(&row.definition.channel)
     }
 
     /// Returns the place of the results, with the account of its channel if that is connected.
@@ -222,4 +272,12 @@ impl Schedules {
         }
         place
     }
+}
+
+/// Returns the next time of a schedule that is on, if it waits for a later one.
+fn earlier_time(row: &ScheduleRow, at: Timestamp) -> Option<Timestamp> {
+    let definition = &row.definition;
+    let recurrence = Recurrence::parse(&definition.when, &definition.zone).ok()?;
+    let next = recurrence.next(at)?;
+    (row.off_why.is_none() && next < row.due).then_some(next)
 }

@@ -1,16 +1,20 @@
 //! The message with which the work of a schedule begins, and the notices about a schedule.
 
+use super::{BY, NO_CHANNEL};
 use crate::base::model::{
     Account, Action, ChatPlace, Inbound, InboundKind, InboxId, Op, Reply, ScheduledWork,
 };
 use crate::state::access::Access;
-use crate::state::store::{FAILURES_MAX, FireResult, FireStart, FireWork, ScheduleRow, Store, StoreError};
+use crate::state::store::{
+    FAILURES_MAX, FireResult, FireStart, FireWork, ScheduleEdit, ScheduleRow, Store, StoreError,
+};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 
 /// The reason why a schedule does not start now.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleStartError {
-    /// The person or service of the schedule may not do the work.
+    /// The person or service of the schedule may not do the work, or its result has no way to its chat.
     #[error("{0}")]
     Denied(String),
     /// The store failed.
@@ -18,9 +22,10 @@ pub enum ScheduleStartError {
     Store(#[from] StoreError),
 }
 
-/// Starts the work of a schedule now, beside its times. `command` is the message that asks for it, if any.
+/// Starts the work of a schedule now, beside its times. `channels` are the configured ones, and `command` is the message
+/// that asks for it, if any.
 pub async fn start_now(
-    (store, access): (&Store, &Access),
+    (store, access, channels): (&Store, &Access, &BTreeSet<String>),
     row: &ScheduleRow,
     command: Option<InboxId>,
     at: Timestamp,
@@ -36,6 +41,12 @@ pub async fn start_now(
         None => Some(format!("the owner of `{}` has no access here", row.name)),
     };
     if let Some(why) = why {
+        return Err(ScheduleStartError::Denied(why));
+    }
+    if !channels.contains(&row.definition.channel) {
+        let edit = ScheduleEdit::TurnOff(row.id, NO_CHANNEL.to_owned(), Vec::new());
+        store.edit_schedule(edit, (BY.to_owned(), None), at).await?;
+        let why = format!("`{}` is off, because {NO_CHANNEL}", row.name);
         return Err(ScheduleStartError::Denied(why));
     }
     let place = row.definition.place.clone();

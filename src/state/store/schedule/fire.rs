@@ -1,10 +1,10 @@
 //! The fires of schedules: their begin, which stores the message of the work, and their end.
 
 use super::find;
-use crate::base::model::{FireOutcome, Inbound, InboxId, Op, ScheduleId, Verdict};
+use crate::base::model::{ConversationId, FireOutcome, Inbound, InboxId, Op, ScheduleId, Verdict};
 use crate::crash_point;
 use crate::state::store::column::{json, millis, parse, parse_word, time, word};
-use crate::state::store::{Store, StoreError, apply_once, inbox, outbox};
+use crate::state::store::{Store, StoreError, apply_once, command, inbox, outbox};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,15 @@ pub enum FireResult {
     LeftOut(FireOutcome),
     /// Nothing was done: the time has fired already, or the schedule is off, changed or removed.
     Gone,
+}
+
+/// The work of a schedule that a change of the schedule has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoppedFire {
+    /// The conversation of the work.
+    pub conversation: ConversationId,
+    /// The message with which it began.
+    pub message: InboxId,
 }
 
 impl Store {
@@ -171,6 +180,31 @@ fn forget_old(tx: &Transaction<'_>, id: ScheduleId) -> Result<(), StoreError> {
     )?
     .execute(params![id.0, FIRES_KEPT_MAX - 1])?;
     Ok(())
+}
+
+/// Stops the work of a schedule that has not ended, if there is any. `by` is the command that asked for it, if any.
+pub(super) fn stop_open(
+    tx: &Transaction<'_>,
+    id: ScheduleId,
+    by: Option<InboxId>,
+    at: Timestamp,
+) -> Result<Option<StoppedFire>, StoreError> {
+    let open: Option<(i64, i64)> = tx
+        .prepare_cached(
+            "SELECT inbox.conversation, inbox.id FROM schedule_fire AS fire JOIN inbox ON inbox.id = fire.inbox
+             WHERE fire.schedule = ?1 AND fire.outcome IS NULL AND inbox.done_at IS NULL",
+        )?
+        .query_row([id.0], |row| row.try_into())
+        .optional()?;
+    let Some((conversation, message)) = open else {
+        return Ok(None);
+    };
+    let (conversation, message) = (ConversationId(conversation), InboxId(message));
+    command::stop_message(tx, (conversation, message), by.unwrap_or(message), at)?;
+    Ok(Some(StoppedFire {
+        conversation,
+        message,
+    }))
 }
 
 /// Ends the fire that a message belongs to, when the message is answered. Does nothing for any other message.

@@ -8,11 +8,11 @@ mod fire;
 mod tests;
 
 pub(super) use fire::end_fire;
-pub use fire::{FAILURES_MAX, FireResult, FireStart, FireWork, ScheduleFire};
+pub use fire::{FAILURES_MAX, FireResult, FireStart, FireWork, ScheduleFire, StoppedFire};
 
 use super::column::{json, millis, parse, time};
 use super::{Store, StoreError, apply_once, audit_in, outbox};
-use crate::base::model::{Account, InboxId, Op, ScheduleDefinition, ScheduleId, Sender};
+use crate::base::model::{Account, InboxId, Op, ScheduleDefinition, ScheduleId, Sender, UserId};
 use crate::crash_point;
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
@@ -20,6 +20,9 @@ use serde::{Deserialize, Serialize};
 
 /// The most schedules of one account.
 pub const SCHEDULES_OF_PERSON_MAX: u32 = 20;
+
+/// The reason why the schedules of a revoked person are off.
+const REVOKED: &str = "access was revoked";
 
 /// The columns of a schedule, with the name of its owner and its newest fire.
 const SELECT: &str = "SELECT schedule.id, schedule.owner, users.name, schedule.name, schedule.definition,
@@ -71,11 +74,13 @@ pub struct NewSchedule {
 pub enum ScheduleEdit {
     /// Stores it, unless its owner has one of this name or too many.
     Create(Box<NewSchedule>),
-    /// Removes it with its fires.
+    /// Removes it with its fires, and stops its work.
     Remove(ScheduleId),
     /// Turns it on, from this time on.
     TurnOn(ScheduleId, Timestamp),
-    /// Turns it off for this reason, and enqueues operations.
+    /// Turns it off for this reason, and stops its work, also if it is off already.
+    Disable(ScheduleId, String),
+    /// Turns it off for this reason, and enqueues operations. Its work goes on.
     TurnOff(ScheduleId, String, Vec<Op>),
 }
 
@@ -131,23 +136,38 @@ impl Store {
         .await
     }
 
-    /// Changes a schedule. `command` is the message that asked for it, if any; a repeated run of it returns the first
-    /// outcome.
+    /// Changes a schedule, and returns the work that this stopped. `command` is the message that asked for it, if any; a
+    /// repeated run of it returns the first outcome.
     pub async fn edit_schedule(
         &self,
         edit: ScheduleEdit,
         (by, command): (String, Option<InboxId>),
         at: Timestamp,
-    ) -> Result<ScheduleChange, StoreError> {
+    ) -> Result<(ScheduleChange, Option<StoppedFire>), StoreError> {
         crash_point::before("effect");
         let changed = self
             .write(move |tx| match command {
-                Some(command) => apply_once(tx, command, || change(tx, &edit, &by, at)),
-                None => change(tx, &edit, &by, at),
+                Some(command) => apply_once(tx, command, || change(tx, &edit, (&by, Some(command)), at)),
+                None => change(tx, &edit, (&by, None), at),
             })
             .await;
         crash_point::after("effect");
         changed
+    }
+
+    /// Moves the next time of a schedule from `due` to an earlier one, because the clock went back. A time that has fired
+    /// does not fire again.
+    pub async fn bring_schedule_forward(
+        &self,
+        id: ScheduleId,
+        (due, earlier): (Timestamp, Timestamp),
+    ) -> Result<(), StoreError> {
+        self.write(move |tx| {
+            tx.prepare_cached("UPDATE schedule SET due = ?3 WHERE id = ?1 AND due = ?2")?
+                .execute(params![id.0, millis(due), millis(earlier)])?;
+            Ok(())
+        })
+        .await
     }
 
     /// Makes the stored schedules of the configuration the same as these. One whose times are the same keeps its next time,
@@ -162,7 +182,7 @@ impl Store {
             let stored = rows(tx, &sql, params![Account::of_schedules().platform.as_str()])?;
             let is_named = |name: &str| configured.iter().any(|new| new.name == name);
             for gone in stored.iter().filter(|row| !is_named(&row.name)) {
-                change(tx, &ScheduleEdit::Remove(gone.id), "configuration", at)?;
+                change(tx, &ScheduleEdit::Remove(gone.id), ("configuration", None), at)?;
             }
             for new in &configured {
                 match stored.iter().find(|row| row.name == new.name) {
@@ -179,17 +199,21 @@ impl Store {
 fn change(
     tx: &Transaction<'_>,
     edit: &ScheduleEdit,
-    by: &str,
+    (by, command): (&str, Option<InboxId>),
     at: Timestamp,
-) -> Result<ScheduleChange, StoreError> {
+) -> Result<(ScheduleChange, Option<StoppedFire>), StoreError> {
     let (what, id) = match edit {
-        ScheduleEdit::Create(new) => return create(tx, new, by, at),
+        ScheduleEdit::Create(new) => return Ok((create(tx, new, by, at)?, None)),
         ScheduleEdit::Remove(id) => ("removed", *id),
         ScheduleEdit::TurnOn(id, _) => ("on", *id),
-        ScheduleEdit::TurnOff(id, ..) => ("off", *id),
+        ScheduleEdit::Disable(id, _) | ScheduleEdit::TurnOff(id, ..) => ("off", *id),
     };
     let Some(row) = find(tx, id)? else {
-        return Ok(ScheduleChange::Gone);
+        return Ok((ScheduleChange::Gone, None));
+    };
+    let stopped = match edit {
+        ScheduleEdit::Remove(_) | ScheduleEdit::Disable(..) => fire::stop_open(tx, id, command, at)?,
+        ScheduleEdit::Create(_) | ScheduleEdit::TurnOn(..) | ScheduleEdit::TurnOff(..) => None,
     };
     let changed = match edit {
         ScheduleEdit::Create(_) => 0,
@@ -204,10 +228,9 @@ fn change(
                 "UPDATE schedule SET off_why = NULL, failures = 0, due = ?2 WHERE id = ?1 AND off_why IS NOT NULL",
             )?
             .execute(params![id.0, millis(*due)])?,
+        ScheduleEdit::Disable(id, why) => turn_off(tx, *id, why)?,
         ScheduleEdit::TurnOff(id, why, ops) => {
-            let changed = tx
-                .prepare_cached("UPDATE schedule SET off_why = ?2 WHERE id = ?1 AND off_why IS NULL")?
-                .execute(params![id.0, why])?;
+            let changed = turn_off(tx, *id, why)?;
             if changed > 0 {
                 outbox::enqueue(tx, ops, at)?;
             }
@@ -215,10 +238,34 @@ fn change(
         }
     };
     if changed == 0 {
-        return Ok(ScheduleChange::Unchanged);
+        return Ok((ScheduleChange::Unchanged, stopped));
     }
     audit(tx, (what, &row.name, &row.owner), by, at)?;
-    Ok(ScheduleChange::Changed)
+    Ok((ScheduleChange::Changed, stopped))
+}
+
+fn turn_off(tx: &Transaction<'_>, id: ScheduleId, why: &str) -> Result<usize, StoreError> {
+    Ok(tx
+        .prepare_cached("UPDATE schedule SET off_why = ?2 WHERE id = ?1 AND off_why IS NULL")?
+        .execute(params![id.0, why])?)
+}
+
+/// Turns off the schedules of a person who is revoked. Nothing is posted about them, also not when work that runs ends.
+/// Those of services stay on, until their next time says in their chat that they are off.
+pub(super) fn turn_off_all(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<(), StoreError> {
+    let owned = "schedule.owner IN (SELECT sender FROM identity WHERE user_id = ?1)
+      AND json_extract(schedule.owner, '$.platform') <> ?2";
+    let services = Account::of_schedules().platform.as_str();
+    tx.prepare_cached(&format!(
+        "UPDATE schedule_fire SET pause = NULL
+         WHERE outcome IS NULL AND schedule IN (SELECT id FROM schedule WHERE {owned})"
+    ))?
+    .execute(params![user.0, services])?;
+    for row in rows(tx, &format!("{SELECT} WHERE {owned}"), params![user.0, services])? {
+        let edit = ScheduleEdit::TurnOff(row.id, REVOKED.to_owned(), Vec::new());
+        change(tx, &edit, ("drydock", None), at)?;
+    }
+    Ok(())
 }
 
 fn create(

@@ -10,6 +10,7 @@ use crate::base::model::{
     Sender, UserId,
 };
 use crate::state::store::fixture::{EndDraft, at, claim, command, ends, fresh, person, place, post, says};
+use crate::state::store::people::{add_person, revoke};
 use crate::state::store::{Store, StoreError, TurnStart};
 
 fn definition(when: &str) -> ScheduleDefinition {
@@ -36,7 +37,7 @@ fn new(owner: Sender, name: &str, when: &str, due: i64) -> NewSchedule {
 
 async fn edit(store: &Store, edit: ScheduleEdit, second: i64) -> ScheduleChange {
     let by = ("alice".to_owned(), None);
-    store.edit_schedule(edit, by, at(second)).await.unwrap()
+    store.edit_schedule(edit, by, at(second)).await.unwrap().0
 }
 
 /// Creates a schedule that is due at second 10.
@@ -242,7 +243,7 @@ async fn a_command_that_runs_again_changes_nothing_twice() {
     let by = || ("alice".to_owned(), Some(asked));
     for _ in 0..2 {
         let created = store.edit_schedule(create("a"), by(), at(0)).await;
-        assert_eq!(created, Ok(ScheduleChange::Changed));
+        assert_eq!(created, Ok((ScheduleChange::Changed, None)));
     }
     assert_eq!(edit(&store, create("a"), 0).await, ScheduleChange::NameTaken);
     let row = only(&store).await;
@@ -305,6 +306,105 @@ async fn the_schedules_of_the_configuration_are_stored_as_they_are_now() {
     );
     stored(Vec::new(), 2_000).await.unwrap();
     assert_eq!(only(&store).await.name, "nightly");
+}
+
+#[tokio::test]
+async fn a_time_that_was_brought_forward_fires_once() {
+    let (_directory, store) = fresh();
+    let row = created(&store).await;
+    let begin = |due, next| store.begin_fire(start(&row, due, Some(next)), None, at(due));
+    assert_eq!(begin(10, 1_000).await, Ok(FireResult::Started));
+    run(&store, 11, FireOutcome::Failed).await;
+    for (due, then) in [(999, 1_000), (1_000, 10)] {
+        store
+            .bring_schedule_forward(row.id, (at(due), at(10)))
+            .await
+            .unwrap();
+        assert_eq!(only(&store).await.due, at(then));
+    }
+    assert_eq!(begin(10, 20).await, Ok(FireResult::Gone));
+    assert_eq!(count(&store, WAITING).await, 0);
+    assert_eq!(begin(20, 30).await, Ok(FireResult::Started));
+}
+
+#[tokio::test]
+async fn a_schedule_that_is_disabled_or_removed_stops_its_work() {
+    let (_directory, store) = fresh();
+    let row = created(&store).await;
+    let disable = |second| {
+        let edit = ScheduleEdit::Disable(row.id, "turned off by alice".to_owned());
+        store.edit_schedule(edit, ("alice".to_owned(), None), at(second))
+    };
+    let begin = |second| store.begin_fire(start(&row, second, None), None, at(second));
+    assert_eq!(disable(1).await, Ok((ScheduleChange::Changed, None)));
+    // A person may start its work although it is off.
+    assert_eq!(begin(2).await, Ok(FireResult::Started));
+    let (changed, stopped) = disable(3).await.unwrap();
+    let stopped = stopped.unwrap();
+    assert_eq!(changed, ScheduleChange::Unchanged);
+    let claim = claim(&store, "w1").await.unwrap();
+    let work = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap();
+    assert_eq!(
+        (claim.conversation, work.inbox, work.is_stopped),
+        (stopped.conversation, stopped.message, true)
+    );
+    store
+        .dismiss(&claim, work.inbox, Vec::new(), at(4))
+        .await
+        .unwrap();
+    store.release(&claim).await.unwrap();
+    let ended = only(&store).await;
+    assert_eq!(ended.last.unwrap().outcome, Some(FireOutcome::Stopped));
+    assert_eq!(ended.failures, 0);
+    assert_eq!(disable(5).await, Ok((ScheduleChange::Unchanged, None)));
+
+    assert_eq!(begin(6).await, Ok(FireResult::Started));
+    let asked = command(&store, "!schedule remove nightly", "m1", 7).await;
+    let by = || ("alice".to_owned(), Some(asked));
+    let remove = || store.edit_schedule(ScheduleEdit::Remove(row.id), by(), at(8));
+    let removed = remove().await.unwrap();
+    assert!(removed.1.is_some_and(|work| work.message != stopped.message));
+    assert_eq!(remove().await, Ok(removed));
+    let stops = "SELECT COUNT(*) FROM inbox WHERE stopped_by IS NOT NULL AND done_at IS NULL";
+    assert_eq!(count(&store, stops).await, 1);
+    // Its number is in the names of messages that are known, so another schedule gets another one.
+    assert!(created(&store).await.id > row.id);
+}
+
+#[tokio::test]
+async fn the_schedules_of_a_revoked_person_are_off_and_nothing_is_posted_about_them() {
+    let (_directory, store) = fresh();
+    let mut users = Vec::new();
+    for sender in [person("U1"), Sender::of_schedule("a")] {
+        let grant = ("editor".to_owned(), "*".to_owned(), vec!["**".to_owned()]);
+        let added = store.write(move |tx| add_person(tx, "someone", "operator", &sender, &grant, at(0)));
+        users.push(added.await.unwrap());
+    }
+    let row = created(&store).await;
+    for (owner, name) in [
+        (person("U1"), "weekly"),
+        (person("U2"), "other"),
+        (Sender::of_schedule("a"), "a"),
+    ] {
+        let create = ScheduleEdit::Create(Box::new(new(owner, name, "daily 09:00", 10)));
+        assert_eq!(edit(&store, create, 0).await, ScheduleChange::Changed);
+    }
+    // The work that runs is the third that fails.
+    let failed = store.write(|tx| Ok(tx.execute("UPDATE schedule SET failures = 2", [])?));
+    failed.await.unwrap();
+    let begun = store.begin_fire(start(&row, 10, Some(20)), None, at(10));
+    assert_eq!(begun.await, Ok(FireResult::Started));
+    for user in users {
+        store.write(move |tx| revoke(tx, user, at(11))).await.unwrap();
+    }
+    run(&store, 12, FireOutcome::Failed).await;
+    let mut off: Vec<_> = store.schedules(None).await.unwrap();
+    off.retain(|row| row.off_why.as_deref() == Some("access was revoked"));
+    let off: Vec<_> = off.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(off, ["nightly", "weekly"]);
+    let notices = "SELECT COUNT(*) FROM outbox WHERE op LIKE 'schedule-%'";
+    assert_eq!(count(&store, notices).await, 0);
+    assert_eq!(store.due_schedules(at(20), 10).await.unwrap().len(), 2);
 }
 
 #[test]
