@@ -173,7 +173,7 @@ enum CliCommand {
     Logs(service::LogsArguments),
     /// Runs a server, and starts it again after a failure
     #[command(hide = true)]
-    Supervise,
+    Supervise(service::SuperviseArguments),
     /// Answers one request about the repository of the working directory, then exits
     #[command(after_help = ask::after_help())]
     Ask(ask::AskArguments),
@@ -417,7 +417,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
     // The server logs them, and the demo reads no variables.
     if !matches!(
         arguments.command,
-        CliCommand::Serve(_) | CliCommand::Supervise | CliCommand::Demo(_)
+        CliCommand::Serve(_) | CliCommand::Supervise(_) | CliCommand::Demo(_)
     ) {
         ignored().iter().for_each(|line| output.message(line));
     }
@@ -437,7 +437,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Down(arguments) => service::down(arguments, global, output).await,
         CliCommand::Status => service::status(global, output).await,
         CliCommand::Logs(arguments) => service::logs(arguments, global, output).await,
-        CliCommand::Supervise => service::supervise(global).await,
+        CliCommand::Supervise(arguments) => service::supervise(arguments, global, output).await,
         CliCommand::Ask(arguments) => ask::run(arguments, global, output).await,
         CliCommand::Chat(arguments) => chat::run(arguments, global, output).await,
         CliCommand::Check => check::run(global, output),

@@ -2,6 +2,7 @@
 //! sequences are made visible: they cannot move the cursor, hide text or change the title.
 
 use crate::base::model::{is_invisible, one_line};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
@@ -15,7 +16,15 @@ static READER_GONE: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if the reader of standard output has closed it, so that nothing more needs to be printed.
 pub(super) fn is_reader_gone() -> bool {
-    READER_GONE.load(Ordering::Relaxed)
+    let output = std::io::stdout();
+    let mut polled = [PollFd::new(&output, PollFlags::empty())];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let _asked = poll(&mut polled, Some(&at_once));
+    let [output] = &polled;
+    READER_GONE.load(Ordering::Relaxed) || output.revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
 /// Returns the reason why data could not be written to standard output; `None` if all data was written, or its reader

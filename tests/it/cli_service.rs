@@ -339,6 +339,16 @@ fn the_unit_of_systemd_is_valid_and_printing_it_changes_nothing() {
         }
     }
     assert!(!shell.work().join("data").exists());
+    // The other commands would look for the service at another place.
+    let variables = shell.get("drydock.env");
+    shell.put(
+        "drydock.env",
+        &format!("{variables}DRYDOCK_DATA__DIRECTORY=other\n"),
+    );
+    let ended = shell.run(&print);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+    let advice = format!("; set data.directory in {work}/drydock.toml instead");
+    assert!(ended.err.contains(&advice), "{ended:?}");
     // A variable of this shell is none of the service.
     std::fs::remove_file(shell.work().join("drydock.env")).unwrap();
     let shell = shell.set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789");
@@ -410,7 +420,7 @@ fn the_file_of_launchd_says_what_to_run_again_and_where_the_log_is() {
     let config = work.join("a&b.toml");
     assert_eq!(
         arguments[1..],
-        ["supervise", "--config", config.to_str().unwrap()]
+        ["supervise", "--launchd", "--config", config.to_str().unwrap()]
     );
     assert_eq!(
         read["StandardErrorPath"],

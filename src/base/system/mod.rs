@@ -36,7 +36,8 @@ pub use allocator::map_large_blocks;
 pub(crate) use bounds::{ExternalProgram, WorkerLimits};
 pub use chosen::LayerName;
 pub(crate) use chosen::{
-    PATH_ONLY, PendingConfinement, abstract_address, boot, close_to_others, confine_external_program,
-    on_open_directory, open_beneath, resident_bytes, service_manager, this_program, without_large_pages,
+    PATH_ONLY, PendingConfinement, abstract_address, account_names, boot, close_to_others,
+    confine_external_program, may_be_supervisor, on_open_directory, open_beneath, resident_bytes,
+    service_manager, this_program, without_large_pages,
 };
 pub(crate) use service_manager::ServiceManager;

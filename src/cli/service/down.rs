@@ -1,7 +1,9 @@
 //! `drydock down`: stops the service. The data is kept.
 
+use super::processes::ServiceScope;
 use super::state_file::{SupervisorLock, SupervisorState};
 use super::{data_directory, installed_service, running_supervisor};
+use crate::base::system;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global};
 use crate::state::store;
@@ -39,6 +41,12 @@ pub(in crate::cli) async fn down(
     let was_running = SupervisorLock::is_held(&data).map_err(CliError::failed)? || owner()?.is_some();
     let mut removed = None;
     if let Some(service) = installed_service(&data)? {
+        if service.scope == ServiceScope::System && ServiceScope::of_this_process() != ServiceScope::System {
+            return Err(CliError::failed(format!(
+                "root installed this service ({}); run `drydock down` as root",
+                service.file.display()
+            )));
+        }
         service.stop()?;
         if arguments.remove {
             service.remove()?;
@@ -74,16 +82,22 @@ pub(in crate::cli) async fn down(
 pub(super) async fn stop_supervisor(data: &Path) -> Result<(), CliError> {
     let began = Instant::now();
     let mut signalled = None;
+    let mut seen = None;
     while SupervisorLock::is_held(data).map_err(CliError::failed)? {
-        // A supervisor that has just taken the lock writes its state soon.
-        if let Some(state) = running_supervisor(data)?
-            && signalled != Some(state.process)
+        // A supervisor that has just taken the lock removes the state of an earlier one, and writes its own soon. So an id
+        // counts when it is read a second time.
+        let process = running_supervisor(data)?.map(|state| state.process);
+        if let Some(process) = process
+            && seen == Some(process)
+            && signalled != Some(process)
+            && system::may_be_supervisor(process)
         {
-            terminate(state.process);
-            signalled = Some(state.process);
+            terminate(process);
+            signalled = Some(process);
         }
+        seen = process;
         if began.elapsed() > STOP_TIME_MAX {
-            return Err(still_running(signalled.unwrap_or_default()));
+            return Err(signalled.map_or_else(|| unknown_holder(data), still_running));
         }
         tokio::time::sleep(CHECK_INTERVAL).await;
     }
@@ -106,6 +120,13 @@ pub(super) async fn wait_for_former_server(data: &Path) -> Result<(), CliError> 
         tokio::time::sleep(CHECK_INTERVAL).await;
     }
     Ok(())
+}
+
+fn unknown_holder(data: &Path) -> CliError {
+    CliError::failed(format!(
+        "a process locks the service of {}, and its state names none that could be stopped; `drydock status` shows more",
+        data.display()
+    ))
 }
 
 fn still_running(process: u32) -> CliError {

@@ -11,7 +11,9 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
+use std::process::Child;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 pub(in crate::cli) const LOGS_EXAMPLES: &str = "\
 Examples:
@@ -25,6 +27,8 @@ A server that was started with `drydock serve` prints its log to its own standar
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest line of the journal in bytes. The rest is another line.
 const LINE_BYTES_MAX: u64 = 128 << 10;
+/// Lines of the journal that are read before they can be printed.
+const LINES_AHEAD_MAX: usize = 64;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LogsArguments {
@@ -53,11 +57,7 @@ pub(in crate::cli) async fn logs(
     let data = data_directory(global)?;
     let service = installed_service(&data)?.filter(|service| service.manager == ServiceManager::Systemd);
     if let Some(service) = service {
-        let output = *output;
-        let (lines, following) = (arguments.lines, arguments.following());
-        let printing =
-            tokio::task::spawn_blocking(move || print_journal(service.scope, lines, following, output));
-        return printing.await.map_err(CliError::failed)?;
+        return print_journal(service.scope, arguments.lines, arguments.following(), output).await;
     }
     print_file(&data, &arguments, output).await
 }
@@ -82,33 +82,63 @@ async fn print_file(data: &Path, arguments: &LogsArguments, output: &Output) -> 
     Ok(())
 }
 
-fn print_journal(
+/// The program that prints the journal. It is stopped with this value, because it may wait for lines that nobody reads.
+struct JournalProgram(Child);
+
+impl Drop for JournalProgram {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _ended = self.0.wait();
+    }
+}
+
+async fn print_journal(
     scope: ServiceScope,
     lines: u32,
     following: LogFollowing,
-    output: Output,
+    output: &Output,
 ) -> Result<(), CliError> {
-    let mut journal = start_journal(scope, lines, following)
-        .map_err(|error| CliError::failed(format!("the journal of systemd cannot be read: {error}")))?;
-    let mut stream = BufReader::new(
-        journal
-            .stdout
-            .take()
-            .ok_or_else(|| CliError::failed("no journal"))?,
-    );
-    let mut line = Vec::new();
+    let failed = |why: String| CliError::failed(format!("the journal of systemd cannot be read: {why}"));
+    let journal = start_journal(scope, lines, following).map_err(|error| failed(error.to_string()))?;
+    let mut journal = JournalProgram(journal);
+    let stream = journal.0.stdout.take();
+    let stream = stream.ok_or_else(|| failed("it has no output".to_owned()))?;
+    let (sender, mut read) = mpsc::channel(LINES_AHEAD_MAX);
+    std::thread::spawn(move || read_lines(stream, &sender));
+    let mut checks = tokio::time::interval(FOLLOW_INTERVAL);
     while !is_reader_gone() {
-        line.clear();
-        let read = (&mut stream).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-        if read.map_err(CliError::failed)? == 0 {
-            break;
+        tokio::select! {
+            line = read.recv() => match line {
+                Some(line) => print_line(&line.map_err(|error| failed(error.to_string()))?, output),
+                None => {
+                    let status = journal.0.wait().map_err(CliError::failed)?;
+                    return match status.success() {
+                        true => Ok(()),
+                        false => Err(failed(format!("journalctl ended with {status}"))),
+                    };
+                }
+            },
+            _ = checks.tick() => {}
         }
-        print_line(String::from_utf8_lossy(&line).trim_end_matches('\n'), &output);
     }
-    // It may still wait for lines that nobody reads.
-    let _ended = journal.kill();
-    journal.wait().map_err(CliError::failed)?;
     Ok(())
+}
+
+/// Sends the lines of a stream until it ends or nobody receives them.
+fn read_lines(stream: impl Read, sender: &mpsc::Sender<std::io::Result<String>>) {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut stream).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        let line = match read {
+            Ok(0) => return,
+            Ok(_) => Ok(String::from_utf8_lossy(&line).trim_end_matches('\n').to_owned()),
+            Err(error) => Err(error),
+        };
+        if sender.blocking_send(line).is_err() {
+            return;
+        }
+    }
 }
 
 fn print_line(line: &str, output: &Output) {
@@ -148,6 +178,18 @@ pub(super) fn shown_line(line: &str) -> String {
     one_line(&parts.join(" "))
 }
 
+/// Returns a message with the last lines of a log, if there are any.
+pub(super) fn with_last_lines(message: &str, lines: &[String]) -> String {
+    let shown = lines.iter().map(|line| format!("\n  {}", shown_line(line)));
+    match lines.is_empty() {
+        true => message.to_owned(),
+        false => format!(
+            "{message}. The last lines of the log:{}",
+            shown.collect::<String>()
+        ),
+    }
+}
+
 fn shown_fields(fields: &Map<String, Value>) -> Vec<String> {
     let shown = fields.iter().map(|(name, value)| match value {
         Value::String(text) => format!("{name}={text}"),
@@ -158,8 +200,35 @@ fn shown_fields(fields: &Map<String, Value>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{object_of, shown_line};
+    use super::{object_of, read_lines, shown_line, with_last_lines};
     use serde_json::json;
+    use tokio::sync::mpsc;
+
+    /// STK-15
+    #[test]
+    fn the_lines_of_the_journal_are_read_until_it_ends_or_nobody_receives_them() {
+        let (sender, mut lines) = mpsc::channel(4);
+        read_lines(&b"one\n\nthree"[..], &sender);
+        drop(sender);
+        let mut read = Vec::new();
+        while let Some(line) = lines.blocking_recv() {
+            read.extend(line);
+        }
+        assert_eq!(read, ["one", "", "three"]);
+        let (sender, lines) = mpsc::channel(1);
+        drop(lines);
+        read_lines(std::io::repeat(b'\n'), &sender);
+    }
+
+    #[test]
+    fn a_failure_without_a_log_names_none() {
+        assert_eq!(with_last_lines("no", &[]), "no");
+        let lines = ["one".to_owned(), "two".to_owned()];
+        assert_eq!(
+            with_last_lines("no", &lines),
+            "no. The last lines of the log:\n  one\n  two"
+        );
+    }
 
     /// STK-15
     #[test]

@@ -7,6 +7,7 @@ mod launchd;
 mod log_file;
 mod logs;
 mod notify;
+mod owner;
 mod processes;
 mod state_file;
 mod status;
@@ -19,7 +20,7 @@ pub(super) use down::{DOWN_EXAMPLES, DownArguments, down};
 pub(super) use logs::{LOGS_EXAMPLES, LogsArguments, logs};
 pub(super) use notify::Notifier;
 pub(super) use status::{STATUS_EXAMPLES, status};
-pub(super) use supervisor::run as supervise;
+pub(super) use supervisor::{SuperviseArguments, run as supervise};
 pub(super) use up::{UP_EXAMPLES, UpArguments, up};
 
 use super::{CliError, Global};
@@ -27,6 +28,7 @@ use crate::base::config::{Config, ConfigSources};
 use crate::base::system;
 use crate::engine::admin::{self, AdminReply, AdminRequest, ServerStatus};
 use installation::{InstalledFile, ServiceInstallation};
+use processes::ServiceScope;
 use state_file::{SupervisorLock, SupervisorState};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -90,14 +92,19 @@ async fn running_server(data: &Path) -> Result<Option<ServerStatus>, CliError> {
     }
 }
 
-/// Returns the service file for a data directory, if this system has a service manager and the file is installed.
+/// Returns the service file for a data directory, if this system has a service manager and the file is installed: that of
+/// this user, or that of the system.
 fn installed_service(data: &Path) -> Result<Option<ServiceInstallation>, CliError> {
     let Some(manager) = system::service_manager() else {
         return Ok(None);
     };
-    let installation = ServiceInstallation::of(manager)?;
-    let installed = installation.installed(data)?;
-    Ok(matches!(installed, InstalledFile::Own(_)).then_some(installation))
+    let own = ServiceInstallation::of(manager)?;
+    if matches!(own.installed(data)?, InstalledFile::Own(_)) {
+        return Ok(Some(own));
+    }
+    let of_system = ServiceInstallation::in_scope(manager, ServiceScope::System)?;
+    let installed = of_system.installed(data)?;
+    Ok(matches!(installed, InstalledFile::Own(_)).then_some(of_system))
 }
 
 /// Returns the state of the supervisor of a data directory; `None` if none runs.

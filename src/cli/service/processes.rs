@@ -43,8 +43,10 @@ pub(super) enum ManagerCall {
     RestartUnit,
     /// systemd: stops the service, and starts it no more when the system starts. Waits until it has stopped.
     DisableUnit,
-    /// systemd: succeeds if the service runs or is about to start again.
-    IsUnitActive,
+    /// systemd: prints one word about the service, such as `active`, or `activating` if it starts again.
+    ShowUnitState,
+    /// systemd: prints the last lines of the log of the service, up to this number.
+    ReadJournal(u32),
     /// launchd: starts the service of a file, now and when the system starts.
     LoadAgent(PathBuf),
     /// launchd: stops the service, and starts it no more.
@@ -71,7 +73,8 @@ impl ManagerCall {
             Self::EnableUnit => units(&["enable", "--now", UNIT]),
             Self::RestartUnit => units(&["restart", UNIT]),
             Self::DisableUnit => units(&["disable", "--now", UNIT]),
-            Self::IsUnitActive => units(&["is-active", "--quiet", UNIT]),
+            Self::ShowUnitState => units(&["show", "--property=ActiveState", "--value", UNIT]),
+            Self::ReadJournal(lines) => (JOURNALCTL, journal_arguments(scope, *lines)),
             Self::LoadAgent(file) => {
                 let file = file.display().to_string();
                 (LAUNCHCTL, vec!["bootstrap".to_owned(), domain, file])
@@ -101,18 +104,24 @@ pub(super) fn start_journal(
     lines: u32,
     following: LogFollowing,
 ) -> std::io::Result<Child> {
-    let unit = match scope {
-        ServiceScope::System => "--unit",
-        ServiceScope::User(_) => "--user-unit",
-    };
     let follow = (following == LogFollowing::Follows).then_some("--follow");
     manager_command(JOURNALCTL)
-        .args(["--no-pager", "--quiet", "--output", "cat", unit, UNIT, "--lines"])
-        .arg(lines.to_string())
+        .args(journal_arguments(scope, lines))
         .args(follow)
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
         .spawn()
+}
+
+fn journal_arguments(scope: ServiceScope, lines: u32) -> Vec<String> {
+    let unit = match scope {
+        ServiceScope::System => "--unit",
+        ServiceScope::User(_) => "--user-unit",
+    };
+    let fixed = ["--no-pager", "--quiet", "--output", "cat", unit, UNIT, "--lines"];
+    let mut arguments = fixed.map(str::to_owned).to_vec();
+    arguments.push(lines.to_string());
+    arguments
 }
 
 #[allow(
@@ -175,6 +184,16 @@ mod tests {
                 ManagerCall::LoadAgent("/a/drydock.plist".into()),
                 "/bin/launchctl bootstrap system /a/drydock.plist",
                 "/bin/launchctl bootstrap gui/1000 /a/drydock.plist",
+            ),
+            (
+                ManagerCall::ShowUnitState,
+                "/usr/bin/systemctl show --property=ActiveState --value drydock.service",
+                "/usr/bin/systemctl --user show --property=ActiveState --value drydock.service",
+            ),
+            (
+                ManagerCall::ReadJournal(7),
+                "/usr/bin/journalctl --no-pager --quiet --output cat --unit drydock.service --lines 7",
+                "/usr/bin/journalctl --no-pager --quiet --output cat --user-unit drydock.service --lines 7",
             ),
             (
                 ManagerCall::UnloadAgent,

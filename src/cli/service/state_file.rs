@@ -94,6 +94,14 @@ impl SupervisorState {
         serde_json::from_str(&text).ok()
     }
 
+    /// Removes the state of an earlier supervisor. The lock must be held.
+    pub(super) fn remove(data: &Path) -> std::io::Result<()> {
+        match std::fs::remove_file(data.join(STATE)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Replaces the state of a data directory at once, so that no reader gets a part of it.
     pub(super) fn save(&self, data: &Path) -> std::io::Result<()> {
         let mut options = OpenOptions::new();
@@ -134,5 +142,8 @@ mod tests {
         state.server = Some(8);
         state.save(directory.path()).unwrap();
         assert_eq!(SupervisorState::load(directory.path()), Some(state));
+        SupervisorState::remove(directory.path()).unwrap();
+        assert_eq!(SupervisorState::load(directory.path()), None);
+        SupervisorState::remove(directory.path()).unwrap();
     }
 }

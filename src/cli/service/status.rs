@@ -35,7 +35,10 @@ impl ServiceKind {
             return Ok(Self::Supervised(state));
         }
         Ok(match installed_service(data)? {
-            Some(service) if service.is_active()? => Self::Unit(service.file.display().to_string()),
+            // Without a login session, the manager of a user cannot be asked. The file is the better evidence then.
+            Some(service) if service.is_active().unwrap_or(true) => {
+                Self::Unit(service.file.display().to_string())
+            }
             _ => Self::ByHand,
         })
     }

@@ -8,8 +8,10 @@ use super::state_file::{SupervisorLock, SupervisorState};
 use crate::base::config::Config;
 use crate::base::redact::Redactor;
 use crate::base::telemetry::{self, LogFormat};
+use crate::cli::output::Output;
 use crate::cli::{CliError, Global};
 use crate::state::store::{self, GroupAccess};
+use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::os::unix::process::ExitStatusExt;
@@ -44,9 +46,8 @@ impl ServerEnd {
         }
     }
 
-    /// Returns true if another start can succeed: not after a stop, a wrong command line or a wrong configuration.
     fn is_worth_a_start(self) -> bool {
-        !matches!(self.code, Some(0 | 2 | 78))
+        self.code.is_none_or(is_worth_a_start)
     }
 }
 
@@ -60,8 +61,35 @@ impl std::fmt::Display for ServerEnd {
     }
 }
 
+/// Returns true if another start after an exit code can succeed: not after a stop, a wrong command line or a wrong
+/// configuration.
+fn is_worth_a_start(code: i32) -> bool {
+    !matches!(code, 0 | 2 | 78)
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SuperviseArguments {
+    /// launchd started this process, and starts it again unless it ends with 0
+    #[arg(long)]
+    launchd: bool,
+}
+
 /// Runs the supervisor until it is stopped, or until its server ends for good.
-pub(in crate::cli) async fn run(global: &Global) -> Result<(), CliError> {
+pub(in crate::cli) async fn run(
+    arguments: SuperviseArguments,
+    global: &Global,
+    output: &Output,
+) -> Result<(), CliError> {
+    match supervise(global).await {
+        Err(error) if arguments.launchd && !is_worth_a_start(error.code.into()) => {
+            output.message(&error.message);
+            Ok(())
+        }
+        ended => ended,
+    }
+}
+
+async fn supervise(global: &Global) -> Result<(), CliError> {
     // The supervisor outlives the shell that started it. It fails if a service manager has done the same already.
     let _is_leader = rustix::process::setsid();
     let settings = Config::for_operator(global.sources()?).map_err(CliError::config)?;
@@ -74,6 +102,8 @@ pub(in crate::cli) async fn run(global: &Global) -> Result<(), CliError> {
             "another supervisor runs the server of this data directory",
         ));
     };
+    // The state of an earlier supervisor names a process that may be another one now.
+    SupervisorState::remove(&data).map_err(CliError::failed)?;
     let state = SupervisorState::new(std::process::id());
     state.save(&data).map_err(CliError::failed)?;
     let log = BoundedLog::open(&data).map_err(CliError::failed)?;

@@ -26,6 +26,8 @@ pub(super) struct ServiceFacts {
     pub(super) variables: PathBuf,
     /// The user and the group of the server; none if they are those of the service manager.
     pub(super) owner: Option<(u32, u32)>,
+    /// Their names, if the service manager needs them.
+    pub(super) owner_names: Option<(String, String)>,
     /// The files of secrets, which the service manager reads for the server.
     pub(super) secrets: Vec<PathBuf>,
     /// Other paths that the server reads, such as repositories.
@@ -199,6 +201,7 @@ pub(super) mod tests {
             data: data.into(),
             variables: "/etc/drydock.env".into(),
             owner: Some((1_000, 1_001)),
+            owner_names: Some(("dock".to_owned(), "harbour".to_owned())),
             secrets: vec!["/etc/bot token".into()],
             read: vec!["/srv/git/infra".into()],
             port: 7_700,

@@ -3,12 +3,13 @@
 use super::down::wait_for_former_server;
 use super::installation::{InstalledFile, ServiceInstallation};
 use super::log_file::{last_lines, open_to_append};
-use super::logs::shown_line;
+use super::logs::with_last_lines;
+use super::owner::{RootPermission, check_owner, give_directory, owner, owner_names};
 use super::processes::{ServiceScope, start_supervisor};
 use super::state_file::{SupervisorLock, SupervisorState};
 use super::unit::ServiceFacts;
 use super::variables::service_variables;
-use super::{ServerArguments, absolute, configuration_file, running_server, text_of};
+use super::{ServerArguments, absolute, configuration_file, data_directory, running_server, text_of};
 use crate::base::config::{Config, ConfigSources};
 use crate::base::system::{self, ServiceManager};
 use crate::cli::init::{self, InitArguments};
@@ -18,7 +19,6 @@ use crate::engine::admin::ServerStatus;
 use crate::state::store::{self, GroupAccess};
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -33,7 +33,8 @@ Examples:
 With systemd it installs a unit, of the system as root and of the user otherwise. With launchd it installs a file. Without
 a service manager, a process in the background runs the server and starts it again after a failure.
 A service of systemd has no variables of this shell. It reads NAME=value lines of the file with the ending .env beside
-the configuration. A service of launchd reads secrets from files only.";
+the configuration. A service of launchd reads secrets from files only.
+A service of the system runs as the owner of the data directory or of the configuration.";
 
 /// The longest wait for a server that runs to become ready.
 const READY_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -49,6 +50,9 @@ pub(in crate::cli) struct UpArguments {
     /// The service manager; that of this system if it is not given
     #[arg(long, value_enum, value_name = "NAME")]
     manager: Option<ManagerChoice>,
+    /// Allows a service of the system that runs as root
+    #[arg(long)]
+    as_root: bool,
     #[command(flatten, next_help_heading = "If there is no configuration yet")]
     init: InitArguments,
 }
@@ -62,6 +66,13 @@ enum ManagerChoice {
 }
 
 impl UpArguments {
+    fn root_permission(&self) -> RootPermission {
+        match self.as_root {
+            true => RootPermission::Allowed,
+            false => RootPermission::Refused,
+        }
+    }
+
     fn manager(&self) -> Option<ServiceManager> {
         match self.manager {
             Some(ManagerChoice::Systemd) => Some(ServiceManager::Systemd),
@@ -78,6 +89,7 @@ pub(in crate::cli) async fn up(
     output: &Output,
 ) -> Result<(), CliError> {
     let manager = arguments.manager();
+    let root = arguments.root_permission();
     if is_configured(global)? {
         if arguments.init.is_given() {
             return Err(CliError::usage(
@@ -110,7 +122,7 @@ pub(in crate::cli) async fn up(
             "this service manager does not run on this system; leave out --manager",
         ));
     }
-    service.start(output).await
+    service.start(root, output).await
 }
 
 /// Returns true if there is a configuration: a file, or variables or options that name a repository or a channel.
@@ -133,6 +145,7 @@ fn is_configured(global: &Global) -> Result<bool, CliError> {
 struct NewService {
     installation: ServiceInstallation,
     text: String,
+    configuration: PathBuf,
     data: PathBuf,
     group: GroupAccess,
     owner: Option<(u32, u32)>,
@@ -159,6 +172,16 @@ impl NewService {
         })?;
         let directory = std::env::current_dir().map_err(CliError::failed)?;
         let data = absolute(&config.data.directory)?;
+        let seen = data_directory(global)?;
+        if seen != data {
+            return Err(CliError::usage(format!(
+                "the service would use the data directory {}, and the other commands look at {}, because variables of one \
+                 of them name it; set data.directory in {} instead",
+                data.display(),
+                seen.display(),
+                file.display()
+            )));
+        }
         let owner = owner(installation.scope, &data, &file)?;
         let secrets = secrets
             .iter()
@@ -173,6 +196,7 @@ impl NewService {
             data: data.clone(),
             variables,
             owner,
+            owner_names: owner_names(manager, owner)?,
             secrets,
             read: repositories
                 .filter_map(|repository| repository.path.clone())
@@ -182,13 +206,14 @@ impl NewService {
         Ok(Self {
             text: installation.text(&facts)?,
             installation,
+            configuration: file,
             data,
             group: GroupAccess::from_setting(config.data.group_access),
             owner,
         })
     }
 
-    async fn start(self, output: &Output) -> Result<(), CliError> {
+    async fn start(self, root: RootPermission, output: &Output) -> Result<(), CliError> {
         let installed = self.installation.installed(&self.data)?;
         if installed == InstalledFile::Foreign {
             return Err(CliError::failed(format!(
@@ -205,6 +230,7 @@ impl NewService {
             report_running(&self.data, output).await?;
             return Ok(());
         }
+        check_owner(self.installation.scope, self.owner, root, &self.configuration)?;
         self.prepare_data()?;
         self.installation.install(&self.text, &installed)?;
         let file = self.installation.file.display();
@@ -214,31 +240,17 @@ impl NewService {
         {
             output.message("It stops when you log out, unless you run: loginctl enable-linger");
         }
-        let status = wait_until_ready(&self.data, None).await?;
+        let started = wait_until_ready(&self.data, None).await;
+        let status = started.map_err(|error| self.installation.withdrawn(&installed, &error))?;
         report_started(&status, output)
     }
 
     /// Creates the data directory for the user of the server.
     fn prepare_data(&self) -> Result<(), CliError> {
-        let is_new = !self.data.exists();
         store::prepare_directory(&self.data, self.group).map_err(CliError::config)?;
-        match self.owner {
-            Some((user, group)) if is_new => {
-                std::os::unix::fs::chown(&self.data, Some(user), Some(group)).map_err(CliError::failed)
-            }
-            _ => Ok(()),
-        }
+        self.owner
+            .map_or(Ok(()), |owner| give_directory(&self.data, owner))
     }
-}
-
-/// Returns the user and the group of a service that root installs: those of the data directory, or of the configuration.
-fn owner(scope: ServiceScope, data: &Path, file: &Path) -> Result<Option<(u32, u32)>, CliError> {
-    if scope != ServiceScope::System {
-        return Ok(None);
-    }
-    let about = std::fs::metadata(data).or_else(|_| std::fs::metadata(file));
-    let about = about.map_err(CliError::failed)?;
-    Ok((about.uid() != 0).then(|| (about.uid(), about.gid())))
 }
 
 /// Returns the absolute path of this program's file.
@@ -367,15 +379,10 @@ async fn check_supervisor(data: &Path, supervisor: &mut Child) -> Result<(), Cli
     Err(failure(data, code.unwrap_or(1), &why))
 }
 
-/// Returns the error of a failed start, with the last lines of the log.
+/// Returns the error of a failed start, with the last lines of the log file.
 fn failure(data: &Path, code: u8, why: &str) -> CliError {
-    let lines = last_lines(data, FAILURE_LINES_MAX);
-    let lines: String = lines
-        .iter()
-        .map(|line| format!("\n  {}", shown_line(line)))
-        .collect();
     CliError {
         code,
-        message: format!("{why}. The last lines of the log:{lines}"),
+        message: with_last_lines(why, &last_lines(data, FAILURE_LINES_MAX)),
     }
 }

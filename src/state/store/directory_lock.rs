@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const LOCK: &str = "drydock.lock";
 /// The time for which an ended process may leave its lock to child processes that were just starting.
 const INHERITED_LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+/// The longest time for which a check by another command may delay the owner.
+const CHECKED_WAIT_MAX: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -26,8 +28,8 @@ impl Drop for DirectoryLock {
 }
 
 impl DirectoryLock {
-    /// Locks a directory that no running process owns. If the owner was killed, a starting child process may still hold
-    /// the lock; this waits for it.
+    /// Locks a directory that no running process owns. A command may be checking the lock at this moment, and if the owner
+    /// was killed, a starting child process may still hold it; this waits for both.
     pub(super) fn take(directory: &Path) -> Result<Self, OpenError> {
         Self::take_waiting(directory, || std::thread::sleep(RETRY_INTERVAL))
     }
@@ -50,7 +52,11 @@ impl DirectoryLock {
             }
             let holder = holder(&mut file);
             let has_ended = holder.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH));
-            if !has_ended || began.elapsed() > INHERITED_LOCK_WAIT_MAX {
+            let wait_max = match has_ended {
+                true => INHERITED_LOCK_WAIT_MAX,
+                false => CHECKED_WAIT_MAX,
+            };
+            if began.elapsed() > wait_max {
                 return Err(OpenError::Busy {
                     directory: directory.to_owned(),
                     holder: holder.map_or_else(
@@ -150,6 +156,23 @@ mod tests {
             left.unlock().unwrap();
         });
         assert!(taken.is_ok() && waited == 1);
+    }
+
+    /// A container restarts with the process ids that it had before.
+    #[test]
+    fn a_check_of_the_lock_delays_its_owner_and_no_more() {
+        for recorded in [String::new(), format!("{}\n", std::process::id())] {
+            let directory = tempfile::tempdir().unwrap();
+            std::fs::write(directory.path().join(LOCK), recorded).unwrap();
+            let check = std::fs::File::open(directory.path().join(LOCK)).unwrap();
+            check.try_lock_shared().unwrap();
+            let mut waited = 0;
+            let taken = DirectoryLock::take_waiting(directory.path(), || {
+                waited += 1;
+                check.unlock().unwrap();
+            });
+            assert!(taken.is_ok() && waited == 1);
+        }
     }
 
     fn left_by_an_ended_process(directory: &Path) -> std::fs::File {
