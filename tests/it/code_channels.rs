@@ -104,7 +104,7 @@ async fn full_diff_shows_the_prepared_patch_in_a_tab_which_follows_the_change() 
         .await;
     assert_eq!(line.mentions(), [Mention::Channel(id.clone())]);
     assert!(
-        line.text.starts_with("CHG-1: 1 file, +1 -1, base "),
+        line.text.starts_with("CHG-1: 1 file, +1 −1, base "),
         "{}",
         line.text
     );
