@@ -29,7 +29,7 @@ const SHORT_DESCRIPTION: &str =
     "Prepares changes to configuration repositories and checks them. Never applies them.";
 
 /// The commands that Telegram suggests while a user types.
-const COMMANDS: [(&str, &str); 20] = [
+const COMMANDS: [(&str, &str); 21] = [
     ("help", "list what I can do here"),
     ("status", "show what is running, waiting and prepared"),
     (
@@ -61,6 +61,10 @@ const COMMANDS: [(&str, &str); 20] = [
     ),
     ("accept", "accept messages that a person sends you through me"),
     ("block", "block the messages of a person"),
+    (
+        "schedule",
+        "list your schedules, or add one that asks me at set times",
+    ),
     ("login", "let your machine fetch changes; only you see the answer"),
 ];
 /// The commands whose answers are for one person, which Telegram suggests only in private chats.
