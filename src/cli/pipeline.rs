@@ -104,7 +104,10 @@ async fn load(directory: &Path, global: &Global) -> Result<(LoadedPipelines, Ope
     }
 }
 
-fn open(directory: &Path, global: &Global) -> Result<(Arc<dyn Tree>, Arc<dyn Evaluate>), CliError> {
+/// The files of a directory, and the evaluator of its programs.
+type OpenedDirectory = (Arc<dyn Tree>, Arc<dyn Evaluate>);
+
+fn open(directory: &Path, global: &Global) -> Result<OpenedDirectory, CliError> {
     let settings = Config::for_rendering(global.personal_sources()?).map_err(CliError::config)?;
     let tree = Directory::open(directory).map_err(CliError::failed)?;
     let tree: Arc<dyn Tree> = Arc::new(tree.bounded(settings.file_bytes_max));
