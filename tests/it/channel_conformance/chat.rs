@@ -71,6 +71,8 @@ pub(super) trait Chat: Sized {
     async fn run_native(&self, person: Person, words: &str);
     /// Presses a button of a message as it was seen, also if the message has changed since.
     async fn press(&self, person: Person, message: &Self::Message, label: &str);
+    /// Presses [Revise] below a message of a place, and writes words where the platform asks for them.
+    async fn revise(&self, person: Person, place: &Place, message: &Self::Message, words: &str);
     /// Returns the messages of the bot in a place, oldest first.
     fn messages(&self, place: &Place) -> Vec<Self::Message>;
     /// Returns the messages in a place that are for one person, such as questions about the place.

@@ -97,6 +97,18 @@ impl Chat for DiscordChat {
         self.app.interact(&press.unwrap()).await;
     }
 
+    async fn revise(&self, person: Person, _place: &Place, message: &DiscordMessage, words: &str) {
+        self.press(person, message, "Revise").await;
+        let modal = self
+            .app
+            .wait_for("a form", |state| {
+                let mut newest_first = state.modals.iter().rev();
+                newest_first.find(|modal| modal.person == id(person)).cloned()
+            })
+            .await;
+        self.app.interact(&self.app.discord.submit(&modal, words)).await;
+    }
+
     fn messages(&self, place: &Place) -> Vec<DiscordMessage> {
         let Some(channel) = self.channel(place) else {
             return Vec::new();

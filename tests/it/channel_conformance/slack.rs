@@ -5,7 +5,7 @@ use crate::support::app::{TestApp, visible_text};
 use crate::support::world::Host;
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::AnswerScript;
-use drydock::simulation::emulator::slack::{Mention, SlackFault, SlackMessage};
+use drydock::simulation::emulator::slack::{Mention, SlackFault, SlackMessage, SlackState};
 
 pub(super) struct SlackChat {
     app: TestApp,
@@ -103,6 +103,14 @@ impl Chat for SlackChat {
             return;
         }
         slack.click_as_seen(id(person), message, label).await.unwrap();
+    }
+
+    async fn revise(&self, person: Person, _place: &Place, message: &SlackMessage, words: &str) {
+        self.press(person, message, "Revise").await;
+        let is_open = |state: &SlackState| state.views.iter().any(|view| view.user == id(person));
+        self.wait_for("a form", || self.app.demo.slack.with_state(is_open).then_some(()))
+            .await;
+        self.app.demo.slack.submit(id(person), words).await.unwrap();
     }
 
     fn messages(&self, place: &Place) -> Vec<SlackMessage> {

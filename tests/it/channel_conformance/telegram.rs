@@ -110,6 +110,15 @@ impl Chat for TelegramChat {
             .unwrap();
     }
 
+    async fn revise(&self, person: Person, place: &Place, message: &GroupMessage, words: &str) {
+        self.press(person, message, "Revise").await;
+        let asked = self.wait_for_message(place, "What should be different in").await;
+        let telegram = &self.app.demo.telegram;
+        telegram
+            .reply(id(person), asked.chat, asked.posted.id, words)
+            .await;
+    }
+
     fn messages(&self, place: &Place) -> Vec<GroupMessage> {
         let chat = chat(place);
         let messages = self.app.demo.telegram.messages(chat).into_iter();
