@@ -4,7 +4,7 @@ use crate::support::app::BOUND;
 use crate::support::discord::{ALICE, BOB, DiscordApp, EVE, PLATFORM};
 use crate::support::log::LogCapture;
 use crate::support::world::{advance, world};
-use drydock::simulation::emulator::discord::{DiscordFault, DiscordState, GatewayClosing};
+use drydock::simulation::emulator::discord::{DiscordFault, GatewayClosing};
 use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, says};
 use drydock::state::access::Role;
 use std::time::{Duration, Instant};
@@ -218,49 +218,6 @@ async fn words_that_were_for_nobody_begin_nothing_when_they_come_again() {
             assert!(!requests.iter().any(|asked| asked.raw.contains(word)), "{word}");
         }
     }
-}
-
-/// Reading is given up after five minutes. The log says so, and later messages wait no longer.
-#[tokio::test]
-async fn what_discord_does_not_show_for_five_minutes_is_given_up_and_later_messages_are_answered() {
-    const REFUSED: &str = "GET users/@me/guilds";
-    let log = LogCapture::capture();
-    let (mut app, thread, _) = with_conversations().await;
-    app.stop().await;
-    app.discord.say(ALICE, thread, "word-missed");
-    app.discord.forget_sessions();
-    app.discord.fail_next(REFUSED, 1_000, &DiscordFault::Status(503));
-    app.run().await;
-    let asked = app.discord.say(ALICE, PLATFORM, "@drydock are you there?");
-    let given_up = "discord did not list its channels, so none was read";
-    for (seconds, is_given_up) in [(290, false), (15, true)] {
-        let tried = |state: &DiscordState| state.calls.iter().filter(|(route, _)| route == REFUSED).count();
-        let before = app.discord.with_state(tried);
-        pass(seconds).await;
-        match is_given_up {
-            false => {
-                app.wait_for("another attempt", |state| (tried(state) > before).then_some(()))
-                    .await;
-                assert_eq!(app.results(asked).len(), 0);
-            }
-            true => {
-                app.wait_for_result(asked, 1).await;
-            }
-        }
-        assert_eq!(log.text().contains(given_up), is_given_up, "{}", log.text());
-    }
-    wait_until_stored(&app, asked).await;
-    app.app.wait_until_idle().await;
-    assert_eq!(app.results(thread).len(), 1);
-    let requests = app.app.model_requests();
-    assert!(!requests.iter().any(|asked| asked.raw.contains("word-missed")));
-}
-
-/// Lets seconds of the runtime's clock pass.
-async fn pass(seconds: u64) {
-    tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(seconds)).await;
-    tokio::time::resume();
 }
 
 /// A long history is read to its end, and a channel that the bot may not see is left out.
