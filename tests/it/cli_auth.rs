@@ -75,7 +75,7 @@ fn a_stored_key_answers_requests_and_is_never_shown() {
     let model = BlockingModel::start(queue([
         says("ok"),
         calls("file_read", json!({ "path": "notes.txt" })),
-        says(&format!("There is {KEY}.")),
+        says(format!("There is {KEY}.")),
     ]));
     let shell = shell();
     let before = at_emulator(&shell, &model);
