@@ -17,8 +17,8 @@ mod support;
 
 use bytes::Bytes;
 use drydock::base::config::{
-    ChannelSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, SlackSettings, TelegramMode,
-    TelegramSettings,
+    ChannelSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, RichMessages, SlackSettings,
+    TelegramMode, TelegramSettings,
 };
 use drydock::base::model::{Account, Installation, Platform, Role, Secret};
 use drydock::base::webhook::{Rejected, SecretPairs, Webhook, hook_webhook};
