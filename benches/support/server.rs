@@ -44,7 +44,7 @@ impl Settings {
             .replace("<directory>", &self.directory.display().to_string())
             .replace("<model>", &self.model)
             .replace("<slack>", &format!("http://{}/api", self.slack));
-        format!("{toml}paced = false\n[limits]\n{}\n", self.limits)
+        format!("{toml}[limits]\n{}\n", self.limits)
     }
 
     fn command(&self) -> Command {
@@ -53,6 +53,7 @@ impl Settings {
             .arg("--config")
             .arg(self.file())
             .env("DRYDOCK_SERVER__CONNECTIONS_PER_IP_MAX", "1024")
+            .env("DRYDOCK_CHANNELS__SLACK__PACED", "false")
             .env("SERVER_MODEL_KEY", "sk-ant-bench-0000000000000000000000")
             .env("SERVER_BOT_TOKEN", slack::BOT_TOKEN)
             .env("SERVER_SIGNING_SECRET", slack::SIGNING_SECRET)
