@@ -371,7 +371,7 @@ fn a_session_begins_in_order_and_says_what_the_first_mistake_is() {
 /// Returns the names of the tools that every request may use, without helm. A test of the tools compares their snapshots
 /// with what is registered.
 fn registered_tools() -> BTreeSet<String> {
-    let some_turns_only = ["conclude", "keep_note", "send_user_message"];
+    let some_turns_only = ["conclude", "get_step_result", "keep_note", "send_user_message"];
     let snapshots = std::fs::read_dir(root().join("src/interfaces/tool/snapshots")).unwrap();
     let names = snapshots.map(|file| {
         let file = file.unwrap().file_name().into_string().unwrap();

@@ -3,9 +3,11 @@
 //! and nothing random.
 
 mod blocks;
+mod step_request;
 
 pub use blocks::{data_block, message_block, own_words};
 pub(super) use blocks::{data_text, words_first};
+pub use step_request::step_request;
 
 use crate::base::model::is_invisible;
 use crate::base::model::{MAIN_FILE, RepoPath, SPEC_FILE};

@@ -1,7 +1,9 @@
 //! The tools of a conversation, and the first phase of a call: it checks that the tool exists and may be used, and
 //! that the arguments are JSON. Every problem becomes an answer to the model.
 
+use super::adapter::ToolBody as _;
 use super::nearest::nearest;
+use super::read_output::ReadOutput;
 use super::{Tool, ToolError, schema};
 use crate::base::model::{Effect, ToolCall, group_thousands};
 use crate::interfaces::provider::ToolSpec;
@@ -142,6 +144,15 @@ impl Toolbox {
     pub fn reading(&self) -> Result<Self, ToolboxError> {
         let reading = self.tools.iter().filter(|tool| tool.effect() == Effect::Read);
         Self::new(reading.cloned().collect())
+    }
+
+    /// Returns the tools of a list, with `read_output`, which only reads results of the same conversation.
+    pub fn limited_to(&self, names: &BTreeSet<String>) -> Result<Self, ToolboxError> {
+        let listed = self.tools.iter().filter(|tool| {
+            let name = tool.spec().name;
+            name == ReadOutput::NAME || names.contains(name)
+        });
+        Self::new(listed.cloned().collect())
     }
 
     /// Returns the specifications for the model, sorted by name.
