@@ -1,8 +1,8 @@
 //! The engine: messages, turns, commands and deliveries.
 
-// Definitions of pipelines, with their checks.
-pub mod pipeline;
 pub mod agent;
+// Definitions of pipelines, with their checks, and the core of their runs.
+pub mod pipeline;
 pub mod bot;
 pub mod command;
 pub mod gateway;

@@ -30,6 +30,8 @@ id! {
     OutputNumber,
     /// One schedule.
     ScheduleId,
+    /// One run of a pipeline.
+    RunId,
 }
 
 impl InboxId {

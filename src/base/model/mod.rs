@@ -31,7 +31,9 @@ mod question;
 mod reply;
 mod response_url;
 mod role;
+mod run;
 mod schedule;
+pub mod seconds;
 mod secret;
 mod step_text;
 mod stored_output;
@@ -55,7 +57,7 @@ pub use history::{
     Assistant, ContentBlock, ContextState, History, HistoryError, RawBlocks, Step, StopReason, ToolCall,
     ToolResult, TrimBoundary, Turn, Usage, json_bytes, result_bytes, with_absent_files,
 };
-pub use ids::{ChangeNumber, ConversationId, InboxId, OutputNumber, ScheduleId, TurnId, UserId};
+pub use ids::{ChangeNumber, ConversationId, InboxId, OutputNumber, RunId, ScheduleId, TurnId, UserId};
 pub use inbound::{
     Account, ChatFile, ChatPlace, ConversationKey, Inbound, InboundKind, Installation, MessageRef, Sender,
 };
@@ -79,6 +81,10 @@ pub use question::{ASK_USER, AskedQuestion, QuestionAnswer};
 pub use reply::{Button, ButtonStyle, FoldState, Reply, ReplyPart};
 pub use response_url::ResponseUrl;
 pub use role::Role;
+pub use run::{
+    AgentBounds, PipelineWork, RunConflictRule, RunStatus, STEP_OUTPUT_BYTES_MAX, StepEnd, StepSpending,
+    StepStatus,
+};
 pub use schedule::{FireOutcome, MissedRule, ScheduleDefinition, ScheduledWork};
 pub use secret::Secret;
 pub use step_text::truncated_result;

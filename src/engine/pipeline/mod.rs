@@ -2,7 +2,7 @@
 //! definitions are text that anybody with access to the repository can write, so every size is bounded.
 //!
 //! [`LoadedPipelines`] reads and checks a file, [`effective()`] resolves one pipeline of it, and [`CompiledCondition`]
-//! evaluates a condition.
+//! evaluates a condition. A run is planned and driven with [`run`].
 
 mod check;
 mod condition;
@@ -11,6 +11,7 @@ mod document;
 mod effective;
 mod explain;
 mod problem;
+pub mod run;
 mod schema;
 mod shape;
 mod source;

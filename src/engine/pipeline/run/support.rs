@@ -1,0 +1,137 @@
+//! The kinds of work that a run cannot do yet. They are refused before anything begins.
+
+use crate::engine::pipeline::definition::{AskStep, AskedParty, ReplyStep, StepWork, TaskStep};
+use crate::engine::pipeline::{EffectiveAgent, EffectivePipeline, EffectiveStep, ValueSource};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The place where a run happens, which decides on the work that is available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunDoor {
+    /// A terminal, without a server.
+    Local,
+    /// A server.
+    Server,
+}
+
+/// A part of a pipeline that is not available.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnsupportedStep {
+    /// The path of the key, such as `pipelines.review.steps[0].task`.
+    pub key: String,
+    /// The reason, and what to do next.
+    pub why: String,
+}
+
+impl fmt::Display for UnsupportedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.why)
+    }
+}
+
+const NO_TASKS: &str = "task steps do not run yet; remove the step, or run the program outside of Drydock";
+const NO_CONTAINERS: &str = "container tools do not run yet; use tools of Drydock, such as file_read";
+const NO_IMAGES: &str = "images are not used yet; remove the key";
+const NO_WORKSPACE: &str = "a workspace of container tools does not exist yet; remove the key";
+const NO_VARIABLES: &str = "variables are only for container tools, which do not run yet; remove the key";
+const NO_SERVERS: &str = "MCP servers are not used yet; remove the entry";
+const NO_LOCAL_REPLY: &str =
+    "reply steps run on a server only; remove the step: the terminal shows the output of each step";
+const NO_GROUPS: &str = "a question to a group is not available yet; ask a person";
+
+/// Returns the parts of a pipeline that are not available, in the order of its steps.
+pub(super) fn unsupported(effective: &EffectivePipeline<'_>, door: RunDoor) -> Vec<UnsupportedStep> {
+    let mut found = Found::default();
+    for step in &effective.steps {
+        match step.step.work {
+            Some(StepWork::Agent(_)) => {
+                if let Some(agent) = &step.agent {
+                    found.agent(step, agent);
+                }
+            }
+            Some(StepWork::Task(task)) => found.task(&step.key, task),
+            Some(StepWork::Ask(ask)) => found.ask(&step.key, ask, door),
+            Some(StepWork::Reply(reply)) => found.reply(&step.key, reply, effective, door),
+            None => {}
+        }
+    }
+    found.problems
+}
+
+/// The unavailable parts that were found. A key of several steps is listed once.
+#[derive(Default)]
+struct Found {
+    problems: Vec<UnsupportedStep>,
+    keys: BTreeSet<String>,
+}
+
+impl Found {
+    fn add(&mut self, key: String, why: impl Into<String>) {
+        if self.keys.insert(key.clone()) {
+            let why = why.into();
+            self.problems.push(UnsupportedStep { key, why });
+        }
+    }
+
+    fn agent(&mut self, step: &EffectiveStep<'_>, agent: &EffectiveAgent) {
+        let own = |key: &str| format!("{}.agent.{key}", step.key);
+        // The image of an earlier step is reported there.
+        if let Some(image) = &agent.image
+            && !matches!(image.source, ValueSource::PreviousStep(_))
+        {
+            self.add(key_of(&image.source, own("image")), NO_IMAGES);
+        }
+        if agent.workspace.value {
+            self.add(key_of(&agent.workspace.source, own("workspace")), NO_WORKSPACE);
+        }
+        for variable in agent.env.values() {
+            self.add(key_of(&variable.source, own("env")), NO_VARIABLES);
+        }
+        for tool in agent.tools.values().filter(|tool| tool.value.is_some()) {
+            self.add(key_of(&tool.source, own("tools")), NO_CONTAINERS);
+        }
+        for server in &agent.mcp_servers {
+            self.add(key_of(&server.source, own("mcp_servers")), NO_SERVERS);
+        }
+    }
+
+    fn task(&mut self, key: &str, task: &TaskStep) {
+        self.add(format!("{key}.task"), NO_TASKS);
+        if task.image.is_some() {
+            self.add(format!("{key}.task.image"), NO_IMAGES);
+        }
+    }
+
+    fn ask(&mut self, key: &str, ask: &AskStep, door: RunDoor) {
+        if let (RunDoor::Server, AskedParty::Group(_)) = (door, &ask.to) {
+            self.add(format!("{key}.ask.to"), NO_GROUPS);
+        }
+    }
+
+    fn reply(&mut self, key: &str, reply: &ReplyStep, effective: &EffectivePipeline<'_>, door: RunDoor) {
+        if door == RunDoor::Local {
+            return self.add(format!("{key}.reply"), NO_LOCAL_REPLY);
+        }
+        let to = reply.to.as_str();
+        if !to.starts_with("channel:") {
+            let why = format!("replies to {to} are not available yet; reply to channel:NAME:CHAT");
+            return self.add(format!("{key}.reply.to"), why);
+        }
+        let allowed = &effective.permissions.replies.limit;
+        if allowed.as_ref().is_some_and(|allowed| !allowed.contains(to)) {
+            let why = format!(
+                "a reply to {to} is not permitted; list it in permissions.replies of each level that has the key, and \
+                 ask the operator to list it in pipelines.reply_targets"
+            );
+            self.add(format!("{key}.reply.to"), why);
+        }
+    }
+}
+
+/// Returns the key that defines a value.
+fn key_of(source: &ValueSource, otherwise: String) -> String {
+    match source {
+        ValueSource::Step(key) | ValueSource::Pipeline(key) | ValueSource::File(key) => key.clone(),
+        ValueSource::PreviousStep(_) | ValueSource::Server(_) | ValueSource::BuiltIn => otherwise,
+    }
+}
