@@ -8,6 +8,8 @@ mod moves;
 mod plan;
 mod state;
 mod support;
+#[cfg(test)]
+mod tests;
 mod values;
 mod work;
 

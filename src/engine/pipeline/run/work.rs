@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// The maximum number of bytes of the earlier outputs that an agent step can read, all together.
 const RESULTS_BYTES_MAX: usize = 4 << 20;
+/// The bytes that are enough for the line about missing bytes.
+const MISSING_LINE_BYTES: usize = 64;
 
 /// The work of a step with its values.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +66,8 @@ pub enum ResolvedWork {
     Parallel,
 }
 
-/// Returns the work of a step that begins. The error is the reason for which the step fails.
+/// Returns the work of a step that begins. The state is that after the moves with this beginning, because an end of the
+/// same moves may be a value of the step. The error is the reason for which the step fails.
 pub fn resolved_work(
     plan: &RunPlan,
     inputs: &RunInputs,
@@ -115,7 +118,8 @@ fn agent_work(
 fn bounded_results(mut results: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let bytes: usize = results.values().map(String::len).sum();
     if bytes > RESULTS_BYTES_MAX {
-        let each = u32::try_from(RESULTS_BYTES_MAX / results.len().max(1)).unwrap_or(u32::MAX);
+        let each = (RESULTS_BYTES_MAX / results.len().max(1)).saturating_sub(MISSING_LINE_BYTES);
+        let each = u32::try_from(each).unwrap_or(u32::MAX);
         let head = each / 16;
         for text in results.values_mut() {
             *text = truncated_result(text, head, each - head).into_owned();

@@ -1,0 +1,121 @@
+//! The plan of a run, and what is refused before it begins.
+
+use super::*;
+use crate::engine::agent::shorthand::Shorthand;
+use crate::engine::pipeline::tests::COMPLETE;
+
+#[test]
+fn a_plan_has_the_effective_values_of_the_start() {
+    let group = "name: both, parallel: [{name: a, agent: {prompt: review, permissions: {role: editor}}}, {name: b, agent: \
+                 {prompt: Look., model: openai/gpt-4o, base_url: 'https://x.example/v1', tools: [file_read], \
+                 permissions: {role: viewer, environments: ['environments/dev*']}}}]";
+    let keys = "    defaults: {max_steps: 9, timeout: 2m}\n    budget: {max_steps: 30, timeout: 1h}\n";
+    let plan = planned(keys, &[group, "name: last, agent: {prompt: Change it.}"]);
+    let shape: Vec<_> = plan
+        .steps
+        .iter()
+        .map(|step| (step.name.as_str(), step.group, step.work.word()))
+        .collect();
+    let expected = [
+        ("both", None, "parallel"),
+        ("a", Some(0), "agent"),
+        ("b", Some(0), "agent"),
+        ("last", None, "agent"),
+    ];
+    assert_eq!(shape, expected);
+    let agents: Vec<&PlannedAgent> = plan
+        .steps
+        .iter()
+        .filter_map(|step| match &step.work {
+            PlannedWork::Agent(agent) => Some(agent),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(agents[0].request, Shorthand::Review.text());
+    assert_eq!(agents[1].request, "Look.");
+    let bounds = &agents[1].bounds;
+    assert_eq!((bounds.model.as_str(), bounds.max_steps), ("openai/gpt-4o", 9));
+    assert_eq!(bounds.base_url.as_deref(), Some("https://x.example/v1"));
+    assert_eq!((bounds.timeout.as_secs(), bounds.tools.len()), (120, 1));
+    assert_eq!((bounds.truncate_head, bounds.truncate_tail), (4_096, 61_440));
+    assert_eq!(
+        bounds.environments,
+        Some(vec![vec!["environments/dev*".to_owned()]])
+    );
+    // A standard request changes no file, whatever is permitted.
+    let may_edit: Vec<bool> = agents.iter().map(|agent| agent.bounds.may_edit).collect();
+    assert_eq!(may_edit, [false, false, true]);
+    assert_eq!(
+        (plan.budget.max_steps, plan.budget.timeout.as_secs()),
+        (30, 3_600)
+    );
+    // It is stored and read as it is.
+    let stored = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<RunPlan>(&stored).unwrap(), plan);
+}
+
+fn refusals(loaded: &LoadedPipelines, door: RunDoor) -> Vec<String> {
+    let problems = plan_of(loaded, door).unwrap_err();
+    problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn work_that_is_not_available_is_refused_with_its_key_before_anything_begins() {
+    let loaded = LoadedPipelines::from_yaml(COMPLETE.as_bytes(), &operator()).unwrap();
+    let found = effective(&loaded.file, "review-pr", &operator()).unwrap();
+    let problems = RunPlan::of("review-pr", &found, RunDoor::Server).unwrap_err();
+    let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
+    let steps = "pipelines.review-pr.steps";
+    let expected = [
+        format!("{steps}[0].task"),
+        format!("{steps}[0].task.image"),
+        "tools.busybox".to_owned(),
+        "pipelines.review-pr.tools.kubeconform".to_owned(),
+        format!("{steps}[1].parallel[0].agent.tools[3]"),
+        "mcp_servers.docs".to_owned(),
+        format!("{steps}[1].parallel[1].task"),
+        format!("{steps}[2].ask.to"),
+        format!("{steps}[3].reply.to"),
+    ];
+    assert_eq!(keys, expected);
+    assert_eq!(
+        problems[2].why,
+        "container tools do not run yet; use tools of Drydock, such as file_read"
+    );
+}
+
+#[test]
+fn each_door_has_its_own_work() {
+    let ask = "ask: {to: {person: Ann}, question: Go on?, choices: [a, b], deadline: 1h}";
+    let ask = format!("name: question, {ask}");
+    let reply = "name: answer, reply: {to: 'channel:team:C1', text: done}";
+    let loaded = file("", &[&ask, reply]);
+    assert!(plan_of(&loaded, RunDoor::Server).is_ok());
+    assert_eq!(
+        refusals(&loaded, RunDoor::Local),
+        [
+            "pipelines.p.steps[1].reply: reply steps run on a server only; remove the step: the terminal shows the output of \
+          each step"
+        ]
+    );
+    let loaded = file(
+        "    defaults: {workspace: true, env: {A: b, C: d}}\n",
+        &[
+            "name: one, agent: {prompt: Look., image: 'example.com/a:1'}",
+            "name: two, agent: {prompt: Look., workspace: false}",
+        ],
+    );
+    assert_eq!(
+        refusals(&loaded, RunDoor::Local),
+        [
+            "pipelines.p.steps[0].agent.image: images are not used yet; remove the key",
+            "pipelines.p.defaults.workspace: a workspace of container tools does not exist yet; remove the key",
+            "pipelines.p.defaults.env.A: variables are only for container tools, which do not run yet; remove the key",
+            "pipelines.p.defaults.env.C: variables are only for container tools, which do not run yet; remove the key",
+        ]
+    );
+    assert_eq!(
+        refusals(&loaded, RunDoor::Server),
+        refusals(&loaded, RunDoor::Local)
+    );
+}
