@@ -1,6 +1,6 @@
 //! The kinds of work that a run cannot do yet. They are refused before anything begins.
 
-use crate::engine::pipeline::definition::{AskStep, AskedParty, ReplyStep, StepWork, TaskStep};
+use crate::engine::pipeline::definition::{ReplyStep, StepWork, TaskStep};
 use crate::engine::pipeline::{EffectiveAgent, EffectivePipeline, EffectiveStep, ValueSource};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -37,7 +37,7 @@ const NO_VARIABLES: &str = "variables are only for container tools, which do not
 const NO_SERVERS: &str = "MCP servers are not used yet; remove the entry";
 const NO_LOCAL_REPLY: &str =
     "reply steps run on a server only; remove the step: the terminal shows the output of each step";
-const NO_GROUPS: &str = "a question to a group is not available yet; ask a person";
+const NO_SERVER_ASK: &str = "questions of pipelines are not asked on a server yet; remove the step, or run the pipeline with `drydock run`";
 
 /// Returns the parts of a pipeline that are not available, in the order of its steps.
 pub(super) fn unsupported(effective: &EffectivePipeline<'_>, door: RunDoor) -> Vec<UnsupportedStep> {
@@ -50,7 +50,7 @@ pub(super) fn unsupported(effective: &EffectivePipeline<'_>, door: RunDoor) -> V
                 }
             }
             Some(StepWork::Task(task)) => found.task(&step.key, task),
-            Some(StepWork::Ask(ask)) => found.ask(&step.key, ask, door),
+            Some(StepWork::Ask(_)) => found.ask(&step.key, door),
             Some(StepWork::Reply(reply)) => found.reply(&step.key, reply, effective, door),
             None => {}
         }
@@ -102,9 +102,9 @@ impl Found {
         }
     }
 
-    fn ask(&mut self, key: &str, ask: &AskStep, door: RunDoor) {
-        if let (RunDoor::Server, AskedParty::Group(_)) = (door, &ask.to) {
-            self.add(format!("{key}.ask.to"), NO_GROUPS);
+    fn ask(&mut self, key: &str, door: RunDoor) {
+        if door == RunDoor::Server {
+            self.add(format!("{key}.ask"), NO_SERVER_ASK);
         }
     }
 

@@ -265,14 +265,13 @@ fn a_spent_budget_fails_the_next_step_with_a_model_and_an_answer_is_still_sent()
 fn agent_steps_of_a_group_share_what_is_left() {
     let inner = |name: &str| format!("{{name: {name}, {AGENT}}}");
     let group = format!(
-        "name: all, parallel: [{}, {{name: ask_ann, ask: {{to: {{person: Ann}}, question: Go on?, choices: [\"yes\", \
-         \"no\"], deadline: 1h}}}}, {}, {}]",
+        "name: all, parallel: [{}, {{name: note, reply: {{to: 'channel:team:C1', text: begun}}}}, {}, {}]",
         inner("a"),
         inner("b"),
         inner("c")
     );
     let mut run = TestRun::new("    budget: {max_steps: 8, max_tokens: 2}\n", &[&group]);
-    assert_eq!(run.go(), ["all", "a", "ask_ann", "b"]);
+    assert_eq!(run.go(), ["all", "a", "note", "b"]);
     assert!(
         run.shown().contains("c failed too few of the 2 tokens"),
         "{}",

@@ -74,7 +74,7 @@ fn work_that_is_not_available_is_refused_with_its_key_before_anything_begins() {
         format!("{steps}[1].parallel[0].agent.tools[3]"),
         "mcp_servers.docs".to_owned(),
         format!("{steps}[1].parallel[1].task"),
-        format!("{steps}[2].ask.to"),
+        format!("{steps}[2].ask"),
         format!("{steps}[3].reply.to"),
     ];
     assert_eq!(keys, expected);
@@ -86,13 +86,20 @@ fn work_that_is_not_available_is_refused_with_its_key_before_anything_begins() {
 
 #[test]
 fn each_door_has_its_own_work() {
-    let ask = "ask: {to: {person: Ann}, question: Go on?, choices: [a, b], deadline: 1h}";
-    let ask = format!("name: question, {ask}");
+    let ask = "name: question, ask: {to: {person: Ann}, question: Go on?, choices: [a, b], deadline: 1h}";
     let reply = "name: answer, reply: {to: 'channel:team:C1', text: done}";
-    let loaded = file("", &[&ask, reply]);
-    assert!(plan_of(&loaded, RunDoor::Server).is_ok());
+    assert!(plan_of(&file("", &[ask]), RunDoor::Local).is_ok());
+    assert!(plan_of(&file("", &[reply]), RunDoor::Server).is_ok());
+    let both = file("", &[ask, reply]);
     assert_eq!(
-        refusals(&loaded, RunDoor::Local),
+        refusals(&both, RunDoor::Server),
+        [
+            "pipelines.p.steps[0].ask: questions of pipelines are not asked on a server yet; remove the step, or run the \
+          pipeline with `drydock run`"
+        ]
+    );
+    assert_eq!(
+        refusals(&both, RunDoor::Local),
         [
             "pipelines.p.steps[1].reply: reply steps run on a server only; remove the step: the terminal shows the output of \
           each step"
