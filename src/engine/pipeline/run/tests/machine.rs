@@ -278,3 +278,32 @@ fn a_cancelled_run_begins_nothing_and_ends() {
     };
     runner().run(&strategy, check).unwrap();
 }
+
+#[test]
+fn a_run_that_goes_on_from_some_ended_steps_begins_none_of_them_and_ends() {
+    let strategy = (plans(), vec(0_usize..16, 1..8), 0_usize..24);
+    let check = |((plan, specs), order, kept): ((RunPlan, Vec<StepSpec>), Vec<usize>, usize)| {
+        let mut first = Drive::new(&plan, &specs);
+        first.run(&order);
+        // As in a retry, the first steps keep their ends and the others wait.
+        let kept = kept % (plan.steps.len() + 1);
+        let mut second = Drive::new(&plan, &specs);
+        second.state.steps[..kept].clone_from_slice(&first.state.steps[..kept]);
+        // A group of which only some steps are kept has not ended.
+        let group = plan.steps.get(kept).and_then(|step| step.group);
+        if let Some(group) = group {
+            second.state.steps[group] = StepState::Waiting;
+        }
+        second.run(&order);
+        prop_assert!(
+            second
+                .begun
+                .keys()
+                .all(|step| *step >= kept || Some(*step) == group)
+        );
+        // What was not kept happens again in the same way.
+        prop_assert_eq!(&first.state, &second.state);
+        Ok(())
+    };
+    runner().run(&strategy, check).unwrap();
+}
