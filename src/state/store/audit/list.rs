@@ -41,6 +41,8 @@ pub const AUDIT_KINDS: [&str; 38] = [
     "outbox.retry",
     "question.asked",
     "question.closed",
+    "run.ended",
+    "run.started",
     "schedule.changed",
     "secret.retired",
     "session.exported",
