@@ -42,6 +42,7 @@ pub const AUDIT_KINDS: [&str; 38] = [
     "question.asked",
     "question.closed",
     "run.ended",
+    "run.retried",
     "run.started",
     "schedule.changed",
     "secret.retired",

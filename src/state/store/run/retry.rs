@@ -6,15 +6,15 @@ use super::rows::{self, StepRow};
 use crate::base::model::{InboxId, RunId, RunStatus, Sender, StepEnd, StepSpending, StepStatus};
 use crate::crash_point;
 use crate::state::store::column::{count, json, millis, parse_word, word};
-use crate::state::store::{StoppedWork, Store, StoreError, apply_once};
+use crate::state::store::{StoppedWork, Store, StoreError, apply_once, audit_in};
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 use std::time::Duration;
 
 impl Store {
-    /// Repeats a run with the same plan and the same inputs, for its owner or another account. The successful steps before the
-    /// first one that did not succeed are not run again. `command` is the message of the person who asked for it, if any; a
-    /// repeated run of it returns the first result.
+    /// Repeats a run with the same plan and the same inputs, for the account that asks for it. Without one, the operator
+    /// repeats it for its owner. The successful steps before the first one that did not succeed are not run again. `command`
+    /// is the message of the person who asked for it, if any; a repeated run of it returns the first result.
     pub async fn retry_run(
         &self,
         id: RunId,
@@ -49,6 +49,7 @@ fn retry(
         RunStatus::Succeeded => return nothing(RunCreation::Succeeded),
         RunStatus::Failed | RunStatus::Cancelled | RunStatus::Skipped => {}
     }
+    let by = owner.as_ref().map_or("operator".to_owned(), Sender::to_string);
     let (group, on_conflict, seconds_max): (Option<String>, String, i64) = tx
         .prepare_cached("SELECT concurrency_group, on_conflict, seconds_max FROM run WHERE id = ?1")?
         .query_row([id.0], |row| row.try_into())?;
@@ -73,11 +74,26 @@ fn retry(
     };
     let (creation, stopped) = create(tx, &new, Some(id), at)?;
     if let RunCreation::Created(new) = creation {
+        audit_retry(tx, (id, new), &by, at)?;
         for (index, step) in kept(&row.steps) {
             copy(tx, (new, index), step)?;
         }
     }
     Ok((creation, stopped))
+}
+
+fn audit_retry(
+    tx: &Transaction<'_>,
+    (id, new): (RunId, RunId),
+    by: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    audit_in(
+        tx,
+        "run.retried",
+        serde_json::json!({ "by": by, "new": new, "run": id }),
+        at,
+    )
 }
 
 /// Returns the successful steps before the first one that did not succeed. A later one belongs to the failure, such as a reply
