@@ -117,8 +117,10 @@ pub(super) fn create(
     at: Timestamp,
 ) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
     let nothing = |creation| Ok((creation, Vec::new()));
-    if inbox::was_delivered(tx, &new.deliveries)? {
-        return nothing(RunCreation::Known(started_by(tx, &new.deliveries)?));
+    // A run may be kept longer than the names of deliveries, or shorter.
+    let known = started_by(tx, &new.deliveries)?;
+    if known.is_some() || inbox::was_delivered(tx, &new.deliveries)? {
+        return nothing(RunCreation::Known(known));
     }
     if new.plan.len().saturating_add(new.inputs.len()) > RUN_BYTES_MAX {
         return nothing(RunCreation::TooLarge);

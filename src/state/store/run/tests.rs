@@ -271,6 +271,13 @@ async fn an_event_starts_one_run_also_after_the_run_was_pruned() {
     // The other name of the event is kept too.
     let known = start(&["ci/2", "ci/sha256:0a"], 2).await.unwrap().0;
     assert_eq!(known, RunCreation::Known(None));
+    let forgotten = store.write(|tx| Ok(tx.execute("DELETE FROM delivery WHERE name = 'ci/1'", [])?));
+    assert_eq!(forgotten.await, Ok(1));
+    let known = (RunCreation::Known(Some(RunId(1))), Vec::new());
+    assert_eq!(start(&["ci/1"], 3).await, Ok(known));
+    let again =
+        store.write(|tx| crate::state::store::inbox::remember_delivery(tx, &["ci/1".to_owned()], at(3)));
+    again.await.unwrap();
     let prune = |second| {
         let from = PrunePosition::default();
         let store = store.clone();
