@@ -1,5 +1,5 @@
-//! `drydock invite`, `user`, `recording`, `audit`, `data`, `secrets`, `outbox` and `schedule`: sent to the running server, or applied to its
-//! database if no server runs.
+//! `drydock invite`, `user`, `recording`, `audit`, `data`, `secrets`, `outbox`, `schedule` and `runs`: sent to the running server, or applied
+//! to its database if no server runs.
 
 use super::output::Output;
 use super::serve::{host, is_unusable};

@@ -25,6 +25,7 @@ mod jb;
 mod jsonnet_files;
 mod login;
 mod models;
+mod runs;
 mod sandbox_layers;
 mod outbox;
 mod output;
@@ -207,6 +208,9 @@ enum CliCommand {
     /// Lists, adds, removes, turns on and off and starts schedules, and lists what they did
     #[command(subcommand, after_help = schedule::EXAMPLES)]
     Schedule(schedule::ScheduleCommand),
+    /// Lists and shows the runs of pipelines of a server, cancels and repeats them
+    #[command(subcommand, after_help = runs::EXAMPLES)]
+    Runs(runs::RunsCommand),
     /// Makes a single-use invite and prints how to use it
     #[command(after_help = INVITE_EXAMPLES)]
     Invite(admin::InviteArguments),
@@ -449,6 +453,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Telegram(command) => telegram::run(command, global, output).await,
         CliCommand::Channel(command) => channel::run(command, global, output).await,
         CliCommand::Schedule(command) => schedule::run(command, global, output).await,
+        CliCommand::Runs(command) => runs::run(command, global, output).await,
         CliCommand::Invite(arguments) => admin::invite(arguments, global, output).await,
         CliCommand::User(command) => admin::user(command, global, output).await,
         CliCommand::Session(command) => admin::session(command, global, output).await,

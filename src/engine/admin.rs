@@ -2,17 +2,19 @@
 //! server and the command line when no server runs.
 
 mod audit;
+mod runs;
 mod schedules;
 mod secrets;
 mod socket;
 mod status;
 
 pub use audit::AUDIT_LINES_MAX;
+pub use runs::{RUNS_LISTED_MAX, RunOrder};
 pub use schedules::ScheduleOrder;
 pub use socket::{ask, listen, serve};
 pub use status::{ServerFacts, ServerStatus};
 
-use crate::base::model::{Installation, Platform};
+use crate::base::model::{Installation, Platform, RunId, RunStatus};
 use crate::base::webhook::{SecretPairs, SecretUse};
 use crate::engine::gateway::{ChannelHealth, Gateway, Holding, PrunedAmount, Retention, RoundStart};
 use crate::state::access::{
@@ -20,8 +22,8 @@ use crate::state::access::{
 };
 use crate::state::recording;
 use crate::state::store::{
-    AuditLine, DatabaseSize, DeadLetter, DeadLetterFilter, Prune, ResentLetters, ScheduleFire, ScheduleRow,
-    Store, StoreError,
+    AuditLine, DatabaseSize, DeadLetter, DeadLetterFilter, Prune, ResentLetters, RunHead, ScheduleFire,
+    ScheduleRow, StepRow, Store, StoreError,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -133,6 +135,20 @@ pub enum AdminRequest {
         which: String,
         /// The order.
         order: ScheduleOrder,
+    },
+    /// Lists the newest runs of pipelines that match all given filters.
+    Runs {
+        /// The repository of the runs.
+        repository: Option<String>,
+        /// Their state.
+        status: Option<RunStatus>,
+    },
+    /// Shows or changes one run.
+    Run {
+        /// Its number.
+        id: RunId,
+        /// The order.
+        order: RunOrder,
     },
     /// Prunes data that is older than its retention time. One request works for some seconds; repeat it until it is
     /// done.
@@ -269,6 +285,31 @@ pub enum AdminReply {
         /// Its fires, newest first, up to a bound.
         fires: Vec<ScheduleFire>,
     },
+    /// Runs of pipelines.
+    Runs {
+        /// The runs, newest first.
+        runs: Vec<RunHead>,
+        /// True if there are older ones.
+        has_more: bool,
+    },
+    /// A run with its steps.
+    Run {
+        /// The run.
+        run: Box<RunHead>,
+        /// The commit of its definition.
+        commit: String,
+        /// The time at which it has to end, if it has begun.
+        deadline: Option<Timestamp>,
+        /// The steps, in the order of the plan.
+        steps: Vec<StepRow>,
+    },
+    /// A run was changed, or a new one was started.
+    RunChanged {
+        /// The run.
+        run: RunId,
+        /// The new state, or the result, in a few words.
+        done: String,
+    },
     /// The amount that was removed, or would be removed.
     Pruned {
         /// The result for each kind.
@@ -383,6 +424,8 @@ impl Admin {
             AdminRequest::OutboxDrop { which } => self.drop_letters(which).await,
             AdminRequest::Schedules => self.schedules().await,
             AdminRequest::Schedule { which, order } => self.schedule(&which, order).await,
+            AdminRequest::Runs { repository, status } => self.runs(repository, status).await,
+            AdminRequest::Run { id, order } => self.run(id, order).await,
             AdminRequest::Prune { prune, begin } => self.prune(begin, prune).await,
         };
         result.unwrap_or_else(|error| AdminReply::Failed {

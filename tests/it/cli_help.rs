@@ -5,7 +5,7 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 32] = [
+const VERBS: [&str; 33] = [
     "demo",
     "serve",
     "up",
@@ -33,6 +33,7 @@ const VERBS: [&str; 32] = [
     "telegram",
     "channel",
     "schedule",
+    "runs",
     "doctor",
     "init",
     "login",

@@ -67,6 +67,7 @@ mod cli_resume;
 mod cli_review;
 mod cli_review_files;
 mod cli_review_stops;
+mod cli_runs;
 mod cli_tanka;
 mod cli_tanka_fmt;
 mod cli_tanka_lint;

@@ -130,7 +130,7 @@ pub struct DataSettings {
 /// `[retention]`: the number of days for which each kind of data is kept. `None` means forever, written as 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionSettings {
-    /// `message_days_kept`, default 90: answered messages with their turns and steps.
+    /// `message_days_kept`, default 90: answered messages with their turns and steps, and ended runs of pipelines.
     pub message_days: Option<u32>,
     /// `usage_days_kept`, default 730: the usage and cost of model calls, and what was allowed in addition to budgets.
     pub usage_days: Option<u32>,

@@ -419,9 +419,9 @@ impl Retention {
                 (settings.dead_letter_days, "retention.dead_letter_days_kept")
             }
             ExpiringKind::Rows(DataKind::Invites) => (settings.invite_days, "retention.invite_days_kept"),
-            ExpiringKind::Rows(DataKind::Messages | DataKind::PersonMessages | DataKind::Conversations) => {
-                (settings.message_days, "retention.message_days_kept")
-            }
+            ExpiringKind::Rows(
+                DataKind::Messages | DataKind::PersonMessages | DataKind::Runs | DataKind::Conversations,
+            ) => (settings.message_days, "retention.message_days_kept"),
             ExpiringKind::Rows(
                 DataKind::Usage | DataKind::Reservations | DataKind::BudgetRequests | DataKind::Allowances,
             ) => (settings.usage_days, "retention.usage_days_kept"),

@@ -7,7 +7,7 @@ use super::outbox::response_url;
 use super::writer::Durability;
 use super::{
     AnswerReader, Store, StoreError, ThreadQuestion, action, beginning, claim, conversation, held_message,
-    key, outbox, question, schedule, thread,
+    key, outbox, question, run, schedule, thread,
 };
 use crate::base::model::{ConversationId, Inbound, InboxId, Op};
 use crate::crash_point;
@@ -380,8 +380,9 @@ fn insert(
     Ok(inbox)
 }
 
-/// Stores the message with which the work of a schedule begins. It waits for its turn in a conversation of its own.
-pub(super) fn insert_scheduled(
+/// Stores the message with which the work of a schedule or a step of a run begins. It waits for its turn in a conversation of
+/// its own.
+pub(super) fn insert_own(
     tx: &Transaction<'_>,
     inbound: &Inbound,
     pepper: [u8; 32],
@@ -542,6 +543,7 @@ pub(super) fn finish(
     if done == 1 {
         conversation::remove_pending(tx, conversation)?;
         schedule::end_fire(tx, inbox, at)?;
+        run::end_step_of(tx, inbox, at)?;
     }
     Ok(done == 1)
 }

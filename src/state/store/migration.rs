@@ -72,6 +72,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V17__auditors_and_retired_secrets",
         include_str!("../../../migrations/sqlite/V17__auditors_and_retired_secrets.sql"),
     ),
+    (
+        "V18__runs",
+        include_str!("../../../migrations/sqlite/V18__runs.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

@@ -47,6 +47,7 @@ mod recovery;
 mod retention;
 mod retired_secret;
 mod retry;
+mod run;
 mod schedule;
 mod session_export;
 mod shown_result;
@@ -103,9 +104,13 @@ pub use recovery::Crashes;
 pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, StoredAmount};
 pub use retired_secret::{RetiredSecrets, read_retired_secrets};
 pub use retry::{RetryOutcome, RetryRequest};
+pub use run::{
+    NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunAdvance, RunCancellation, RunChange,
+    RunCreation, RunHead, RunRow, StepBegin, StepRow,
+};
 pub use schedule::{
     FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange,
-    ScheduleEdit, ScheduleFire, ScheduleRow, StoppedFire,
+    ScheduleEdit, ScheduleFire, ScheduleRow, StoppedWork,
 };
 pub use session_export::{ConversationReader, EXPORT, ExportOutcome};
 pub use shown_result::{REPLACED, RESULT_LINE_CHARS_MAX, with_line};

@@ -2,7 +2,7 @@
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse, time};
-use super::{Store, StoreError, login, person_message, schedule};
+use super::{Store, StoreError, login, person_message, run, schedule};
 use crate::base::model::{Account, Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -264,8 +264,8 @@ pub(crate) fn is_auditor(tx: &Transaction<'_>, user: UserId) -> Result<bool, Sto
     Ok(is_auditor)
 }
 
-/// Marks a person as revoked, removes the messages between them and others, and turns their schedules off. Returns false
-/// if they already were.
+/// Marks a person as revoked, removes the messages between them and others, turns their schedules off and cancels their runs.
+/// Returns false if they already were.
 pub(crate) fn revoke(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<bool, StoreError> {
     let revoked = tx
         .prepare_cached("UPDATE users SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
@@ -273,5 +273,6 @@ pub(crate) fn revoke(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Resul
     person_message::forget_person(tx, user)?;
     login::end_all(tx, user, at)?;
     schedule::turn_off_all(tx, user, at)?;
+    run::cancel_all(tx, user, at)?;
     Ok(revoked == 1)
 }

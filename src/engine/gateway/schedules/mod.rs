@@ -15,7 +15,7 @@ use crate::base::config::ScheduleSettings;
 use crate::base::model::{ChatPlace, FireOutcome, MissedRule, Sender};
 use crate::base::recurrence::Recurrence;
 use crate::state::store::{
-    FireResult, FireStart, FireWork, NewSchedule, ScheduleEdit, ScheduleRow, StoppedFire, Store, StoreError,
+    FireResult, FireStart, FireWork, NewSchedule, ScheduleEdit, ScheduleRow, StoppedWork, Store, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
 use start::{message, notice, pause_text};
@@ -93,7 +93,7 @@ impl Schedules {
     }
 
     /// Ends the turn of work that a change of its schedule has stopped. One that has not begun yet finds the stored stop.
-    pub fn stop(&self, work: StoppedFire) {
+    pub fn stop(&self, work: StoppedWork) {
         self.active_turns.stop(work.conversation, work.message);
     }
 

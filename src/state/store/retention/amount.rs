@@ -200,6 +200,11 @@ fn counted(kind: DataKind) -> CountQueries {
             SizeQuery::Tables(&["person_message", "message_consent"]),
             Some("SELECT at FROM person_message ORDER BY id LIMIT 1"),
         ),
+        DataKind::Runs => (
+            "SELECT COUNT(*) FROM run",
+            SizeQuery::Tables(&["run", "run_step"]),
+            Some("SELECT created_at FROM run ORDER BY id LIMIT 1"),
+        ),
         DataKind::Usage => (
             "SELECT COUNT(*) FROM usage",
             SizeQuery::Tables(&["usage"]),

@@ -87,6 +87,9 @@ const MESSAGE_BYTES: &str =
               + (SELECT COALESCE(SUM(octet_length(text)), 0) FROM output WHERE output.turn = turn.id))
     FROM turn WHERE turn.inbox = this.id AND this.done_at < ?2";
 
+const RUN_BYTES: &str = "octet_length(plan) + octet_length(inputs) + (
+    SELECT COALESCE(SUM(4096 + octet_length(COALESCE(result, ''))), 0) FROM run_step WHERE run_step.run = this.id)";
+
 /// Condition for an operation that is not needed any more. There is no message to answer, whose card is shown once and
 /// finally filled. There is also nothing left to send in its chat and thread, such as the fill of a post.
 const OBSOLETE: &str = "NOT EXISTS (SELECT 1 FROM inbox
@@ -176,6 +179,10 @@ pub(super) fn removal_method(kind: DataKind) -> RemovalMethod {
             ..numbered("inbox", "accepted_at BETWEEN ?2 AND ?3", MESSAGE)
         },
         DataKind::PersonMessages => numbered("person_message", "at BETWEEN ?2 AND ?3", "at < ?2"),
+        DataKind::Runs => Rows {
+            bytes: RUN_BYTES,
+            ..numbered("run", "created_at BETWEEN ?2 AND ?3", "ended_at < ?2")
+        },
         DataKind::Usage => numbered("usage", "at BETWEEN ?2 AND ?3", "at < ?2"),
         DataKind::Reservations => numbered("reservation", "at BETWEEN ?2 AND ?3", "at < ?2"),
         DataKind::BudgetRequests => Rows {

@@ -51,6 +51,8 @@ pub enum DataKind {
     Messages,
     /// Messages from one person to another.
     PersonMessages,
+    /// Runs of pipelines that have ended, with their steps.
+    Runs,
     /// The costs of model calls.
     Usage,
     /// Reserved model calls with an unknown cost.
@@ -73,7 +75,7 @@ pub enum DataKind {
 
 impl DataKind {
     /// All kinds, in an order in which each releases data of later ones.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Deliveries,
         Self::Operations,
         Self::DeadLetters,
@@ -82,6 +84,7 @@ impl DataKind {
         Self::Logins,
         Self::Messages,
         Self::PersonMessages,
+        Self::Runs,
         Self::Usage,
         Self::Reservations,
         Self::BudgetRequests,
@@ -104,6 +107,7 @@ impl DataKind {
             Self::Logins => "logins",
             Self::Messages => "messages",
             Self::PersonMessages => "messages between people",
+            Self::Runs => "runs",
             Self::Usage => "usage",
             Self::Reservations => "reservations",
             Self::BudgetRequests => "budget requests",
@@ -274,6 +278,11 @@ fn remove(
         removed += 1;
         match (rows.kind, key) {
             (DataKind::Messages, _) => remove_message(tx, key)?,
+            (DataKind::Runs, _) => {
+                tx.prepare_cached("DELETE FROM run_step WHERE run = ?1")?
+                    .execute([key])?;
+                tx.prepare_cached(&rows.delete())?.execute([key])?;
+            }
             (DataKind::Edits, Value::Integer(conversation)) => close_silent_edits(tx, *conversation, at)?,
             (DataKind::Conversations, Value::Integer(conversation)) => {
                 thread::forget(tx, ConversationId(*conversation))?;

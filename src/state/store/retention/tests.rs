@@ -24,7 +24,7 @@ fn on(day: i64, second: i64) -> Timestamp {
 fn days(kind: DataKind) -> i64 {
     match kind {
         DataKind::Deliveries | DataKind::Operations | DataKind::Buttons | DataKind::Logins => 3,
-        DataKind::Messages | DataKind::PersonMessages | DataKind::Conversations => 20,
+        DataKind::Messages | DataKind::PersonMessages | DataKind::Runs | DataKind::Conversations => 20,
         DataKind::Usage
         | DataKind::Reservations
         | DataKind::BudgetRequests
@@ -630,6 +630,7 @@ async fn what_is_stored_is_counted_with_its_bytes_and_its_age() {
             | DataKind::Invites
             | DataKind::Logins
             | DataKind::PersonMessages
+            | DataKind::Runs
             | DataKind::Reservations
             | DataKind::BudgetRequests
             | DataKind::Allowances => 0,

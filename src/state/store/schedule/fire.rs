@@ -61,9 +61,9 @@ pub enum FireResult {
     Gone,
 }
 
-/// The work of a schedule that a change of the schedule has stopped.
+/// The work of a schedule or a run that was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoppedFire {
+pub struct StoppedWork {
     /// The conversation of the work.
     pub conversation: ConversationId,
     /// The message with which it began.
@@ -151,7 +151,7 @@ pub(super) fn begin(
         FireWork::Missed => (None, None, Some(FireOutcome::Missed)),
         FireWork::Message(..) if is_working => (None, None, Some(FireOutcome::Overlapped)),
         FireWork::Message(inbound, pause) => {
-            let message = inbox::insert_scheduled(tx, inbound, pepper, at)?;
+            let message = inbox::insert_own(tx, inbound, pepper, at)?;
             (Some(message.0), Some(json(pause)?), None)
         }
     };
@@ -188,7 +188,7 @@ pub(super) fn stop_open(
     id: ScheduleId,
     by: Option<InboxId>,
     at: Timestamp,
-) -> Result<Option<StoppedFire>, StoreError> {
+) -> Result<Option<StoppedWork>, StoreError> {
     let open: Option<(i64, i64)> = tx
         .prepare_cached(
             "SELECT inbox.conversation, inbox.id FROM schedule_fire AS fire JOIN inbox ON inbox.id = fire.inbox
@@ -201,7 +201,7 @@ pub(super) fn stop_open(
     };
     let (conversation, message) = (ConversationId(conversation), InboxId(message));
     command::stop_message(tx, (conversation, message), by.unwrap_or(message), at)?;
-    Ok(Some(StoppedFire {
+    Ok(Some(StoppedWork {
         conversation,
         message,
     }))

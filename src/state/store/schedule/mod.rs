@@ -8,7 +8,7 @@ mod fire;
 mod tests;
 
 pub(super) use fire::end_fire;
-pub use fire::{FAILURES_MAX, FireResult, FireStart, FireWork, ScheduleFire, StoppedFire};
+pub use fire::{FAILURES_MAX, FireResult, FireStart, FireWork, ScheduleFire, StoppedWork};
 
 use super::column::{json, millis, parse, time};
 use super::{Store, StoreError, apply_once, audit_in, outbox};
@@ -143,7 +143,7 @@ impl Store {
         edit: ScheduleEdit,
         (by, command): (String, Option<InboxId>),
         at: Timestamp,
-    ) -> Result<(ScheduleChange, Option<StoppedFire>), StoreError> {
+    ) -> Result<(ScheduleChange, Option<StoppedWork>), StoreError> {
         crash_point::before("effect");
         let changed = self
             .write(move |tx| match command {
@@ -201,7 +201,7 @@ fn change(
     edit: &ScheduleEdit,
     (by, command): (&str, Option<InboxId>),
     at: Timestamp,
-) -> Result<(ScheduleChange, Option<StoppedFire>), StoreError> {
+) -> Result<(ScheduleChange, Option<StoppedWork>), StoreError> {
     let (what, id) = match edit {
         ScheduleEdit::Create(new) => return Ok((create(tx, new, by, at)?, None)),
         ScheduleEdit::Remove(id) => ("removed", *id),

@@ -1,0 +1,109 @@
+//! The runs of pipelines of all people and services, for operators.
+
+use super::{Admin, AdminError, AdminReply};
+use crate::base::model::{RunId, RunStatus};
+use crate::state::store::{RunChange, RunCreation, RunHead, StoppedWork};
+use serde::{Deserialize, Serialize};
+
+/// The one who changes a run, for the audit log.
+const BY: &str = "the operator";
+/// The most runs in one answer.
+pub const RUNS_LISTED_MAX: usize = 500;
+
+/// An order about one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOrder {
+    /// Shows it with its steps.
+    Show,
+    /// Cancels it, and stops its work.
+    Cancel,
+    /// Repeats it as a new run, from its first step that did not succeed.
+    Retry,
+}
+
+impl Admin {
+    pub(super) async fn runs(
+        &self,
+        repository: Option<String>,
+        status: Option<RunStatus>,
+    ) -> Result<AdminReply, AdminError> {
+        let is_listed = move |head: &RunHead| {
+            let is_of_repository = repository.as_ref().is_none_or(|name| *name == head.repository);
+            is_of_repository && status.is_none_or(|status| status == head.status)
+        };
+        let mut runs = self.store.runs(is_listed, RUNS_LISTED_MAX + 1).await?;
+        let has_more = runs.len() > RUNS_LISTED_MAX;
+        runs.truncate(RUNS_LISTED_MAX);
+        Ok(AdminReply::Runs { runs, has_more })
+    }
+
+    pub(super) async fn run(&self, id: RunId, order: RunOrder) -> Result<AdminReply, AdminError> {
+        let (run, done) = match order {
+            RunOrder::Show => return self.show_run(id).await,
+            RunOrder::Cancel => (id, self.cancel_run(id).await?),
+            RunOrder::Retry => self.retry_run(id).await?,
+        };
+        Ok(AdminReply::RunChanged { run, done })
+    }
+
+    async fn show_run(&self, id: RunId) -> Result<AdminReply, AdminError> {
+        let row = self.store.run(id).await?.ok_or_else(|| unknown(id))?;
+        Ok(AdminReply::Run {
+            run: Box::new(row.head),
+            commit: row.commit,
+            deadline: row.deadline,
+            steps: row.steps,
+        })
+    }
+
+    async fn cancel_run(&self, id: RunId) -> Result<String, AdminError> {
+        let cancelled = self
+            .store
+            .cancel_run(id, BY.to_owned(), None, (self.now)())
+            .await?;
+        let work = match cancelled.stopped.len() {
+            0 => "",
+            _ => ", and its work stops",
+        };
+        self.tell_driver(cancelled.stopped);
+        match cancelled.outcome {
+            RunChange::Changed => Ok(format!("cancelled{work}")),
+            RunChange::Unchanged => Ok("not changed: it has ended already".to_owned()),
+            RunChange::Gone => Err(unknown(id)),
+        }
+    }
+
+    async fn retry_run(&self, id: RunId) -> Result<(RunId, String), AdminError> {
+        let (creation, stopped) = self.store.retry_run(id, None, None, (self.now)()).await?;
+        self.tell_driver(stopped);
+        let refused = |why: String| Err(AdminError::Other(format!("nothing was started: {why}")));
+        match creation {
+            RunCreation::Created(new) => {
+                let begins = match self.gateway {
+                    Some(_) => "",
+                    None => "; it begins at the next start of the server",
+                };
+                Ok((new, format!("started, and repeats run {id}{begins}")))
+            }
+            RunCreation::Skipped(busy) => refused(format!("run {busy} of its group has not ended")),
+            RunCreation::TooMany => refused("too many runs have not ended; wait, or cancel some".to_owned()),
+            RunCreation::Unfinished => refused(format!("run {id} has not ended; cancel it first")),
+            RunCreation::Succeeded => refused(format!("run {id} has succeeded")),
+            RunCreation::TooLarge => refused(format!("the plan of run {id} is too large")),
+            RunCreation::Known(_) | RunCreation::Gone => Err(unknown(id)),
+        }
+    }
+
+    fn tell_driver(&self, stopped: Vec<StoppedWork>) {
+        if let Some(gateway) = &self.gateway {
+            for work in stopped {
+                gateway.schedules.stop(work);
+            }
+        }
+    }
+}
+
+fn unknown(id: RunId) -> AdminError {
+    AdminError::Other(format!("no run {id}; `drydock runs list` shows all"))
+}

@@ -1,0 +1,129 @@
+//! Runs of pipelines, and their steps. The plan of a run and its inputs are frozen at its start; the store does not read them.
+//! A driver reads an open run, decides what happens next, and stores all of it in one transaction, unless the run has changed
+//! in the meantime. The transaction that ends the turn of an agent step also ends the step.
+
+mod advance;
+mod cancel;
+mod creation;
+mod group;
+mod retry;
+mod rows;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
+mod turn_end;
+
+pub use advance::{RunAdvance, StepBegin};
+pub(super) use cancel::cancel_all;
+pub use cancel::{RunCancellation, RunChange};
+pub use creation::{NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
+pub use rows::{RunHead, RunRow, StepRow};
+pub(super) use turn_end::{end_step_of, refuse};
+
+use super::column::{count_column, millis, parse, word};
+use super::{Store, StoreError, audit_in};
+use crate::base::model::{RunId, RunStatus, Sender, StepEnd};
+use jiff::Timestamp;
+use rusqlite::{Transaction, params};
+use serde_json::{Value, json};
+
+/// The most runs that a list looks at.
+const RUNS_LOOKED_AT_MAX: usize = 20_000;
+
+impl Store {
+    /// Returns a run with its steps, if there is one.
+    pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, StoreError> {
+        self.read(move |tx| rows::find(tx, id)).await
+    }
+
+    /// Returns the newest runs for which `is_listed` is true, newest first.
+    pub async fn runs(
+        &self,
+        is_listed: impl Fn(&RunHead) -> bool + Send + 'static,
+        count_max: usize,
+    ) -> Result<Vec<RunHead>, StoreError> {
+        self.read(move |tx| rows::newest(tx, is_listed, (count_max, RUNS_LOOKED_AT_MAX)))
+            .await
+    }
+
+    /// Returns the runs that the driver has to look at, oldest first, at most so many: those whose steps changed, those whose
+    /// time is over, and those that somebody else ended.
+    pub async fn open_runs(&self, at: Timestamp, count_max: u32) -> Result<Vec<RunRow>, StoreError> {
+        self.read(move |tx| rows::due(tx, at, count_max)).await
+    }
+
+    /// Returns the next time at which the time of a run is over.
+    pub async fn next_run_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.read(rows::next_deadline).await
+    }
+
+    /// Ends a step that no turn ends, such as a question. Returns false if it has ended already.
+    pub async fn end_step(
+        &self,
+        id: RunId,
+        step: usize,
+        end: StepEnd,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.write(move |tx| {
+            let is_ended = advance::end_step(tx, (id, position(step)), end, at)?;
+            if is_ended {
+                changed(tx, id)?;
+            }
+            Ok(is_ended)
+        })
+        .await
+    }
+}
+
+/// Converts the place of a step in the plan to its column.
+fn position(step: usize) -> i64 {
+    count_column(step as u64)
+}
+
+/// Records that something changed that the driver has to look at.
+fn changed(tx: &Transaction<'_>, id: RunId) -> Result<(), StoreError> {
+    tx.prepare_cached("UPDATE run SET version = version + 1, due = 1 WHERE id = ?1")?
+        .execute([id.0])?;
+    Ok(())
+}
+
+/// Ends a run that has not ended, and lets the next one of its group begin. The steps that have not ended are those that the
+/// caller has cancelled.
+fn finish(
+    tx: &Transaction<'_>,
+    id: RunId,
+    (status, why): (RunStatus, Option<&str>),
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let (pipeline, repository, owner, group): (String, String, String, Option<String>) = tx
+        .prepare_cached(
+            "UPDATE run SET status = ?2, why = ?3, ended_at = ?4, version = version + 1
+             WHERE id = ?1 AND ended_at IS NULL RETURNING pipeline, repository, owner, concurrency_group",
+        )?
+        .query_row(params![id.0, word(&status)?, why, millis(at)], |row| {
+            row.try_into()
+        })?;
+    let owner: Sender = parse("sender", &owner)?;
+    let data = json!({ "status": status, "why": why });
+    audit(tx, "run.ended", (id, &pipeline, &repository, &owner), data, at)?;
+    match group {
+        Some(group) => group::start_next(tx, &group, at),
+        None => Ok(()),
+    }
+}
+
+/// Appends an audit line about a run, with the other facts in `data`.
+fn audit(
+    tx: &Transaction<'_>,
+    event: &str,
+    (id, pipeline, repository, owner): (RunId, &str, &str, &Sender),
+    mut data: Value,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    data["run"] = json!(id);
+    data["pipeline"] = json!(pipeline);
+    data["repository"] = json!(repository);
+    data["sender"] = json!(owner.to_string());
+    audit_in(tx, event, data, at)
+}

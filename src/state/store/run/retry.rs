@@ -1,0 +1,131 @@
+//! The repetition of a run that did not succeed, as a new run.
+
+use super::creation::{NewRun, RunCreation, create};
+use super::position;
+use super::rows::{self, StepRow};
+use crate::base::model::{InboxId, RunId, RunStatus, Sender, StepEnd, StepSpending, StepStatus};
+use crate::crash_point;
+use crate::state::store::column::{count, json, millis, parse_word, word};
+use crate::state::store::{StoppedWork, Store, StoreError, apply_once, audit_in};
+use jiff::Timestamp;
+use rusqlite::{Transaction, params};
+use std::time::Duration;
+
+impl Store {
+    /// Repeats a run with the same plan and the same inputs, for the account that asks for it. Without one, the operator
+    /// repeats it for its owner. The successful steps before the first one that did not succeed are not run again. `command`
+    /// is the message of the person who asked for it, if any; a repeated run of it returns the first result.
+    pub async fn retry_run(
+        &self,
+        id: RunId,
+        owner: Option<Sender>,
+        command: Option<InboxId>,
+        at: Timestamp,
+    ) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
+        crash_point::before("effect");
+        let created = self
+            .write(move |tx| match command {
+                Some(command) => apply_once(tx, command, || retry(tx, id, owner, at)),
+                None => retry(tx, id, owner, at),
+            })
+            .await;
+        crash_point::after("effect");
+        created
+    }
+}
+
+fn retry(
+    tx: &Transaction<'_>,
+    id: RunId,
+    owner: Option<Sender>,
+    at: Timestamp,
+) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
+    let nothing = |creation| Ok((creation, Vec::new()));
+    let Some(row) = rows::find(tx, id)? else {
+        return nothing(RunCreation::Gone);
+    };
+    match row.head.status {
+        RunStatus::Queued | RunStatus::Running => return nothing(RunCreation::Unfinished),
+        RunStatus::Succeeded => return nothing(RunCreation::Succeeded),
+        RunStatus::Failed | RunStatus::Cancelled | RunStatus::Skipped => {}
+    }
+    let by = owner.as_ref().map_or("operator".to_owned(), Sender::to_string);
+    let (group, on_conflict, seconds_max): (Option<String>, String, i64) = tx
+        .prepare_cached("SELECT concurrency_group, on_conflict, seconds_max FROM run WHERE id = ?1")?
+        .query_row([id.0], |row| row.try_into())?;
+    let new = NewRun {
+        pipeline: row.head.pipeline,
+        repository: row.head.repository,
+        owner: owner.unwrap_or(row.head.owner),
+        trigger: row.head.trigger,
+        deliveries: Vec::new(),
+        group,
+        on_conflict: parse_word("rule", on_conflict)?,
+        place: row.place,
+        commit: row.commit,
+        plan: row.plan,
+        inputs: row.inputs,
+        steps: row
+            .steps
+            .iter()
+            .map(|step| (step.name.clone(), step.kind.clone()))
+            .collect(),
+        timeout: Duration::from_secs(count(seconds_max)),
+    };
+    let (creation, stopped) = create(tx, &new, Some(id), at)?;
+    if let RunCreation::Created(new) = creation {
+        audit_retry(tx, (id, new), &by, at)?;
+        for (index, step) in kept(&row.steps) {
+            copy(tx, (new, index), step)?;
+        }
+    }
+    Ok((creation, stopped))
+}
+
+fn audit_retry(
+    tx: &Transaction<'_>,
+    (id, new): (RunId, RunId),
+    by: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    audit_in(
+        tx,
+        "run.retried",
+        serde_json::json!({ "by": by, "new": new, "run": id }),
+        at,
+    )
+}
+
+/// Returns the successful steps before the first one that did not succeed. A later one belongs to the failure, such as a reply
+/// about it.
+fn kept(steps: &[StepRow]) -> impl Iterator<Item = (usize, &StepRow)> {
+    let goes_on = |step: &StepRow| matches!(step.status, StepStatus::Succeeded | StepStatus::Skipped);
+    steps
+        .iter()
+        .enumerate()
+        .take_while(move |(_, step)| goes_on(step))
+        .filter(|(_, step)| step.status == StepStatus::Succeeded)
+}
+
+/// Stores that a step of a new run ended as that of another run. The budget of the new run does not count what that has used.
+fn copy(tx: &Transaction<'_>, (run, index): (RunId, usize), step: &StepRow) -> Result<(), StoreError> {
+    let end = step.end.clone().map(|end| StepEnd {
+        spent: StepSpending::default(),
+        ..end
+    });
+    tx.prepare_cached(
+        "UPDATE run_step SET status = ?3, started_at = ?4, ended_at = ?5, conversation = ?6, change_number = ?7, result = ?8
+         WHERE run = ?1 AND step = ?2",
+    )?
+    .execute(params![
+        run.0,
+        position(index),
+        word(&step.status)?,
+        step.started_at.map(millis),
+        step.ended_at.map(millis),
+        step.conversation.map(|id| id.0),
+        step.change.map(|number| number.0),
+        end.map(|end| json(&end)).transpose()?
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! `drydock runs` without a running server.
+
+use crate::cli_serve::{TOML, shell};
+use crate::support::shell::Shell;
+use drydock::base::model::{
+    RunConflictRule, RunId, RunStatus, Sender, StepEnd, StepStatus, Verdict, VerdictSource,
+};
+use drydock::state::store::{NewRun, RunAdvance, Store};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use std::time::Duration;
+
+/// Stores a run whose second step failed, and one that runs.
+fn store_runs(shell: &Shell) {
+    let at = Timestamp::from_second(1_800_000_000).unwrap();
+    let later = at + SignedDuration::from_secs(65);
+    let step = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
+    let new = NewRun {
+        pipeline: "review".to_owned(),
+        repository: "infra".to_owned(),
+        owner: Sender::of_hook("ci"),
+        trigger: "hook ci".to_owned(),
+        deliveries: Vec::new(),
+        group: None,
+        on_conflict: RunConflictRule::Serial,
+        place: None,
+        commit: "0123456789abcdef".repeat(3).chars().take(40).collect(),
+        plan: "{}".to_owned(),
+        inputs: "{}".to_owned(),
+        steps: vec![step("look", "agent"), step("judge", "agent")],
+        timeout: Duration::from_secs(600),
+    };
+    let judged = StepEnd {
+        verdict: Some(Verdict::Fail),
+        verdict_source: Some(VerdictSource::Concluded),
+        ..StepEnd::failed("the verdict is fail").with_output("two risks")
+    };
+    let ended = RunAdvance {
+        end: vec![(0, StepEnd::succeeded("all of it")), (1, judged)],
+        finish: Some((RunStatus::Failed, Some("the step `judge` failed".to_owned()))),
+        ..RunAdvance::default()
+    };
+    let store = Store::open(&shell.work().join("data")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        store.create_run(new.clone(), None, at).await.unwrap();
+        store
+            .advance_run(RunId(1), 0, ended, later)
+            .await
+            .unwrap()
+            .unwrap();
+        store
+            .create_run(
+                NewRun {
+                    repository: "apps".to_owned(),
+                    ..new
+                },
+                None,
+                at,
+            )
+            .await
+            .unwrap();
+    });
+}
+
+#[test]
+fn runs_are_listed_shown_cancelled_and_repeated_by_commands() {
+    let shell = shell(TOML);
+    store_runs(&shell);
+    let run = |arguments: &[&str]| shell.run(&[&["runs"], arguments].concat());
+    let ids = |arguments: &[&str]| {
+        let listed = run(&[&["list", "--json"], arguments].concat()).json();
+        let runs = listed["runs"].as_array().unwrap().iter();
+        runs.map(|run| run["id"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&[]), [2, 1]);
+    assert_eq!(ids(&["--status", "failed"]), [1]);
+    assert_eq!(ids(&["--repository", "apps"]), [2]);
+    let listed = run(&["list", "--status", "failed"]).out;
+    assert!(
+        listed.contains("REQUESTED") && listed.contains("hook:ci:ci"),
+        "{listed}"
+    );
+    assert!(
+        listed.contains("2027-01-15T08:00:00Z") && listed.contains("1m 5s"),
+        "{listed}"
+    );
+    assert_eq!(run(&["list", "--status", "queued"]).err, "No run matches.\n");
+    let refused = run(&["list", "--status", "broken"]);
+    assert!(
+        refused.code == Some(2) && refused.err.contains("queued, running"),
+        "{refused:?}"
+    );
+
+    let shown = run(&["show", "1"]).out;
+    for words in [
+        "run 1 is failed: the step `judge` failed\n",
+        "review of infra at commit 0123456789ab, started by hook ci for hook:ci:ci at 2027-01-15T08:00:00Z\n",
+        "fail (concluded)",
+        "the verdict is fail",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let shown = run(&["show", "1", "--json"]).json();
+    let end = &shown["steps"][1]["end"];
+    assert_eq!(
+        (&end["output"], &end["status"]),
+        (&json!("two risks"), &json!(StepStatus::Failed))
+    );
+
+    assert_eq!(run(&["cancel", "2"]).out, "run 2 is cancelled\n");
+    assert_eq!(
+        run(&["cancel", "2"]).out,
+        "run 2 is not changed: it has ended already\n"
+    );
+    let shown = run(&["show", "2"]).out;
+    assert!(
+        shown.starts_with("run 2 is cancelled: cancelled by the operator\n"),
+        "{shown}"
+    );
+    let retried = run(&["retry", "1"]).out;
+    let expected = "run 3 is started, and repeats run 1; it begins at the next start of the server\n";
+    assert_eq!(retried, expected);
+    let steps = run(&["show", "3", "--json"]).json();
+    assert_eq!(
+        (
+            &steps["run"]["retry_of"],
+            &steps["steps"][0]["status"],
+            &steps["steps"][1]["status"]
+        ),
+        (&json!(1), &json!("succeeded"), &json!("waiting"))
+    );
+    let refused = run(&["retry", "3"]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("nothing was started: run 3 has not ended; cancel it first"),
+        "{refused:?}"
+    );
+    for order in ["show", "cancel", "retry"] {
+        let unknown = run(&[order, "9"]);
+        assert!(
+            unknown.err.contains("no run 9; `drydock runs list` shows all"),
+            "{unknown:?}"
+        );
+        assert_eq!(unknown.code, Some(1));
+    }
+    let audited = shell.run(&["audit", "list", "--kind", "run", "--json"]).json();
+    let kinds = audited["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["kind"].as_str().unwrap());
+    let expected = [
+        "run.retried",
+        "run.started",
+        "run.ended",
+        "run.started",
+        "run.ended",
+        "run.started",
+    ];
+    assert_eq!(kinds.collect::<Vec<_>>(), expected);
+}
