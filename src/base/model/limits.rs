@@ -1,5 +1,6 @@
 //! The limits of one turn. Each of them is a key in the configuration file.
 
+use super::AgentBounds;
 use std::time::Duration;
 
 /// The limits of one turn.
@@ -39,6 +40,21 @@ pub struct Limits {
     pub history_bytes_max: usize,
     /// The way in which a conversation is shortened when it has used four fifths of its room.
     pub context_strategy: ContextStrategyName,
+}
+
+impl Limits {
+    /// Returns these limits for an agent step of a pipeline: its steps and its time are those of the step, and its tokens
+    /// are bounded by both.
+    #[must_use]
+    pub fn of_step(&self, bounds: &AgentBounds) -> Self {
+        let tokens = [self.turn_tokens_max, bounds.max_tokens];
+        Self {
+            steps_max: bounds.max_steps,
+            turn_time_max: bounds.timeout,
+            turn_tokens_max: tokens.into_iter().filter(|tokens| *tokens > 0).min().unwrap_or(0),
+            ..self.clone()
+        }
+    }
 }
 
 /// The name of a way to shorten a conversation.

@@ -3,7 +3,7 @@
 use super::CallSize;
 use super::context::ContextBudget;
 use crate::base::config::{Config, ModelFacts};
-use crate::base::model::{Attachment, Limits, MediaType, MediaTypes, Spending};
+use crate::base::model::{AgentBounds, Attachment, Limits, MediaType, MediaTypes, Spending};
 use crate::interfaces::provider::{Provider, Providers};
 use std::sync::Arc;
 
@@ -110,6 +110,50 @@ impl ModelChain {
         });
         Ok(Self {
             models: models.collect::<Result<_, String>>()?,
+        })
+    }
+
+    /// Finds the model of an agent step of a pipeline, and no fallbacks. The definition comes from a repository, so it may
+    /// name only what the operator has configured, and never where a key of the operator is sent. An error says what to do.
+    pub fn of_step(config: &Config, providers: &Providers, bounds: &AgentBounds) -> Result<Self, String> {
+        let model = &bounds.model;
+        let (provider, name) = providers.resolve(model)?;
+        let is_in_order = config.model.in_order().any(|known| {
+            let known = providers.resolve(known);
+            known.is_ok_and(|(known, known_name)| known.id() == provider.id() && known_name == name)
+        });
+        if !is_in_order && !config.models.is_listed(provider.id(), &name) {
+            return Err(format!(
+                "the operator of this server has not configured the model `{model}`; use one of {}, or ask for an entry \
+                 [models.\"{model}\"]",
+                config.model.in_order().collect::<Vec<_>>().join(", ")
+            ));
+        }
+        if let Some(base_url) = &bounds.base_url {
+            let prefix = model.split_once('/').map_or("", |(prefix, _)| prefix);
+            let own = config
+                .providers
+                .get(prefix)
+                .map(|settings| settings.base_url.as_str());
+            if own.map(|own| own.trim_end_matches('/')) != Some(base_url.trim_end_matches('/')) {
+                return Err(format!(
+                    "`base_url` is not the address that the operator of this server has set for `{prefix}`; leave it out"
+                ));
+            }
+        }
+        let facts = config.model_facts(provider.id(), &name);
+        if bounds.max_cents > 0 && facts.price.is_none() {
+            return Err(format!(
+                "the prices of `{model}` are not known, so a bound in cents cannot be kept; bound tokens instead, or ask the \
+                 operator for price_input and price_output in [models.\"{model}\"]"
+            ));
+        }
+        Ok(Self {
+            models: vec![ChainedModel {
+                provider,
+                name,
+                facts,
+            }],
         })
     }
 

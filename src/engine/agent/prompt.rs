@@ -78,6 +78,18 @@ pub fn system(kind: RepositoryKind, facts: &PromptFacts<'_>) -> String {
     prompt
 }
 
+/// Returns the line about work that may change only some environments: those that match one glob of each list.
+pub fn environment_limits(lists: &[Vec<String>]) -> String {
+    let lists = lists.iter().map(|globs| match globs.is_empty() {
+        true => "none".to_owned(),
+        false => globs.iter().map(|glob| code(glob)).collect::<Vec<_>>().join(", "),
+    });
+    format!(
+        "- This work may change only files of these environments: {}. Other files are refused, whatever the role.\n",
+        lists.collect::<Vec<_>>().join(" and of these: ")
+    )
+}
+
 fn permissions_text(facts: &PromptFacts<'_>) -> String {
     let environments: Vec<String> = facts.environments.iter().map(|glob| code(glob)).collect();
     let everywhere = environments.is_empty() || facts.environments.iter().any(|glob| glob == "**");

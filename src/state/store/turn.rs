@@ -95,6 +95,8 @@ pub enum TurnEnd {
     Answered(Box<TurnAnswer>, Announcement),
     /// The person has no access. Only the cost is kept, and only these operations are sent.
     Refused(Vec<Op>, Option<Cost>),
+    /// The same for an agent step of a run, which ends with this reason. Nothing is sent.
+    StepRefused(String, Option<Cost>),
 }
 
 /// The stored end of a turn.
@@ -334,17 +336,14 @@ impl Store {
                         )?
                     }
                     TurnEnd::Refused(ops, cost) => {
-                        if let Some(cost) = &cost {
-                            usage::record(tx, claim.conversation, turn, cost, at)?;
-                        }
+                        record_refused(tx, claim, turn, cost.as_ref(), at)?;
                         dismiss(tx, claim, inbox, &ops, at)?;
-                        FinishedTurn {
-                            verdict: Verdict::Error,
-                            source: VerdictSource::Harness,
-                            is_answered: false,
-                            change: None,
-                            due: None,
-                        }
+                        FinishedTurn::refused()
+                    }
+                    TurnEnd::StepRefused(why, cost) => {
+                        record_refused(tx, claim, turn, cost.as_ref(), at)?;
+                        dismiss_step(tx, claim, inbox, &why, at)?;
+                        FinishedTurn::refused()
                     }
                 };
                 Ok((ComposedWrite::Stored(finished), prospect))
@@ -369,6 +368,61 @@ impl Store {
             dismiss(tx, claim, inbox, &ops, at)
         })
         .await
+    }
+
+    /// Ends an agent step of a run without a turn, like [`Self::dismiss`]. The step fails with this reason, and nothing is
+    /// sent.
+    pub async fn dismiss_step(
+        &self,
+        claim: &Claim,
+        inbox: InboxId,
+        why: String,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let claim = *claim;
+        self.write(move |tx| {
+            check_fence(tx, claim)?;
+            dismiss_step(tx, claim, inbox, &why, at)
+        })
+        .await
+    }
+}
+
+impl FinishedTurn {
+    /// Returns the end of a turn whose person has no access.
+    fn refused() -> Self {
+        Self {
+            verdict: Verdict::Error,
+            source: VerdictSource::Harness,
+            is_answered: false,
+            change: None,
+            due: None,
+        }
+    }
+}
+
+fn dismiss_step(
+    tx: &Transaction<'_>,
+    claim: Claim,
+    inbox: InboxId,
+    why: &str,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let _ = why;
+    dismiss(tx, claim, inbox, &[], at)
+}
+
+/// Records the cost of a turn whose person has no access.
+fn record_refused(
+    tx: &Transaction<'_>,
+    claim: Claim,
+    turn: TurnId,
+    cost: Option<&Cost>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    match cost {
+        Some(cost) => usage::record(tx, claim.conversation, turn, cost, at),
+        None => Ok(()),
     }
 }
 

@@ -3,10 +3,11 @@
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::config::{Config, ModelFacts};
 use crate::base::model::{
-    Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetScopes, BudgetWarning, Money, Usage,
+    Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetScopes, BudgetWarning, Budgets, Inbound,
+    Money, Usage,
 };
 use crate::engine::agent::{AnsweringModel, CallPermission, CallSize, TurnModel, call_cost_max};
-use crate::engine::gateway::parts::Parts;
+use crate::engine::gateway::parts::{Parts, agent_step};
 use crate::state::store::{BudgetSubject, Claim, ReservationId, Store, StoreError};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -25,6 +26,20 @@ pub(super) struct CallBudget {
     pub(super) refusal: Option<BudgetRefusal>,
 }
 
+/// Returns the bounds that a turn must keep. An agent step of a pipeline may have a bound of money of its own.
+fn bounds(budgets: &Budgets, attendance: Attendance, inbound: &Inbound) -> Vec<(BudgetScope, BudgetBound)> {
+    let cents = agent_step(inbound).map_or(0, |work| work.bounds.max_cents);
+    let own = BudgetBound {
+        tokens_max: None,
+        money_max: (cents > 0).then(|| Money::from_cents(cents)),
+    };
+    let budgets = Budgets {
+        turn: budgets.turn.tightened(own),
+        ..*budgets
+    };
+    budgets.of_turn(attendance)
+}
+
 impl CallBudget {
     pub(super) fn new(
         parts: &Parts,
@@ -38,7 +53,7 @@ impl CallBudget {
         };
         let is_person = opened.identity.sender().platform.chat().is_some();
         Self {
-            bounds: parts.config.budgets.bounds.of_turn(attendance),
+            bounds: bounds(&parts.config.budgets.bounds, attendance, assigned.inbound()),
             subject: BudgetSubject {
                 inbox: assigned.work.inbox,
                 conversation: assigned.claim.conversation,
