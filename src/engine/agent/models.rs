@@ -185,3 +185,93 @@ pub fn call_cost_max(models: &[ModelFacts], call: CallSize) -> Spending {
     });
     costs.reduce(Spending::max).unwrap_or_default()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::ModelChain;
+    use crate::base::config::{Config, ConfigSources, SourceFile};
+    use crate::base::http_client::api_client;
+    use crate::base::model::AgentBounds;
+    use crate::interfaces::provider::build;
+    use std::time::Duration;
+
+    fn chain(model: &str, base_url: Option<&str>, max_cents: u64) -> Result<Vec<String>, String> {
+        let config = Config::load(ConfigSources {
+            file: Some(SourceFile {
+                path: "drydock.toml".into(),
+                text: "[model]\ndefault = \"anthropic/claude-sonnet-4-5\"\nfallbacks = [\"house/large\"]\n\
+                       [providers.anthropic]\napi_key = { env = \"KEY\" }\n\
+                       [providers.house]\nbase_url = \"http://127.0.0.1:9/v1\"\nkeyless = true\n\
+                       [models.\"anthropic/claude-opus-*\"]\nanswer_tokens_max = 4_000\n"
+                    .to_owned(),
+            }),
+            environment: [("KEY".to_owned(), "8f742231b10e8888abcd99".to_owned())].into(),
+            ..ConfigSources::default()
+        });
+        let config = config.unwrap();
+        let providers = build(&config.providers, api_client().unwrap(), config.model.answer_mode);
+        let bounds = AgentBounds {
+            model: model.to_owned(),
+            base_url: base_url.map(str::to_owned),
+            max_steps: 20,
+            max_tokens: 0,
+            max_cents,
+            timeout: Duration::from_secs(600),
+            truncate_head: 4_096,
+            truncate_tail: 61_440,
+            tools: ["file_read".to_owned()].into(),
+            may_edit: false,
+            environments: None,
+        };
+        let chain = ModelChain::of_step(&config, &providers, &bounds)?;
+        Ok(chain.models().iter().map(|model| model.full_name()).collect())
+    }
+
+    /// CI-20
+    #[test]
+    fn a_step_has_the_model_that_it_names_if_the_operator_has_configured_it() {
+        for model in [
+            "anthropic/claude-sonnet-4-5",
+            "house/large",
+            "anthropic/claude-opus-4-1",
+        ] {
+            assert_eq!(chain(model, None, 0), Ok(vec![model.to_owned()]));
+        }
+        assert_eq!(
+            chain("anthropic/claude-haiku-4-5", None, 0),
+            Err(
+                "the operator of this server has not configured the model `anthropic/claude-haiku-4-5`; use one of \
+                 anthropic/claude-sonnet-4-5, house/large, or ask for an entry [models.\"anthropic/claude-haiku-4-5\"]"
+                    .to_owned()
+            )
+        );
+        assert_eq!(
+            chain("openai/gpt-5", None, 0),
+            Err("`openai/gpt-5` needs `[providers.openai]` in the configuration".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_definition_sends_no_key_of_the_operator_elsewhere() {
+        let own = chain("house/large", Some("http://127.0.0.1:9/v1/"), 0);
+        assert_eq!(own, Ok(vec!["house/large".to_owned()]));
+        assert_eq!(
+            chain("house/large", Some("https://models.example.com/v1"), 0),
+            Err("`base_url` is not the address that the operator of this server has set for `house`; leave it out".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_bound_in_cents_needs_prices() {
+        assert!(chain("anthropic/claude-sonnet-4-5", None, 5).is_ok());
+        assert_eq!(
+            chain("house/large", None, 5),
+            Err(
+                "the prices of `house/large` are not known, so a bound in cents cannot be kept; bound tokens instead, or \
+                 ask the operator for price_input and price_output in [models.\"house/large\"]"
+                    .to_owned()
+            )
+        );
+    }
+}

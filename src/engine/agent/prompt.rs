@@ -123,7 +123,7 @@ fn code(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{PromptFacts, RepositoryKind, system};
+    use super::{PromptFacts, RepositoryKind, environment_limits, system};
     use crate::base::model::ASK_USER;
     use crate::base::model::RepoPath;
     use crate::interfaces::tool::testing::all_tools;
@@ -272,6 +272,16 @@ mod tests {
         assert_eq!(
             last(Some(Role::Admin)),
             "- The person has role admin: you may change every file."
+        );
+    }
+
+    #[test]
+    fn limits_of_work_are_said_in_one_line() {
+        let lists = [vec!["dev".to_owned(), "sta`g\n*".to_owned()], Vec::new()];
+        assert_eq!(
+            environment_limits(&lists),
+            "- This work may change only files of these environments: `dev`, `stag*` and of these: none. Other files are \
+             refused, whatever the role.\n"
         );
     }
 

@@ -81,3 +81,106 @@ impl Parts {
         ModelChain::of_step(&self.config, &self.providers, bounds)
     }
 }
+
+#[cfg(test)]
+pub(super) mod testing {
+    use crate::base::model::{AgentBounds, PipelineWork, RunId};
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    /// Returns the work of a step that may only read.
+    pub(in crate::engine::gateway) fn work() -> PipelineWork {
+        PipelineWork {
+            run: RunId(7),
+            step: 2,
+            step_name: "review".to_owned(),
+            pipeline: "review-pr".to_owned(),
+            repository: "infra".to_owned(),
+            words: "Review it.".to_owned(),
+            data: Vec::new(),
+            bounds: AgentBounds {
+                model: "anthropic/demo".to_owned(),
+                base_url: None,
+                max_steps: 20,
+                max_tokens: 0,
+                max_cents: 0,
+                timeout: Duration::from_secs(600),
+                truncate_head: 4,
+                truncate_tail: 8,
+                tools: ["file_read".to_owned()].into(),
+                may_edit: false,
+                environments: None,
+            },
+            results: BTreeMap::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::testing::work;
+    use super::{limited, message, request};
+    use crate::base::model::{InboundKind, RepoPath, Role, Sender};
+    use crate::base::redact::Redactor;
+    use crate::state::access::testing::identity;
+
+    /// T87
+    #[test]
+    fn a_message_of_a_step_is_stored_without_secrets() {
+        let redactor = Redactor::new([]);
+        redactor.learn(&redactor.secrets_in_entry("opens", "kept-to-ourselves-4711"));
+        let mut work = work();
+        work.words = "Use kept-to-ourselves-4711.".to_owned();
+        work.data = vec![("title".to_owned(), "kept-to-ourselves-4711".to_owned())];
+        work.results = [("scan".to_owned(), "It is kept-to-ourselves-4711.".to_owned())].into();
+        let inbound = message(&Sender::of_hook("ci"), work, &redactor);
+        assert_eq!(inbound.delivery, ["pipeline:7:2"]);
+        let stored = serde_json::to_string(&inbound).unwrap();
+        assert!(!stored.contains("4711"), "{stored}");
+        let read: crate::base::model::Inbound = serde_json::from_str(&stored).unwrap();
+        assert_eq!(read, inbound);
+        let InboundKind::Pipeline(work) = read.kind else {
+            panic!("{:?}", read.kind);
+        };
+        assert_eq!(work.words, "Use ⟦secret:1⟧.");
+    }
+
+    #[test]
+    fn a_definition_narrows_the_grants_of_the_owner_and_widens_none() {
+        let path = RepoPath::parse("environments/dev/main.jsonnet").unwrap();
+        let may = |role, globs: &[&str], may_edit: bool, list: Option<&str>| {
+            let mut bounds = work().bounds;
+            bounds.may_edit = may_edit;
+            bounds.environments = list.map(|glob| vec![vec![glob.to_owned()]]);
+            let limited = limited(&identity(role, globs), &bounds);
+            limited
+                .may_write("infra", &path, Some("environments/dev"))
+                .is_ok()
+        };
+        assert!(may(Role::Editor, &["dev"], true, None));
+        assert!(may(Role::Editor, &["dev"], true, Some("**")));
+        assert!(!may(Role::Editor, &["dev"], true, Some("prod")));
+        assert!(!may(Role::Editor, &["dev"], false, None));
+        assert!(!may(Role::Admin, &["**"], false, None));
+        assert!(!may(Role::Viewer, &["dev"], true, Some("dev")));
+        assert!(!may(Role::Editor, &["prod"], true, Some("dev")));
+    }
+
+    #[test]
+    fn a_long_value_keeps_its_beginning_and_its_end_and_no_part_of_a_secret() {
+        let redactor = Redactor::new([]);
+        redactor.learn(&redactor.secrets_in_entry("opens", "kept-to-ourselves-4711"));
+        let mut work = work();
+        let value = "kept-to-ourselves-4711 is long enough".to_owned();
+        work.data = vec![
+            ("title".to_owned(), value),
+            ("number".to_owned(), "42".to_owned()),
+        ];
+        let asked = request(&work, "Review it.", &redactor);
+        assert!(asked.starts_with("Review it.\n\n<untrusted_data>\n"), "{asked}");
+        assert!(asked.contains("[...truncated "), "{asked}");
+        assert!(asked.contains("enough") && asked.contains("42"), "{asked}");
+        assert!(!asked.contains("kept") && !asked.contains("4711"), "{asked}");
+    }
+}

@@ -114,3 +114,39 @@ impl CallBudget {
         self.subject
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::bounds;
+    use crate::base::model::Sender;
+    use crate::base::model::{Attendance, BudgetBound, BudgetScope, Budgets, Money};
+    use crate::base::redact::Redactor;
+    use crate::engine::gateway::agent_step::{message, testing::work};
+
+    #[test]
+    fn a_bound_of_a_step_narrows_the_budget_of_one_request() {
+        let of = |server: Option<u64>, max_cents: u64| {
+            let money = |cents: u64| BudgetBound {
+                tokens_max: None,
+                money_max: Some(Money::from_cents(cents)),
+            };
+            let budgets = Budgets {
+                unattended_turn: server.map(money).unwrap_or_default(),
+                person_day: money(900),
+                ..Budgets::default()
+            };
+            let mut work = work();
+            work.bounds.max_cents = max_cents;
+            let message = message(&Sender::of_hook("ci"), work, &Redactor::new([]));
+            let bounds = bounds(&budgets, Attendance::Unattended, &message);
+            let of_turn = bounds.iter().find(|(scope, _)| *scope == BudgetScope::Turn);
+            assert!(bounds.contains(&(BudgetScope::PersonDay, money(900))));
+            of_turn.and_then(|(_, bound)| bound.money_max)
+        };
+        assert_eq!(of(None, 0), None);
+        assert_eq!(of(None, 5), Some(Money::from_cents(5)));
+        assert_eq!(of(Some(7), 0), Some(Money::from_cents(7)));
+        assert_eq!(of(Some(7), 5), Some(Money::from_cents(5)));
+        assert_eq!(of(Some(7), 9), Some(Money::from_cents(7)));
+    }
+}
