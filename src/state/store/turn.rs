@@ -11,7 +11,7 @@ use super::usage::Cost;
 use super::{
     BudgetRequest, ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store,
     StoreError, action, budget, change, command, conversation, edits, inbox, outbox, output, person_message,
-    shown_result, steering, usage,
+    run, shown_result, steering, usage,
 };
 use crate::base::model::{
     Change, ContextState, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, UserId, Verdict,
@@ -342,7 +342,7 @@ impl Store {
                     }
                     TurnEnd::StepRefused(why, cost) => {
                         record_refused(tx, claim, turn, cost.as_ref(), at)?;
-                        dismiss_step(tx, claim, inbox, &why, at)?;
+                        run::refuse(tx, claim, inbox, why, at)?;
                         FinishedTurn::refused()
                     }
                 };
@@ -369,23 +369,6 @@ impl Store {
         })
         .await
     }
-
-    /// Ends an agent step of a run without a turn, like [`Self::dismiss`]. The step fails with this reason, and nothing is
-    /// sent.
-    pub async fn dismiss_step(
-        &self,
-        claim: &Claim,
-        inbox: InboxId,
-        why: String,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let claim = *claim;
-        self.write(move |tx| {
-            check_fence(tx, claim)?;
-            dismiss_step(tx, claim, inbox, &why, at)
-        })
-        .await
-    }
 }
 
 impl FinishedTurn {
@@ -399,17 +382,6 @@ impl FinishedTurn {
             due: None,
         }
     }
-}
-
-fn dismiss_step(
-    tx: &Transaction<'_>,
-    claim: Claim,
-    inbox: InboxId,
-    why: &str,
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    let _ = why;
-    dismiss(tx, claim, inbox, &[], at)
 }
 
 /// Records the cost of a turn whose person has no access.

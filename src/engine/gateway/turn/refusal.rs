@@ -36,7 +36,7 @@ impl TurnRunner {
             ops.extend(address.work_ended());
             store.dismiss(&claim, inbox, ops, at).await?;
         } else {
-            store.dismiss_step(&claim, inbox, why, at).await?;
+            store.refuse_step(&claim, inbox, why, at).await?;
         }
         self.outgoing.wake();
         Ok(())
@@ -93,7 +93,7 @@ impl TurnRunner {
             ops.extend(ended);
             store.dismiss(claim, inbox, ops, at).await?;
         } else {
-            store.dismiss_step(claim, inbox, why, at).await?;
+            store.refuse_step(claim, inbox, why, at).await?;
         }
         self.outgoing.wake();
         Ok(())
