@@ -1,15 +1,16 @@
 //! Agent steps of pipelines as turns, through the whole gateway.
 
-use crate::support::app::TestApp;
+use crate::secrets::commit;
+use crate::support::app::{BOUND, TestApp};
 use crate::support::world::now;
 use drydock::base::model::{
     Account, AgentBounds, ChatPlace, Inbound, InboundKind, PipelineWork, Platform, RunId, Sender,
 };
 use drydock::simulation::emulator::model::{calls, queue, says};
-use drydock::state::access::Role;
+use gix::objs::tree::EntryKind;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
 
@@ -180,29 +181,49 @@ async fn a_step_changes_only_the_environments_of_its_definition() {
     assert_eq!(app.column("SELECT 'CHG-' || number FROM change"), ["CHG-1"]);
 }
 
+const PIPELINES: &str = r#"
+permissions: {role: viewer}
+pipelines:
+  model:
+    triggers: [{chat: {}}]
+    steps: [{name: look, agent: {model: anthropic/expensive, prompt: Look.}}]
+  address:
+    triggers: [{chat: {}}]
+    steps: [{name: look, agent: {model: anthropic/demo, base_url: "https://models.example.com", prompt: Look.}}]
+  cents:
+    triggers: [{chat: {}}]
+    budget: {max_cents: 5}
+    steps: [{name: look, agent: {model: anthropic/demo, prompt: Look.}}]
+"#;
+
+/// Neither a repository nor a person who starts its pipeline chooses another model, or where the operator's key is sent.
 #[tokio::test]
-async fn a_step_that_may_not_begin_calls_no_model() {
+async fn a_step_that_may_not_begin_calls_no_model_and_its_run_says_why() {
     let app = TestApp::new(queue([])).await;
-    app.admit_slack_user(ALICE, Role::Viewer, &["**"]).await;
-    let with = |change: fn(&mut PipelineWork), step: u32| {
-        let mut work = reads(&["file_read"]);
-        work.step = step;
-        change(&mut work);
-        work
-    };
-    // Neither a definition of a repository nor its author chooses where the operator's key is sent, or for which model.
-    let works = [
-        with(|work| work.bounds.model = "anthropic/expensive".to_owned(), 0),
-        with(
-            |work| work.bounds.base_url = Some("https://models.example.com".to_owned()),
-            1,
-        ),
-        with(|work| work.bounds.max_cents = 5, 2),
-        with(|work| work.repository = "secrets".to_owned(), 3),
-    ];
-    for work in works {
-        run(&app, ALICE, work).await;
+    app.admit_slack_editor(ALICE).await;
+    commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, PIPELINES)]);
+    for name in ["model", "address", "cents"] {
+        app.demo.slack.dm(ALICE, &format!("!run {name}")).await.unwrap();
     }
+    let ended = "SELECT count(*) FROM run WHERE ended_at IS NOT NULL";
+    let started = Instant::now();
+    while app.count(ended) < 3 {
+        assert!(started.elapsed() < BOUND, "{} runs have ended", app.count(ended));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    app.wait_until_idle().await;
+    let ends = "SELECT pipeline || ': ' || run_step.status || ', ' || json_extract(result, '$.why')
+        FROM run JOIN run_step ON run_step.run = run.id ORDER BY pipeline";
+    assert_eq!(
+        app.column(ends),
+        [
+            "address: failed, `base_url` is not the address that the operator of this server has set for `anthropic`; leave \
+             it out",
+            "cents: failed, the prices of `anthropic/demo` are not known, so a bound in cents cannot be kept; bound tokens \
+             instead, or ask the operator for price_input and price_output in [models.\"anthropic/demo\"]",
+            "model: failed, the operator of this server has not configured the model `anthropic/expensive`; use one of \
+             anthropic/demo, or ask for an entry [models.\"anthropic/expensive\"]",
+        ]
+    );
     assert!(app.model_requests().is_empty());
-    assert_eq!(verdicts(&app), Vec::<String>::new());
 }
