@@ -105,6 +105,7 @@ mod ingress;
 mod isolation;
 mod sandbox;
 mod schedules;
+mod agent_steps;
 #[cfg(target_os = "linux")]
 mod linux;
 mod steering;

@@ -118,6 +118,11 @@ impl ModelTable {
         }
     }
 
+    /// Returns true if an entry of the operator names a model of a provider.
+    pub fn is_listed(&self, provider: &str, model: &str) -> bool {
+        longest(&self.entries, &canonical(provider, model)).is_some()
+    }
+
     /// Returns the models of a provider that have facts, by name.
     pub fn models_of(&self, provider: &str) -> Vec<&str> {
         let prefix = canonical(provider, "");

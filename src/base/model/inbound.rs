@@ -1,6 +1,6 @@
 //! [`Inbound`]: the common form of all incoming messages and events.
 
-use super::{Platform, ResponseUrl, ScheduledWork};
+use super::{PipelineWork, Platform, ResponseUrl, ScheduledWork};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -27,6 +27,14 @@ impl Account {
         Self {
             platform: Platform::Schedule,
             id: "schedules".to_owned(),
+        }
+    }
+
+    /// Returns the account of the places in which the agent steps of pipelines run.
+    pub fn of_pipelines() -> Self {
+        Self {
+            platform: Platform::Pipeline,
+            id: "pipelines".to_owned(),
         }
     }
 }
@@ -198,7 +206,8 @@ impl Inbound {
             | InboundKind::Click { .. }
             | InboundKind::HomeOpened
             | InboundKind::Hook { .. }
-            | InboundKind::Schedule(_) => true,
+            | InboundKind::Schedule(_)
+            | InboundKind::Pipeline(_) => true,
         }
     }
 }
@@ -249,6 +258,8 @@ pub enum InboundKind {
     },
     /// The start of work at a time of a schedule.
     Schedule(ScheduledWork),
+    /// The start of an agent step of a pipeline.
+    Pipeline(Box<PipelineWork>),
     /// The opening of the page of the bot that the platform shows beside its chat. It is never stored, and may be lost.
     HomeOpened,
     /// A message of an unsupported kind: a photo, a voice message. The kind is named in the answer to the user.

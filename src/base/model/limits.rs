@@ -1,5 +1,6 @@
 //! The limits of one turn. Each of them is a key in the configuration file.
 
+use super::AgentBounds;
 use std::time::Duration;
 
 /// The limits of one turn.
@@ -39,6 +40,21 @@ pub struct Limits {
     pub history_bytes_max: usize,
     /// The way in which a conversation is shortened when it has used four fifths of its room.
     pub context_strategy: ContextStrategyName,
+}
+
+impl Limits {
+    /// Returns these limits for an agent step of a pipeline: its steps and its time are those of the step, and its tokens
+    /// are bounded by both.
+    #[must_use]
+    pub fn of_step(&self, bounds: &AgentBounds) -> Self {
+        let tokens = [self.turn_tokens_max, bounds.max_tokens];
+        Self {
+            steps_max: bounds.max_steps,
+            turn_time_max: bounds.timeout,
+            turn_tokens_max: tokens.into_iter().filter(|tokens| *tokens > 0).min().unwrap_or(0),
+            ..self.clone()
+        }
+    }
 }
 
 /// The name of a way to shorten a conversation.
@@ -96,6 +112,7 @@ impl Default for Limits {
 #[cfg(test)]
 mod tests {
     use super::Limits;
+    use crate::base::model::AgentBounds;
     use std::time::Duration;
 
     /// CI-8
@@ -112,5 +129,37 @@ mod tests {
         assert_eq!(turn_time_max, Duration::from_secs(600));
         // 4,096 bytes of the head of a result and 61,440 of its tail.
         assert_eq!(tool_output_bytes_max, 4_096 + 61_440);
+    }
+    #[test]
+    fn a_step_has_its_own_steps_and_time_and_the_smaller_bound_of_tokens() {
+        let limits = |own: u64, of_step: u64| {
+            let bounds = AgentBounds {
+                model: "anthropic/demo".to_owned(),
+                base_url: None,
+                max_steps: 40,
+                max_tokens: of_step,
+                max_cents: 0,
+                timeout: Duration::from_secs(1_800),
+                truncate_head: 4_096,
+                truncate_tail: 61_440,
+                tools: ["file_read".to_owned()].into(),
+                may_edit: false,
+                environments: None,
+            };
+            let limits = Limits {
+                turn_tokens_max: own,
+                ..Limits::default()
+            };
+            limits.of_step(&bounds)
+        };
+        for (own, of_step, tokens) in [(0, 0, 0), (0, 9, 9), (8, 0, 8), (8, 9, 8), (9, 8, 8)] {
+            let expected = Limits {
+                steps_max: 40,
+                turn_time_max: Duration::from_secs(1_800),
+                turn_tokens_max: tokens,
+                ..Limits::default()
+            };
+            assert_eq!(limits(own, of_step), expected);
+        }
     }
 }

@@ -78,6 +78,18 @@ pub fn system(kind: RepositoryKind, facts: &PromptFacts<'_>) -> String {
     prompt
 }
 
+/// Returns the line about work that may change only some environments: those that match one glob of each list.
+pub fn environment_limits(lists: &[Vec<String>]) -> String {
+    let lists = lists.iter().map(|globs| match globs.is_empty() {
+        true => "none".to_owned(),
+        false => globs.iter().map(|glob| code(glob)).collect::<Vec<_>>().join(", "),
+    });
+    format!(
+        "- This work may change only files of these environments: {}. Other files are refused, whatever the role.\n",
+        lists.collect::<Vec<_>>().join(" and of these: ")
+    )
+}
+
 fn permissions_text(facts: &PromptFacts<'_>) -> String {
     let environments: Vec<String> = facts.environments.iter().map(|glob| code(glob)).collect();
     let everywhere = environments.is_empty() || facts.environments.iter().any(|glob| glob == "**");
@@ -111,7 +123,7 @@ fn code(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{PromptFacts, RepositoryKind, system};
+    use super::{PromptFacts, RepositoryKind, environment_limits, system};
     use crate::base::model::ASK_USER;
     use crate::base::model::RepoPath;
     use crate::interfaces::tool::testing::all_tools;
@@ -260,6 +272,16 @@ mod tests {
         assert_eq!(
             last(Some(Role::Admin)),
             "- The person has role admin: you may change every file."
+        );
+    }
+
+    #[test]
+    fn limits_of_work_are_said_in_one_line() {
+        let lists = [vec!["dev".to_owned(), "sta`g\n*".to_owned()], Vec::new()];
+        assert_eq!(
+            environment_limits(&lists),
+            "- This work may change only files of these environments: `dev`, `stag*` and of these: none. Other files are \
+             refused, whatever the role.\n"
         );
     }
 

@@ -3,8 +3,8 @@
 
 use crate::base::config::Config;
 use crate::base::model::{
-    Action, Change, ChatPlace, DiffTab, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart, ResponseUrl,
-    Sender, Usage, WorkStatus, group_thousands, pluralize, totals,
+    Account, Action, Change, ChatPlace, DiffTab, Inbound, InboxId, MessageRef, Op, Reply, ReplyPart,
+    ResponseUrl, Sender, Usage, WorkStatus, group_thousands, pluralize, totals,
 };
 use crate::base::redact::{self, Redactor};
 use crate::interfaces::channel;
@@ -77,6 +77,11 @@ impl Address {
             prefix: inbox.op_id_prefix(),
             response_url: None,
         }
+    }
+
+    /// True if people can read here. Nothing is posted at the places of agent steps: their results are those of their runs.
+    pub(super) fn is_shown(&self) -> bool {
+        self.place.account != Account::of_pipelines()
     }
 
     /// Splits a reply into messages that fit this place.

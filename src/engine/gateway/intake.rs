@@ -31,6 +31,7 @@ pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
         | InboundKind::HomeOpened
         | InboundKind::Hook { .. }
         | InboundKind::Schedule(_)
+        | InboundKind::Pipeline(_)
         | InboundKind::Unsupported { .. } => {
             return inbound;
         }
@@ -58,6 +59,7 @@ pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
         | InboundKind::HomeOpened
         | InboundKind::Hook { .. }
         | InboundKind::Schedule(_)
+        | InboundKind::Pipeline(_)
         | InboundKind::Unsupported { .. } => {}
     }
     inbound
@@ -81,6 +83,11 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
             fields.values_mut().for_each(&redact);
         }
         InboundKind::Schedule(work) => redact(&mut work.words),
+        InboundKind::Pipeline(work) => {
+            redact(&mut work.words);
+            work.data.iter_mut().for_each(|(_, value)| redact(value));
+            work.results.values_mut().for_each(&redact);
+        }
         InboundKind::Click { token, .. } => *token = hex::encode(Sha256::digest(token.as_bytes())),
         InboundKind::Unsupported { .. } | InboundKind::HomeOpened | InboundKind::Join { .. } => {}
     }

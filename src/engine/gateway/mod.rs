@@ -7,6 +7,7 @@
 
 mod access_request;
 mod active_turns;
+mod agent_step;
 mod audit;
 mod change_preparation;
 mod change_view;

@@ -4,7 +4,9 @@ use super::compose::Address;
 use super::repositories::Repositories;
 use crate::base::config::{Config, HookSettings};
 use crate::base::health::Health;
-use crate::base::model::{ConversationId, Inbound, InboundKind, InboxId, ScheduledWork};
+use crate::base::model::{
+    ConversationId, Inbound, InboundKind, InboxId, Limits, PipelineWork, ScheduledWork,
+};
 use crate::base::redact::Redactor;
 use crate::engine::agent::ModelChain;
 use crate::interfaces::provider::Providers;
@@ -14,6 +16,7 @@ use crate::state::access::{Access, Identity};
 use crate::state::store::{Store, StoreError};
 use crate::state::workspace::{DeniedFiles, SecretGuard};
 use jiff::Timestamp;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The parts that the gateway is built from.
@@ -66,14 +69,24 @@ impl Parts {
             | InboundKind::Click { .. }
             | InboundKind::HomeOpened
             | InboundKind::Schedule(_)
+            | InboundKind::Pipeline(_)
             | InboundKind::Unsupported { .. } => None,
         }
     }
 
-    /// True for an event of a hook and for the work of a schedule. Nobody waits for its answer, and it begins from the base,
-    /// without a history.
+    /// True for an event of a hook, the work of a schedule and an agent step of a pipeline. Nobody waits for its answer, and
+    /// it begins from the base, without a history.
     pub(super) fn is_event(&self, inbound: &Inbound) -> bool {
-        self.hook(inbound).is_some() || scheduled(inbound).is_some()
+        self.hook(inbound).is_some() || scheduled(inbound).is_some() || agent_step(inbound).is_some()
+    }
+
+    /// Returns the limits of the turn of a message.
+    pub(super) fn turn_limits(&self, inbound: &Inbound) -> Cow<'_, Limits> {
+        let limits = &self.config.limits.turn;
+        match agent_step(inbound) {
+            Some(work) => Cow::Owned(limits.of_step(&work.bounds)),
+            None => Cow::Borrowed(limits),
+        }
     }
 
     /// Creates the guard that hides secrets in a workspace from one person's work.
@@ -126,6 +139,22 @@ pub(super) fn scheduled(inbound: &Inbound) -> Option<&ScheduledWork> {
         | InboundKind::Join { .. }
         | InboundKind::Click { .. }
         | InboundKind::Hook { .. }
+        | InboundKind::Pipeline(_)
+        | InboundKind::HomeOpened
+        | InboundKind::Unsupported { .. } => None,
+    }
+}
+
+/// Returns the work of an agent step that a pipeline has started with a message.
+pub(super) fn agent_step(inbound: &Inbound) -> Option<&PipelineWork> {
+    match &inbound.kind {
+        InboundKind::Pipeline(work) => Some(work),
+        InboundKind::Text { .. }
+        | InboundKind::Command { .. }
+        | InboundKind::Join { .. }
+        | InboundKind::Click { .. }
+        | InboundKind::Hook { .. }
+        | InboundKind::Schedule(_)
         | InboundKind::HomeOpened
         | InboundKind::Unsupported { .. } => None,
     }

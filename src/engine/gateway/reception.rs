@@ -206,7 +206,7 @@ impl Reception {
         match &inbound.kind {
             // Turns need not wait for what a button only shows.
             kind if self.commands.only_shows(kind).await => QueueKind::Command,
-            InboundKind::Hook { .. } | InboundKind::Schedule(_) => QueueKind::Turn,
+            InboundKind::Hook { .. } | InboundKind::Schedule(_) | InboundKind::Pipeline(_) => QueueKind::Turn,
             InboundKind::Text { text, .. } if inbound.about.is_some() && self.readable(text) => {
                 QueueKind::Turn
             }

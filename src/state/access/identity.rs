@@ -30,6 +30,8 @@ pub struct Identity {
     current_grants: CurrentGrants,
     /// True if every grant counts as that of a viewer.
     is_reading_only: bool,
+    /// The environments outside of which nothing is written. One must be in each of them.
+    limits: Vec<EnvironmentGlobs>,
 }
 
 /// The current grants of a user, shared by all copies of their identity. `None` after revocation.
@@ -40,7 +42,13 @@ pub(super) struct CurrentGrants(watch::Sender<Option<Arc<[CompiledGrant]>>>);
 pub(super) struct CompiledGrant {
     role: Role,
     repositories: GlobMatcher,
-    environments: Vec<GlobMatcher>,
+    environments: EnvironmentGlobs,
+}
+
+/// Globs over environment directories.
+#[derive(Clone, Debug)]
+struct EnvironmentGlobs {
+    matchers: Vec<GlobMatcher>,
     unrestricted: bool,
     globs: Vec<String>,
 }
@@ -73,6 +81,7 @@ impl Identity {
             sender,
             current_grants: standing,
             is_reading_only: false,
+            limits: Vec::new(),
         }
     }
 
@@ -80,6 +89,23 @@ impl Identity {
     pub(crate) fn reading_only(&self) -> Self {
         Self {
             is_reading_only: true,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same person, who writes only files of environments that match one glob of each list. A list with a glob
+    /// that does not compile allows nothing.
+    pub(crate) fn within_environments(&self, lists: &[Vec<String>]) -> Self {
+        let mut limits = self.limits.clone();
+        limits.extend(lists.iter().map(|globs| {
+            EnvironmentGlobs::new(globs).unwrap_or_else(|| EnvironmentGlobs {
+                matchers: Vec::new(),
+                unrestricted: false,
+                globs: globs.clone(),
+            })
+        }));
+        Self {
+            limits,
             ..self.clone()
         }
     }
@@ -148,8 +174,9 @@ impl Identity {
     pub fn environments(&self, repository: &str) -> Vec<String> {
         let grants = self.grants();
         let editors = grants_in(&grants, repository).filter(|grant| grant.role >= Role::Editor);
-        let globs: std::collections::BTreeSet<String> =
-            editors.flat_map(|grant| grant.globs.iter().cloned()).collect();
+        let globs: std::collections::BTreeSet<String> = editors
+            .flat_map(|grant| grant.environments.globs.iter().cloned())
+            .collect();
         globs.into_iter().collect()
     }
 
@@ -180,6 +207,12 @@ impl Identity {
         if self.covers(repository, environment) {
             return Ok(());
         }
+        if let Some(limit) = self.exceeded_limit(environment) {
+            let path = environment.unwrap_or(path.as_str());
+            return Err(format!(
+                "`{path}` is outside of this work, which may change only {limit}"
+            ));
+        }
         let shown = self.environments(repository).join(", ");
         Err(match environment {
             Some(environment) => format!("`{environment}` is not in your grant ({shown})"),
@@ -196,9 +229,11 @@ impl Identity {
             return Ok(());
         };
         let shown = self.environments(repository).join(", ");
-        let grant = match shown.is_empty() {
-            true => "your grant covers no environment".to_owned(),
-            false => format!("your grant covers only {shown}"),
+        let limit = self.exceeded_limit(missing.environment.as_deref());
+        let grant = match (limit, shown.is_empty()) {
+            (Some(limit), _) => format!("this work may change only {limit}"),
+            (None, true) => "your grant covers no environment".to_owned(),
+            (None, false) => format!("your grant covers only {shown}"),
         };
         Err(match &missing.environment {
             Some(environment) => format!(
@@ -216,9 +251,19 @@ impl Identity {
     /// True if this identity may write files of one environment, or files of all environments (`None`).
     fn covers(&self, repository: &str, environment: Option<&str>) -> bool {
         let grants = self.grants();
-        grants_in(&grants, repository)
-            .filter(|grant| grant.role >= Role::Editor)
-            .any(|grant| grant.covers(environment))
+        self.exceeded_limit(environment).is_none()
+            && grants_in(&grants, repository)
+                .filter(|grant| grant.role >= Role::Editor)
+                .any(|grant| grant.covers(environment))
+    }
+
+    /// Returns the globs of the first limit that an environment, or what all of them share (`None`), is outside of.
+    fn exceeded_limit(&self, environment: Option<&str>) -> Option<String> {
+        let exceeded = self.limits.iter().find(|limit| !limit.cover(environment))?;
+        Some(match exceeded.globs.is_empty() {
+            true => "no environment".to_owned(),
+            false => exceeded.globs.join(", "),
+        })
     }
 
     fn grants(&self) -> Arc<[CompiledGrant]> {
@@ -236,20 +281,16 @@ fn grants_in<'a>(grants: &'a [CompiledGrant], repository: &str) -> impl Iterator
         .filter(move |grant| grant.repositories.is_match(repository))
 }
 
+fn compile(glob: &str) -> Option<GlobMatcher> {
+    Glob::new(glob).ok().map(|glob| glob.compile_matcher())
+}
+
 impl CompiledGrant {
     fn new(grant: &Grant) -> Option<Self> {
-        let compile = |glob: &str| Glob::new(glob).map(|glob| glob.compile_matcher());
         Some(Self {
             role: grant.role,
-            repositories: compile(&grant.repositories).ok()?,
-            environments: grant
-                .environments
-                .iter()
-                .map(|glob| compile(glob))
-                .collect::<Result<_, _>>()
-                .ok()?,
-            unrestricted: grant.role == Role::Admin || grant.environments.iter().any(|glob| glob == "**"),
-            globs: grant.environments.clone(),
+            repositories: compile(&grant.repositories)?,
+            environments: EnvironmentGlobs::new(&grant.environments)?,
         })
     }
 
@@ -261,13 +302,28 @@ impl CompiledGrant {
     }
 
     fn covers(&self, environment: Option<&str>) -> bool {
+        self.role == Role::Admin || self.environments.cover(environment)
+    }
+}
+
+impl EnvironmentGlobs {
+    fn new(globs: &[String]) -> Option<Self> {
+        Some(Self {
+            matchers: globs.iter().map(|glob| compile(glob)).collect::<Option<_>>()?,
+            unrestricted: globs.iter().any(|glob| glob == "**"),
+            globs: globs.to_vec(),
+        })
+    }
+
+    /// True if a glob matches an environment, or if all environments are covered, which what they share (`None`) needs.
+    fn cover(&self, environment: Option<&str>) -> bool {
         let Some(environment) = environment else {
             return self.unrestricted;
         };
         let below = environment.split_once('/').map(|(_, below)| below);
         self.unrestricted
             || self
-                .environments
+                .matchers
                 .iter()
                 .any(|glob| glob.is_match(environment) || below.is_some_and(|below| glob.is_match(below)))
     }
@@ -277,7 +333,7 @@ impl CompiledGrant {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::{CurrentGrants, Grant, Identity, Role};
-    use crate::base::model::{Platform, RepoPath, Sender, UserId};
+    use crate::base::model::{Platform, RepoPath, RequiredGrant, Sender, UserId};
 
     fn holds(role: Role, repositories: &str, environments: &[&str]) -> Identity {
         let sender = Sender {
@@ -311,6 +367,67 @@ mod tests {
         assert_eq!(
             alice.may_write("apps", &path, Some("environments/dev")),
             Err("alice has role viewer: cannot write".into())
+        );
+    }
+
+    #[test]
+    fn limits_of_the_work_narrow_every_grant() {
+        let path = RepoPath::parse("environments/dev/main.jsonnet").unwrap();
+        let lists = |lists: &[&[&str]]| -> Vec<Vec<String>> {
+            let owned = |globs: &&[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect();
+            lists.iter().map(owned).collect()
+        };
+        let need = |environment: Option<&str>| RequiredGrant {
+            environment: environment.map(str::to_owned),
+            because: "a file is changed".into(),
+        };
+        for (role, grant) in [(Role::Admin, "**"), (Role::Editor, "**")] {
+            let anna = holds(role, "infra", &[grant]);
+            let limited =
+                anna.within_environments(&lists(&[&["dev", "staging-*"], &["**"], &["*-eu", "dev"]]));
+            let writes = |environment| limited.may_write("infra", &path, environment);
+            assert_eq!(writes(Some("environments/dev")), Ok(()));
+            assert_eq!(writes(Some("environments/staging-eu")), Ok(()));
+            assert_eq!(
+                writes(Some("environments/staging-us")),
+                Err(
+                    "`environments/staging-us` is outside of this work, which may change only *-eu, dev"
+                        .into()
+                )
+            );
+            assert_eq!(
+                writes(None),
+                Err(
+                    "`environments/dev/main.jsonnet` is outside of this work, which may change only dev, staging-*"
+                        .into()
+                )
+            );
+            assert_eq!(
+                limited.may_prepare("infra", &[need(Some("environments/dev"))]),
+                Ok(())
+            );
+            assert_eq!(
+                limited.may_prepare("infra", &[need(None)]),
+                Err(
+                    "a file is changed, which requires a grant for all environments; this work may change only dev, \
+                     staging-*"
+                        .into()
+                )
+            );
+            for broken in [&["["][..], &[]] {
+                let nothing = anna.within_environments(&lists(&[broken]));
+                assert!(
+                    nothing
+                        .may_write("infra", &path, Some("environments/dev"))
+                        .is_err()
+                );
+            }
+        }
+        // A limit is no grant.
+        let alice = holds(Role::Editor, "infra", &["dev"]).within_environments(&lists(&[&["**"]]));
+        assert_eq!(
+            alice.may_write("infra", &path, Some("environments/prod")),
+            Err("`environments/prod` is not in your grant (dev)".into())
         );
     }
 

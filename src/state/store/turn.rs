@@ -11,7 +11,7 @@ use super::usage::Cost;
 use super::{
     BudgetRequest, ChangeBasis, ComposedWrite, NewAction, NumberedChange, ProspectiveChange, Store,
     StoreError, action, budget, change, command, conversation, edits, inbox, outbox, output, person_message,
-    shown_result, steering, usage,
+    run, shown_result, steering, usage,
 };
 use crate::base::model::{
     Change, ContextState, ConversationId, InboxId, Op, Step, StoredOutput, TurnId, UserId, Verdict,
@@ -95,6 +95,8 @@ pub enum TurnEnd {
     Answered(Box<TurnAnswer>, Announcement),
     /// The person has no access. Only the cost is kept, and only these operations are sent.
     Refused(Vec<Op>, Option<Cost>),
+    /// The same for an agent step of a run, which ends with this reason. Nothing is sent.
+    StepRefused(String, Option<Cost>),
 }
 
 /// The stored end of a turn.
@@ -334,17 +336,14 @@ impl Store {
                         )?
                     }
                     TurnEnd::Refused(ops, cost) => {
-                        if let Some(cost) = &cost {
-                            usage::record(tx, claim.conversation, turn, cost, at)?;
-                        }
+                        record_refused(tx, claim, turn, cost.as_ref(), at)?;
                         dismiss(tx, claim, inbox, &ops, at)?;
-                        FinishedTurn {
-                            verdict: Verdict::Error,
-                            source: VerdictSource::Harness,
-                            is_answered: false,
-                            change: None,
-                            due: None,
-                        }
+                        FinishedTurn::refused()
+                    }
+                    TurnEnd::StepRefused(why, cost) => {
+                        record_refused(tx, claim, turn, cost.as_ref(), at)?;
+                        run::refuse(tx, claim, inbox, why, at)?;
+                        FinishedTurn::refused()
                     }
                 };
                 Ok((ComposedWrite::Stored(finished), prospect))
@@ -369,6 +368,33 @@ impl Store {
             dismiss(tx, claim, inbox, &ops, at)
         })
         .await
+    }
+}
+
+impl FinishedTurn {
+    /// Returns the end of a turn whose person has no access.
+    fn refused() -> Self {
+        Self {
+            verdict: Verdict::Error,
+            source: VerdictSource::Harness,
+            is_answered: false,
+            change: None,
+            due: None,
+        }
+    }
+}
+
+/// Records the cost of a turn whose person has no access.
+fn record_refused(
+    tx: &Transaction<'_>,
+    claim: Claim,
+    turn: TurnId,
+    cost: Option<&Cost>,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    match cost {
+        Some(cost) => usage::record(tx, claim.conversation, turn, cost, at),
+        None => Ok(()),
     }
 }
 

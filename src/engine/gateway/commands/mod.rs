@@ -272,6 +272,7 @@ impl CommandRunner {
             InboundKind::Join { .. }
             | InboundKind::Hook { .. }
             | InboundKind::Schedule(_)
+            | InboundKind::Pipeline(_)
             | InboundKind::HomeOpened => {
                 return Ok(CommandAnswer::ops(Vec::new()));
             }
@@ -483,6 +484,7 @@ fn written(kind: &InboundKind) -> Option<Command<'_>> {
         | InboundKind::HomeOpened
         | InboundKind::Join { .. }
         | InboundKind::Schedule(_)
+        | InboundKind::Pipeline(_)
         | InboundKind::Hook { .. } => None,
     }
 }

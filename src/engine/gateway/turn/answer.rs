@@ -72,8 +72,10 @@ impl TurnRunner {
         } = ended;
         let last = journal.as_mut().and_then(|journal| journal.last.take());
         let refusal = journal.as_ref().and_then(TurnJournal::budget_refusal);
+        // The step of a run ends at its budget; its buttons would have no place.
+        let asked = refusal.filter(|_| address.is_shown());
         let budget_question =
-            refusal.and_then(|refusal| self.budget_question(assigned, opened, address, refusal));
+            asked.and_then(|refusal| self.budget_question(assigned, opened, address, refusal));
         if let (Some(notice), true) = (&mut outcome.notice, budget_question.is_some()) {
             notice.push_str(" I asked the administrators to allow more.");
         }
@@ -304,6 +306,9 @@ impl TurnEnding {
     fn compose(&self, prospect: &ProspectiveChange) -> TurnEnd {
         let (draft, repository) = (&self.answer, &self.repository);
         let refused = |why: &str| {
+            if !draft.address.is_shown() {
+                return TurnEnd::StepRefused(why.to_owned(), self.cost.clone());
+            }
             let mut ops = (draft.refusal)(&draft.address, &Reply::text(why));
             ops.extend(draft.work_ended.clone());
             TurnEnd::Refused(ops, self.cost.clone())
@@ -402,6 +407,9 @@ struct ResultDraft {
 
 impl ResultDraft {
     fn announce(&self, outcome: &TurnOutcome, leaves: StoredChange<'_>) -> Announcement {
+        if !self.address.is_shown() {
+            return Announcement::default();
+        }
         // Or the work of a schedule.
         let is_hook = self.address.mention.is_none();
         // An event that changed nothing sends no message, unless its schedule asks for one.

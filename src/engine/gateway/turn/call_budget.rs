@@ -3,10 +3,11 @@
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::config::{Config, ModelFacts};
 use crate::base::model::{
-    Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetScopes, BudgetWarning, Money, Usage,
+    Attendance, BudgetBound, BudgetRefusal, BudgetScope, BudgetScopes, BudgetWarning, Budgets, Inbound,
+    Money, Usage,
 };
 use crate::engine::agent::{AnsweringModel, CallPermission, CallSize, TurnModel, call_cost_max};
-use crate::engine::gateway::parts::Parts;
+use crate::engine::gateway::parts::{Parts, agent_step};
 use crate::state::store::{BudgetSubject, Claim, ReservationId, Store, StoreError};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -25,6 +26,20 @@ pub(super) struct CallBudget {
     pub(super) refusal: Option<BudgetRefusal>,
 }
 
+/// Returns the bounds that a turn must keep. An agent step of a pipeline may have a bound of money of its own.
+fn bounds(budgets: &Budgets, attendance: Attendance, inbound: &Inbound) -> Vec<(BudgetScope, BudgetBound)> {
+    let cents = agent_step(inbound).map_or(0, |work| work.bounds.max_cents);
+    let own = BudgetBound {
+        tokens_max: None,
+        money_max: (cents > 0).then(|| Money::from_cents(cents)),
+    };
+    let budgets = Budgets {
+        turn: budgets.turn.tightened(own),
+        ..*budgets
+    };
+    budgets.of_turn(attendance)
+}
+
 impl CallBudget {
     pub(super) fn new(
         parts: &Parts,
@@ -38,7 +53,7 @@ impl CallBudget {
         };
         let is_person = opened.identity.sender().platform.chat().is_some();
         Self {
-            bounds: parts.config.budgets.bounds.of_turn(attendance),
+            bounds: bounds(&parts.config.budgets.bounds, attendance, assigned.inbound()),
             subject: BudgetSubject {
                 inbox: assigned.work.inbox,
                 conversation: assigned.claim.conversation,
@@ -97,5 +112,41 @@ impl CallBudget {
     /// Returns the subject of the budgets.
     pub(super) fn subject(&self) -> BudgetSubject {
         self.subject
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bounds;
+    use crate::base::model::Sender;
+    use crate::base::model::{Attendance, BudgetBound, BudgetScope, Budgets, Money};
+    use crate::base::redact::Redactor;
+    use crate::engine::gateway::agent_step::{message, testing::work};
+
+    #[test]
+    fn a_bound_of_a_step_narrows_the_budget_of_one_request() {
+        let of = |server: Option<u64>, max_cents: u64| {
+            let money = |cents: u64| BudgetBound {
+                tokens_max: None,
+                money_max: Some(Money::from_cents(cents)),
+            };
+            let budgets = Budgets {
+                unattended_turn: server.map(money).unwrap_or_default(),
+                person_day: money(900),
+                ..Budgets::default()
+            };
+            let mut work = work();
+            work.bounds.max_cents = max_cents;
+            let message = message(&Sender::of_hook("ci"), work, &Redactor::new([]));
+            let bounds = bounds(&budgets, Attendance::Unattended, &message);
+            let of_turn = bounds.iter().find(|(scope, _)| *scope == BudgetScope::Turn);
+            assert!(bounds.contains(&(BudgetScope::PersonDay, money(900))));
+            of_turn.and_then(|(_, bound)| bound.money_max)
+        };
+        assert_eq!(of(None, 0), None);
+        assert_eq!(of(None, 5), Some(Money::from_cents(5)));
+        assert_eq!(of(Some(7), 0), Some(Money::from_cents(7)));
+        assert_eq!(of(Some(7), 5), Some(Money::from_cents(5)));
+        assert_eq!(of(Some(7), 9), Some(Money::from_cents(7)));
     }
 }

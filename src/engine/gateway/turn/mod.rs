@@ -231,6 +231,12 @@ impl TurnRunner {
                 (hook.post_to.channel.clone(), place)
             }
             (None, Some(work)) => (inbound.channel.clone(), work.place.clone()),
+            (None, None) if !address.is_shown() => {
+                return Address {
+                    mention: None,
+                    ..address
+                };
+            }
             (None, None) => return address,
         };
         if let Some(connected) = self.outgoing.channel(&channel) {

@@ -5,9 +5,10 @@ use crate::base::model::{ConversationId, Inbound, InboundKind, one_line};
 use crate::base::redact::Redactor;
 use crate::engine::agent::prompt::{self, PromptFacts, RepositoryKind};
 use crate::engine::command;
+use crate::engine::gateway::agent_step::{limited, request};
 use crate::engine::gateway::choice::RepositoryChoiceError;
 use crate::engine::gateway::joined::ConversationRights;
-use crate::engine::gateway::parts::scheduled;
+use crate::engine::gateway::parts::{agent_step, scheduled};
 use crate::rendering::compare::Sides;
 use crate::state::access::Identity;
 use crate::state::store::{Conversation, StoreError};
@@ -126,7 +127,13 @@ impl TurnRunner {
             Some(_) => &identity.reading_only(),
             None => identity,
         };
+        let step = agent_step(inbound);
+        let limited = step.map(|work| limited(identity, &work.bounds));
+        let identity = limited.as_ref().unwrap_or(identity);
         let (name, words) = self.choose_repository(identity, inbound, conversation)?;
+        if let Some(work) = step {
+            self.parts.step_model(&work.bounds).map_err(refuse_with)?;
+        }
         let words = match rights {
             ConversationRights::Own => words,
             // The history of the conversation is read by both.
@@ -179,7 +186,7 @@ impl TurnRunner {
             let loaded = repositories.base(&name, &base).await?;
             Ok::<_, RepositoryError>((repository, head, base, loaded))
         };
-        let time_max = self.parts.config.limits.turn.turn_time_max;
+        let time_max = self.parts.turn_limits(inbound).turn_time_max;
         let (repository, head, base, loaded) = tokio::time::timeout_at(began + time_max, files)
             .await
             .map_err(|_| {
@@ -216,7 +223,10 @@ impl TurnRunner {
             role: identity.role(&name),
             environments: &environments,
         };
-        let system = prompt::system(kind, &facts);
+        let mut system = prompt::system(kind, &facts);
+        if let Some(lists) = step.and_then(|work| work.bounds.environments.as_ref()) {
+            system.push_str(&prompt::environment_limits(lists));
+        }
         let texts = self.read_files(inbound, &guard, began + time_max).await;
         let words = texts.with_words(words);
         let user_text = self.user_text(inbound, &words, &name, &guard).await?;
@@ -296,10 +306,12 @@ impl TurnRunner {
         if let Some(hook) = self.parts.hook(inbound) {
             return Ok((hook.repository.clone(), String::new()));
         }
-        if let Some(work) = scheduled(inbound) {
-            return match identity.role(&work.repository) {
-                Some(_) => Ok((work.repository.clone(), work.words.clone())),
-                None => Err(refuse_with(locked_out_text(identity, &work.repository))),
+        let work = scheduled(inbound).map(|work| (&work.repository, &work.words));
+        let work = work.or_else(|| agent_step(inbound).map(|work| (&work.repository, &work.words)));
+        if let Some((repository, words)) = work {
+            return match identity.role(repository) {
+                Some(_) => Ok((repository.clone(), words.clone())),
+                None => Err(refuse_with(locked_out_text(identity, repository))),
             };
         }
         let text = match &inbound.kind {
@@ -331,6 +343,7 @@ impl TurnRunner {
                 self.hook_text(inbound, event, fields, (repository, guard))
                     .await?
             }
+            InboundKind::Pipeline(work) => request(work, words, &guard.redactor),
             InboundKind::Text { quoted, .. } => {
                 let quoted = quoted.as_ref();
                 let quoted = quoted.map(|quoted| cut(quoted, chars_max, &guard.redactor));

@@ -30,9 +30,14 @@ impl TurnRunner {
             return Ok(());
         };
         let address = self.parts.address_in(claim.conversation, inbox).await?;
-        let mut ops = self.refusal(&address, &Reply::text(format!("{what} (ref {reference})")));
-        ops.extend(address.work_ended());
-        store.dismiss(&claim, inbox, ops, (self.parts.now)()).await?;
+        let (why, at) = (format!("{what} (ref {reference})"), (self.parts.now)());
+        if address.is_shown() {
+            let mut ops = self.refusal(&address, &Reply::text(why));
+            ops.extend(address.work_ended());
+            store.dismiss(&claim, inbox, ops, at).await?;
+        } else {
+            store.refuse_step(&claim, inbox, why, at).await?;
+        }
         self.outgoing.wake();
         Ok(())
     }
@@ -81,12 +86,15 @@ impl TurnRunner {
             true => format!("{why}\nIts edits before the interruption are undone."),
             false => why.to_owned(),
         };
-        let mut ops = self.refusal(address, &Reply::text(why));
-        ops.extend(ended);
-        self.parts
-            .store
-            .dismiss(&assigned.claim, assigned.work.inbox, ops, (self.parts.now)())
-            .await?;
+        let (store, at) = (&self.parts.store, (self.parts.now)());
+        let (claim, inbox) = (&assigned.claim, assigned.work.inbox);
+        if address.is_shown() {
+            let mut ops = self.refusal(address, &Reply::text(why));
+            ops.extend(ended);
+            store.dismiss(claim, inbox, ops, at).await?;
+        } else {
+            store.refuse_step(claim, inbox, why, at).await?;
+        }
         self.outgoing.wake();
         Ok(())
     }

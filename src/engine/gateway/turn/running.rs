@@ -13,6 +13,7 @@ use crate::engine::agent::{
     self, ModelChain, Questions, Recipients, TurnContext, TurnEvent, TurnOutcome, VerdictRule, WriteCounts,
 };
 use crate::engine::gateway::active_turns::TurnHandle;
+use crate::engine::gateway::parts::agent_step;
 use crate::state::workspace::{Overlay, Tree};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -29,9 +30,15 @@ impl TurnRunner {
         shutdown: &CancellationToken,
     ) -> anyhow::Result<(TurnOutcome, TurnJournal)> {
         let opened = preparing.opened;
-        let models =
-            ModelChain::resolve(&self.parts.config, &self.parts.providers).map_err(anyhow::Error::msg)?;
+        let step = agent_step(assigned.inbound());
+        let models = match step {
+            Some(work) => self.parts.step_model(&work.bounds),
+            None => ModelChain::resolve(&self.parts.config, &self.parts.providers),
+        };
+        let models = models.map_err(anyhow::Error::msg)?;
         let models = models.models();
+        let step_tools = step.map(|work| self.parts.step_tools(work)).transpose()?;
+        let limits = self.parts.turn_limits(assigned.inbound());
         let sources = (&self.parts, &self.outgoing);
         let steering = Steering::new(sources, &self.active_turns, assigned, opened);
         let mut journal = TurnJournal::new(&self.parts, assigned, opened, beginning, steering, &models);
@@ -52,15 +59,18 @@ impl TurnRunner {
             identity: &opened.identity,
             models: &models,
             system: &opened.system,
-            toolbox: &self.parts.toolbox,
+            toolbox: step_tools.as_ref().unwrap_or(&self.parts.toolbox),
             workspace: &opened.workspace,
             postconditions: preparing,
-            verdict: VerdictRule::Computed,
+            verdict: match step {
+                Some(_) => VerdictRule::Asked,
+                None => VerdictRule::Computed,
+            },
             questions,
             recipients,
             resumed_steps: resumed.map_or(0, ResumedTurn::steps),
-            limits: &self.parts.config.limits.turn,
-            strategy: agent::context::strategy(self.parts.config.limits.turn.context_strategy),
+            limits: &limits,
+            strategy: agent::context::strategy(limits.context_strategy),
             redactor: &opened.workspace.guard.redactor,
             outputs: &StoredOutputs::of_conversation(&self.parts.store, opened.conversation.id),
             last_output: opened.conversation.last_output,
