@@ -34,6 +34,7 @@ mod questions;
 mod reception;
 mod repositories;
 mod retention;
+mod runs;
 mod scheduler;
 mod schedules;
 mod status_card;
@@ -52,6 +53,7 @@ pub use questions::QuestionDeadlines;
 pub use reception::{ReceiveOutcome, Reception};
 pub use repositories::{MirrorBounds, Repositories, Watcher};
 pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
+pub use runs::Runs;
 pub use schedules::{ScheduleStartError, Schedules, start_now, store_configured};
 
 use crate::base::model::Inbound;
@@ -89,6 +91,8 @@ pub struct Gateway {
     pub question_deadlines: QuestionDeadlines,
     /// The watch of the times of schedules.
     pub schedules: Arc<Schedules>,
+    /// The driver of runs of pipelines.
+    pub runs: Arc<Runs>,
     parts: Arc<Parts>,
     scheduler: Arc<TurnScheduler>,
     commands: Arc<CommandRunner>,
@@ -149,11 +153,17 @@ impl Gateway {
             &scheduler,
             active_turns.clone(),
         ));
+        let runs = Arc::new(Runs::new(
+            &parts,
+            &outgoing,
+            (&scheduler, active_turns.clone()),
+            &shutdown,
+        ));
         let commands = Arc::new(CommandRunner::new(
             Arc::clone(&parts),
             (Arc::clone(&outgoing), Arc::clone(&homes)),
             active_turns.clone(),
-            (Arc::clone(&scheduler), Arc::clone(&schedules)),
+            (Arc::clone(&scheduler), Arc::clone(&schedules), Arc::clone(&runs)),
             (&shutdown, &background),
         ));
         let handover = Handover::new(&parts, &commands, &audit);
@@ -182,6 +192,7 @@ impl Gateway {
             handover,
             question_deadlines,
             schedules,
+            runs,
             parts,
             scheduler,
             commands,
