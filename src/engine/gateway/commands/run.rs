@@ -9,6 +9,7 @@ use crate::engine::gateway::runs::{
     MESSAGE, RUN_USAGE, RunReport, RunVerb, RunsRequest, list, needs_editor, parse_run, parse_runs,
     unknown_pipeline,
 };
+use crate::engine::pipeline::run::RunPlan;
 use crate::state::access::{Access, Identity};
 use crate::state::store::{RunChange, RunCreation, RunHead, RunRow};
 
@@ -199,7 +200,7 @@ impl CommandRunner {
                 "Nothing was started: run {id} is of a service; `drydock runs retry {id}` on the server repeats it."
             ));
         }
-        let plan = serde_json::from_str(&row.plan);
+        let plan = serde_json::from_str::<RunPlan>(&row.plan);
         let may_start = plan
             .is_ok_and(|plan| !needs_editor(&plan) || identity.role(&head.repository) >= Some(Role::Editor));
         if !may_start && !self.parts.store.has_effect(asked.inbox).await? {
