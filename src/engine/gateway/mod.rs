@@ -64,6 +64,7 @@ use commands::CommandRunner;
 use home::HomePages;
 use jiff::{SignedDuration, Timestamp};
 use prerender::Prerenderer;
+use runs::PipelineDefinitions;
 use scheduler::TurnScheduler;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -132,12 +133,14 @@ impl Gateway {
         let audit = Arc::new(IngressAudit::new(parts.store.clone(), &background));
         let outgoing = Arc::new(OutgoingMessages::new(&parts, &shutdown, &background));
         let homes = Arc::new(HomePages::new(&parts, &outgoing, (&shutdown, &background)));
+        let definitions = Arc::new(PipelineDefinitions::new(&parts));
         let turns = Arc::new(TurnRunner {
             parts: Arc::clone(&parts),
             outgoing: Arc::clone(&outgoing),
             homes: Arc::clone(&homes),
             active_turns: active_turns.clone(),
             prerenderer: Arc::clone(&prerenderer),
+            definitions: Arc::clone(&definitions),
             shutdown: shutdown.clone(),
             background: background.clone(),
             waiting_guards: Arc::<WaitingGuards>::default(),
@@ -157,7 +160,7 @@ impl Gateway {
             &parts,
             &outgoing,
             (&scheduler, active_turns.clone()),
-            &shutdown,
+            (&definitions, &shutdown),
         ));
         let commands = Arc::new(CommandRunner::new(
             Arc::clone(&parts),

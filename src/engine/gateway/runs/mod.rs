@@ -2,15 +2,20 @@
 //! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
 
 mod definitions;
+mod event;
 mod moves;
+mod plan;
 mod report;
 mod request;
 mod start;
 
+pub(super) use definitions::PipelineDefinitions;
+pub(super) use event::EventRuns;
 pub(super) use moves::MESSAGE;
+pub(super) use plan::needs_editor;
 pub(super) use report::{RunReport, list};
 pub(super) use request::{RUN_USAGE, RunRequest, RunVerb, RunsRequest, parse_run, parse_runs};
-pub(super) use start::{needs_editor, unknown_pipeline};
+pub(super) use start::unknown_pipeline;
 
 use super::active_turns::ActiveTurns;
 use super::compose::Address;
@@ -19,7 +24,6 @@ use super::parts::Parts;
 use super::scheduler::TurnScheduler;
 use crate::base::model::{ChatPlace, MessageRef, RunId};
 use crate::state::store::{StoppedWork, StoreError};
-use definitions::PipelineDefinitions;
 use jiff::Timestamp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +44,7 @@ pub struct Runs {
     outgoing: Arc<OutgoingMessages>,
     scheduler: Arc<TurnScheduler>,
     active_turns: ActiveTurns,
-    definitions: PipelineDefinitions,
+    definitions: Arc<PipelineDefinitions>,
     shutdown: CancellationToken,
     /// Also notified at the end of each turn.
     changed: Arc<Notify>,
@@ -51,14 +55,14 @@ impl Runs {
         parts: &Arc<Parts>,
         outgoing: &Arc<OutgoingMessages>,
         (scheduler, active_turns): (&Arc<TurnScheduler>, ActiveTurns),
-        shutdown: &CancellationToken,
+        (definitions, shutdown): (&Arc<PipelineDefinitions>, &CancellationToken),
     ) -> Self {
         Self {
             parts: Arc::clone(parts),
             outgoing: Arc::clone(outgoing),
             scheduler: Arc::clone(scheduler),
             active_turns,
-            definitions: PipelineDefinitions::new(parts),
+            definitions: Arc::clone(definitions),
             shutdown: shutdown.clone(),
             changed: scheduler.turn_ended(),
         }

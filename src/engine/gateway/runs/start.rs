@@ -1,17 +1,15 @@
-//! The start of a run that a person asks for: the definition at the head of the trusted branch, the inputs, the plan, and
-//! whether this person may start it. Nothing is stored here.
+//! The start of a run that a person asks for: the definition at the head of the trusted branch, the inputs, and whether this
+//! person may start it. Nothing is stored here.
 
 use super::definitions::UnpublishedReason;
+use super::plan::{RunStart, shown};
 use super::{RunRequest, Runs};
-use crate::base::model::{ChatPlace, Role, quoted};
+use crate::base::model::{ChatPlace, quoted};
+use crate::base::redact::Redactor;
 use crate::engine::pipeline::definition::{PipelineDefinition, PipelineTrigger, TriggerSource};
-use crate::engine::pipeline::effective;
-use crate::engine::pipeline::run::{PlannedWork, RunDoor, RunInputs, RunPlan, run_group, trigger_admits};
+use crate::engine::pipeline::run::{RunInputs, trigger_admits};
 use crate::state::access::Identity;
 use crate::state::store::NewRun;
-
-/// The most problems of a definition that are shown at once.
-const PROBLEMS_SHOWN_MAX: usize = 5;
 
 /// Returns the text about a pipeline that this person cannot start here, whether or not it exists.
 pub(in crate::engine::gateway) fn unknown_pipeline(name: &str) -> String {
@@ -19,14 +17,6 @@ pub(in crate::engine::gateway) fn unknown_pipeline(name: &str) -> String {
         "There is no pipeline {} that you can start here; `!run` lists those you can.",
         quoted(name)
     )
-}
-
-/// True if a run may change files, for which its owner needs the role of an editor.
-pub(in crate::engine::gateway) fn needs_editor(plan: &RunPlan) -> bool {
-    plan.steps.iter().any(|step| match &step.work {
-        PlannedWork::Agent(agent) => agent.bounds.may_edit,
-        PlannedWork::Task(_) | PlannedWork::Ask(_) | PlannedWork::Reply(_) | PlannedWork::Parallel => false,
-    })
 }
 
 impl Runs {
@@ -40,7 +30,7 @@ impl Runs {
             .definitions
             .published(&self.parts, repository, &self.shutdown)
             .await;
-        let published = published.map_err(|why| self.unpublished_text(repository, &why))?;
+        let published = published.map_err(|why| unpublished_text(repository, &why, &self.parts.redactor))?;
         let Some(loaded) = published.loaded else {
             return Ok(Vec::new());
         };
@@ -63,82 +53,52 @@ impl Runs {
         place: (String, ChatPlace),
     ) -> Result<NewRun, String> {
         let name = &request.name;
-        let Some(role) = identity.role(repository) else {
+        let redactor = &self.parts.redactor;
+        if identity.role(repository).is_none() {
             return Err(unknown_pipeline(name));
-        };
+        }
         let published = self
             .definitions
             .published(&self.parts, repository, &self.shutdown)
             .await;
-        let published = published.map_err(|why| self.unpublished_text(repository, &why))?;
+        let published = published.map_err(|why| unpublished_text(repository, &why, redactor))?;
         let loaded = published.loaded.ok_or_else(|| unknown_pipeline(name))?;
-        let pipeline = effective(&loaded.file, name, &self.definitions.operator);
-        let pipeline = pipeline.ok_or_else(|| unknown_pipeline(name))?;
-        let definition = pipeline.definition;
-        if chat_triggers(definition).next().is_none() {
-            return Err(unknown_pipeline(name));
-        }
+        let definition = loaded.file.pipelines.get(name.as_str());
+        let definition = definition.filter(|definition| chat_triggers(definition).next().is_some());
+        let definition = definition.ok_or_else(|| unknown_pipeline(name))?;
         let inputs = RunInputs::from_words(definition, &request.params)
             .map_err(|problems| format!("Nothing was started: {}.", problems.join("; ")))?;
         admitted(definition, &inputs)?;
-        let plan = RunPlan::of(name, &pipeline, RunDoor::Server).map_err(|problems| {
-            let problems = problems.iter().map(ToString::to_string);
-            self.problems_text(name, &problems.collect::<Vec<_>>())
-        })?;
-        if needs_editor(&plan) && role < Role::Editor {
-            return Err(format!(
-                "Nothing was started: {} may change files, and your role in `{repository}` is viewer. Ask an \
-                 administrator for a grant.",
-                quoted(name)
-            ));
-        }
-        let group = run_group(name, definition, &inputs);
-        let steps = plan.steps.iter();
-        let unreadable = |_| "Nothing was started: the plan cannot be stored.".to_owned();
-        Ok(NewRun {
-            pipeline: name.clone(),
-            repository: repository.to_owned(),
-            owner: identity.sender().clone(),
+        let start = RunStart {
+            owner: identity,
+            repository,
+            commit: &published.commit,
             trigger: "chat".to_owned(),
             deliveries: Vec::new(),
-            on_conflict: group.as_ref().map(|group| group.on_conflict).unwrap_or_default(),
-            group: group.map(|group| format!("{repository}/{}", group.name)),
-            place: Some(place),
-            commit: published.commit,
-            steps: steps
-                .map(|step| (step.name.clone(), step.work.word().to_owned()))
-                .collect(),
-            timeout: plan.budget.timeout,
-            plan: serde_json::to_string(&plan).map_err(unreadable)?,
-            inputs: serde_json::to_string(&inputs).map_err(unreadable)?,
+            place,
+        };
+        let planned = start.planned(&loaded, &self.definitions.operator, name, &inputs);
+        planned.map_err(|why| {
+            let text = format!("{} was not started: {why}.", quoted(name));
+            redactor.redact(&text).into_owned()
         })
     }
+}
 
-    /// Returns the text about definitions that cannot be used, for a person who may read them.
-    fn unpublished_text(&self, repository: &str, why: &UnpublishedReason) -> String {
-        match why {
-            UnpublishedReason::Repository(error) => error.to_string(),
-            UnpublishedReason::Definition(error) => {
-                let text = error.to_string();
-                let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-                self.problems_text(repository, &lines)
-            }
+/// Returns the text about definitions that cannot be used, for those who may read them.
+pub(super) fn unpublished_text(repository: &str, why: &UnpublishedReason, redactor: &Redactor) -> String {
+    match why {
+        UnpublishedReason::Repository(error) => error.to_string(),
+        UnpublishedReason::Definition(error) => {
+            let text = error.to_string();
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            let text = format!(
+                "Nothing was started: the pipelines of {} cannot be used as they are.\n{}",
+                quoted(repository),
+                shown(&lines)
+            );
+            redactor.redact(&text).into_owned()
         }
-    }
-
-    fn problems_text(&self, what: &str, problems: &[String]) -> String {
-        let shown = problems.iter().take(PROBLEMS_SHOWN_MAX).cloned();
-        let shown: Vec<String> = shown.collect();
-        let more = match problems.len().saturating_sub(PROBLEMS_SHOWN_MAX) {
-            0 => String::new(),
-            more => format!("\nAnd {more} more; `drydock pipeline check` in a checkout shows all."),
-        };
-        let text = format!(
-            "Nothing was started: the pipelines of {} cannot be used as they are.\n{}{more}",
-            quoted(what),
-            shown.join("\n")
-        );
-        self.parts.redactor.redact(&text).into_owned()
     }
 }
 
