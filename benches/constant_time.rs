@@ -199,6 +199,7 @@ fn github() -> Case {
         repository: "infra".to_owned(),
         prompt: "prompt.md".to_owned(),
         fields: BTreeMap::new(),
+        starts_pipelines: false,
         change: HookChange::New,
         post_to: PostTo {
             channel: "slack".to_owned(),

@@ -47,6 +47,10 @@ pub enum Verb {
     Block,
     /// Shows and changes the schedules of the person.
     Schedule,
+    /// Starts a pipeline.
+    Run,
+    /// Shows, cancels and repeats runs of pipelines.
+    Runs,
     /// Gives a code for `drydock login`.
     Login,
     /// Admits a person. For administrators only.
@@ -76,7 +80,7 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
 }
 
 /// All commands, in the order of `/help`.
-pub const ALL: [CommandSpec; 22] = [
+pub const ALL: [CommandSpec; 24] = [
     spec(Verb::Help, "help", "", "list what I can do here"),
     spec(
         Verb::Status,
@@ -168,6 +172,18 @@ pub const ALL: [CommandSpec; 22] = [
         "list your schedules, or add one that asks me at set times",
     ),
     spec(
+        Verb::Run,
+        "run",
+        "[NAME] [PARAMETER=VALUE]",
+        "start a pipeline, or list those you can start",
+    ),
+    spec(
+        Verb::Runs,
+        "runs",
+        "[show NUMBER]",
+        "list the runs of pipelines, or show, cancel or retry one",
+    ),
+    spec(
         Verb::Login,
         "login",
         "",
@@ -207,7 +223,7 @@ impl Verb {
 
     /// True if the word alone is a command. Others are also what people answer, such as `accept`.
     fn is_found_alone(self) -> bool {
-        !matches!(self, Self::Accept | Self::Block)
+        !matches!(self, Self::Accept | Self::Block | Self::Run)
     }
 
     /// True if only administrators can use it.
@@ -225,6 +241,8 @@ impl Verb {
             | Self::Block
             | Self::User
             | Self::Schedule
+            | Self::Run
+            | Self::Runs
             | Self::Login => false,
             Self::Status
             | Self::Diff
@@ -282,6 +300,8 @@ impl Verb {
                 | Self::Accept
                 | Self::Block
                 | Self::Schedule
+                | Self::Run
+                | Self::Runs
                 | Self::Login
                 | Self::User,
                 _,
@@ -291,7 +311,7 @@ impl Verb {
 }
 
 /// Finds a command in a typed message. The message starts with `/verb` or `!verb`, or it is exactly one of the words
-/// (`@drydock status`, which arrives without its mention), except `accept` and `block`. A slash before another word is not a command, so that paths
+/// (`@drydock status`, which arrives without its mention), except `accept`, `block` and `run`. A slash before another word is not a command, so that paths
 /// reach the model. For `!`, see [`find_unknown_in_text`].
 pub fn find_in_text(text: &str) -> Option<Command<'_>> {
     let text = text.trim();
@@ -404,6 +424,8 @@ mod tests {
             // The answer to a question.
             "accept",
             "Block",
+            "run",
+            "run the checks of dev again",
             "status of web in dev?",
             "diff between dev and prod",
             "render dev",

@@ -139,6 +139,7 @@ mod repository_choice;
 mod request_size;
 mod restarts;
 mod retention;
+mod runs;
 mod result_buttons;
 mod revisions;
 mod revocation;

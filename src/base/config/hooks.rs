@@ -70,6 +70,7 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
         );
     }
     let fields = fields(reader, section);
+    let starts_pipelines = reader.boolean(&format!("{section}.pipelines"));
     let changes = [("new", HookChange::New), ("continue", HookChange::Continue)];
     let change = reader.choice(&format!("{section}.change"), &changes);
     let channel = post_channel(reader, section);
@@ -84,6 +85,7 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
         repository: repository?,
         prompt: prompt?,
         fields,
+        starts_pipelines,
         // A refused value makes loading fail, so this default is never used.
         change: change.unwrap_or(HookChange::New),
         post_to: PostTo {

@@ -202,6 +202,8 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     key("hooks.*.repository", ValueKind::Text, UnsetRule::Required, "the repository the change is prepared in"),
     key("hooks.*.prompt", ValueKind::Text, UnsetRule::Required, "file of instructions on the trusted branch"),
     key("hooks.*.fields.*", ValueKind::Text, UnsetRule::Absent, "JSON pointer to a value of the payload"),
+    key("hooks.*.pipelines", ValueKind::Boolean, UnsetRule::Default("false"), "events start pipelines of the \
+                                                                               repository"),
     key("hooks.*.change", ValueKind::Choice(&["new", "continue"]), UnsetRule::Default("\"new\""), "a new change for \
                                                                                                    each event, or \
                                                                                                    the next revision \

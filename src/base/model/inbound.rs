@@ -255,6 +255,9 @@ pub enum InboundKind {
         event: String,
         /// The configured fields of the payload, sorted by name: data.
         fields: BTreeMap<String, String>,
+        /// The whole payload, if the hook starts pipelines: data.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        payload: Option<Box<serde_json::Value>>,
     },
     /// The start of work at a time of a schedule.
     Schedule(ScheduledWork),

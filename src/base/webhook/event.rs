@@ -21,6 +21,7 @@ pub(super) struct HookEvents {
     change: HookChange,
     sources: Vec<String>,
     fields: BTreeMap<String, String>,
+    starts_pipelines: bool,
 }
 
 impl HookEvents {
@@ -31,6 +32,7 @@ impl HookEvents {
             change: settings.change,
             sources: settings.sources.clone(),
             fields: settings.fields.clone(),
+            starts_pipelines: settings.starts_pipelines,
         }
     }
 
@@ -65,6 +67,7 @@ impl HookEvents {
             kind: InboundKind::Hook {
                 event,
                 fields: self.fields_of(payload),
+                payload: self.starts_pipelines.then(|| Box::new(payload.clone())),
             },
             files: Vec::new(),
             about: None,

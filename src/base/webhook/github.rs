@@ -210,6 +210,7 @@ mod tests {
             repository: "infra".to_owned(),
             prompt: "hooks/release.md".to_owned(),
             fields: BTreeMap::new(),
+            starts_pipelines: false,
             change: HookChange::New,
             post_to: PostTo {
                 channel: "slack".to_owned(),

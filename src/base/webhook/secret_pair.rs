@@ -148,6 +148,7 @@ mod tests {
             repository: "infra".to_owned(),
             prompt: "hooks/release.md".to_owned(),
             fields: BTreeMap::new(),
+            starts_pipelines: false,
             change: HookChange::New,
             post_to: PostTo {
                 channel: "team".to_owned(),

@@ -25,6 +25,9 @@ pub struct HookSettings {
     /// `fields`: names with JSON pointers into the payload; each value has at most 1,000 characters and is treated as
     /// data only.
     pub fields: BTreeMap<String, String>,
+    /// `pipelines`, default false: an event starts the pipelines of the repository that have a trigger for this hook. Only
+    /// then its whole payload is stored.
+    pub starts_pipelines: bool,
     /// `change`, default `new`.
     pub change: HookChange,
     /// `post_to`

@@ -3,6 +3,7 @@
 
 use crate::base::model::{Inbound, InboundKind};
 use crate::base::redact::Redactor;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// Length of an invite token, in characters.
@@ -78,9 +79,16 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
             quoted.iter_mut().for_each(&redact);
         }
         InboundKind::Command { arguments, .. } => redact(arguments),
-        InboundKind::Hook { event, fields } => {
+        InboundKind::Hook {
+            event,
+            fields,
+            payload,
+        } => {
             redact(event);
             fields.values_mut().for_each(&redact);
+            if let Some(payload) = payload {
+                each_text(payload, &redact);
+            }
         }
         InboundKind::Schedule(work) => redact(&mut work.words),
         InboundKind::Pipeline(work) => {
@@ -92,6 +100,16 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
         InboundKind::Unsupported { .. } | InboundKind::HomeOpened | InboundKind::Join { .. } => {}
     }
     inbound
+}
+
+/// Changes each text in a value. The names of fields stay.
+fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| each_text(value, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| each_text(value, change)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Returns the hash that [`without_secrets`] stored for a button's token. Any other text gives the hash of no button.

@@ -34,6 +34,7 @@ mod questions;
 mod reception;
 mod repositories;
 mod retention;
+mod runs;
 mod scheduler;
 mod schedules;
 mod status_card;
@@ -52,6 +53,7 @@ pub use questions::QuestionDeadlines;
 pub use reception::{ReceiveOutcome, Reception};
 pub use repositories::{MirrorBounds, Repositories, Watcher};
 pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
+pub use runs::Runs;
 pub use schedules::{ScheduleStartError, Schedules, start_now, store_configured};
 
 use crate::base::model::Inbound;
@@ -62,6 +64,7 @@ use commands::CommandRunner;
 use home::HomePages;
 use jiff::{SignedDuration, Timestamp};
 use prerender::Prerenderer;
+use runs::PipelineDefinitions;
 use scheduler::TurnScheduler;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -89,6 +92,8 @@ pub struct Gateway {
     pub question_deadlines: QuestionDeadlines,
     /// The watch of the times of schedules.
     pub schedules: Arc<Schedules>,
+    /// The driver of runs of pipelines.
+    pub runs: Arc<Runs>,
     parts: Arc<Parts>,
     scheduler: Arc<TurnScheduler>,
     commands: Arc<CommandRunner>,
@@ -128,12 +133,14 @@ impl Gateway {
         let audit = Arc::new(IngressAudit::new(parts.store.clone(), &background));
         let outgoing = Arc::new(OutgoingMessages::new(&parts, &shutdown, &background));
         let homes = Arc::new(HomePages::new(&parts, &outgoing, (&shutdown, &background)));
+        let definitions = Arc::new(PipelineDefinitions::new(&parts));
         let turns = Arc::new(TurnRunner {
             parts: Arc::clone(&parts),
             outgoing: Arc::clone(&outgoing),
             homes: Arc::clone(&homes),
             active_turns: active_turns.clone(),
             prerenderer: Arc::clone(&prerenderer),
+            definitions: Arc::clone(&definitions),
             shutdown: shutdown.clone(),
             background: background.clone(),
             waiting_guards: Arc::<WaitingGuards>::default(),
@@ -149,11 +156,17 @@ impl Gateway {
             &scheduler,
             active_turns.clone(),
         ));
+        let runs = Arc::new(Runs::new(
+            &parts,
+            &outgoing,
+            (&scheduler, active_turns.clone()),
+            (&definitions, &shutdown),
+        ));
         let commands = Arc::new(CommandRunner::new(
             Arc::clone(&parts),
             (Arc::clone(&outgoing), Arc::clone(&homes)),
             active_turns.clone(),
-            (Arc::clone(&scheduler), Arc::clone(&schedules)),
+            (Arc::clone(&scheduler), Arc::clone(&schedules), Arc::clone(&runs)),
             (&shutdown, &background),
         ));
         let handover = Handover::new(&parts, &commands, &audit);
@@ -182,6 +195,7 @@ impl Gateway {
             handover,
             question_deadlines,
             schedules,
+            runs,
             parts,
             scheduler,
             commands,

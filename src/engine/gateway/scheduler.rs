@@ -35,6 +35,8 @@ pub(super) struct TurnScheduler {
     /// The running turns; `None` when no more turns may begin.
     turns: Mutex<Option<JoinSet<()>>>,
     wake: Notify,
+    /// Notified when a turn has ended. A run of a pipeline may go on then.
+    turn_ended: Arc<Notify>,
     /// The shutdown token. It is set when turns may begin, and fires when no more may.
     shutdown: OnceLock<CancellationToken>,
 }
@@ -85,6 +87,7 @@ impl TurnScheduler {
             suspects: Arc::new(Semaphore::new(1)),
             turns: Mutex::new(Some(JoinSet::new())),
             wake: Notify::new(),
+            turn_ended: Arc::default(),
             shutdown: OnceLock::new(),
         }
     }
@@ -115,6 +118,11 @@ impl TurnScheduler {
     /// Wakes the scheduler because there may be new work.
     pub(super) fn wake(&self) {
         self.wake.notify_one();
+    }
+
+    /// Returns what is notified when a turn has ended.
+    pub(super) fn turn_ended(&self) -> Arc<Notify> {
+        Arc::clone(&self.turn_ended)
     }
 
     fn turns(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
@@ -244,6 +252,7 @@ impl TurnScheduler {
         crash_point::before("B22");
         self.release_claim(claim, &shutdown).await;
         crash_point::after("B22");
+        self.turn_ended.notify_one();
         self.wake();
     }
 

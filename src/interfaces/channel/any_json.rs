@@ -175,6 +175,7 @@ fn hook(scheme: HookScheme) -> Arc<dyn Webhook> {
         repository: "infra".to_owned(),
         prompt: "hooks/release.md".to_owned(),
         fields: BTreeMap::from([("tag".to_owned(), "/release/tag_name".to_owned())]),
+        starts_pipelines: false,
         change: HookChange::New,
         post_to: PostTo {
             channel: "team".to_owned(),

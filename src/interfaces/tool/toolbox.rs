@@ -213,7 +213,8 @@ impl Toolbox {
         ToolError::Malformed(format!("no tool `{shown}`{meant} available: {}", self.listed()))
     }
 
-    fn names(&self) -> impl Iterator<Item = &'static str> {
+    /// Returns the names of the tools, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.specs.iter().map(|spec| spec.name)
     }
 

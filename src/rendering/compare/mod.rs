@@ -237,6 +237,11 @@ impl Comparer {
         }
     }
 
+    /// Returns the evaluator of programs.
+    pub fn evaluator(&self) -> &Arc<dyn Evaluate> {
+        &self.evaluator
+    }
+
     /// Stores large texts in files in a private directory instead of in memory.
     #[must_use]
     pub fn with_spool_directory(self, directory: impl Into<PathBuf>) -> Self {

@@ -295,6 +295,9 @@ impl App {
         let schedules = Arc::clone(&self.gateway.schedules).watch(self.cancel.clone());
         self.tasks
             .spawn("the times of schedules", TaskLifetime::Endless, schedules);
+        let runs = Arc::clone(&self.gateway.runs).watch(self.cancel.clone());
+        self.tasks
+            .spawn("the runs of pipelines", TaskLifetime::Endless, runs);
         let retention = Arc::clone(&self.admin.retention).run(host.now, self.cancel.clone());
         self.tasks.spawn("retention", TaskLifetime::Endless, retention);
         Ok(())

@@ -359,6 +359,7 @@ mod tests {
             repository: "infra-*".into(),
             prompt: "p.md".into(),
             fields: std::collections::BTreeMap::new(),
+            starts_pipelines: false,
             change: HookChange::New,
             post_to: PostTo {
                 channel: "slack".into(),

@@ -402,6 +402,8 @@ impl CommandRunner {
             | Verb::Accept
             | Verb::Block
             | Verb::Schedule
+            | Verb::Run
+            | Verb::Runs
             | Verb::Login
             | Verb::User => return Ok(None),
         }

@@ -19,6 +19,7 @@ mod press;
 mod result_button;
 mod resumed;
 mod retry;
+mod run;
 mod schedule;
 mod take_over;
 mod usage;
@@ -35,6 +36,7 @@ use super::inspections::Inspections;
 use super::joined::ConversationRights;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
+use super::runs::Runs;
 use super::scheduler::TurnScheduler;
 use super::schedules::Schedules;
 use super::turn::REVOKED;
@@ -85,6 +87,7 @@ pub(super) struct CommandRunner {
     active_turns: ActiveTurns,
     scheduler: Arc<TurnScheduler>,
     schedules: Arc<Schedules>,
+    runs: Arc<Runs>,
     slots: Semaphore,
     export_slots: Semaphore,
     order: CommandOrder,
@@ -98,7 +101,7 @@ impl CommandRunner {
         parts: Arc<Parts>,
         (outgoing, homes): (Arc<OutgoingMessages>, Arc<super::home::HomePages>),
         active_turns: ActiveTurns,
-        (scheduler, schedules): (Arc<TurnScheduler>, Arc<Schedules>),
+        (scheduler, schedules, runs): (Arc<TurnScheduler>, Arc<Schedules>, Arc<Runs>),
         (shutdown, background): (&CancellationToken, &TaskTracker),
     ) -> Self {
         Self {
@@ -108,6 +111,7 @@ impl CommandRunner {
             active_turns,
             scheduler,
             schedules,
+            runs,
             slots: Semaphore::new(COMMANDS_AT_ONCE_MAX),
             export_slots: Semaphore::new(export::EXPORTS_AT_ONCE_MAX),
             order: CommandOrder::default(),
@@ -397,6 +401,11 @@ impl CommandRunner {
                 let arguments = command.arguments;
                 return Box::pin(self.schedule(arguments, asked, address, identity, conversation)).await;
             }
+            Verb::Run => {
+                let arguments = command.arguments;
+                return Box::pin(self.run_pipeline(arguments, asked, address, identity, conversation)).await;
+            }
+            Verb::Runs => Box::pin(self.own_runs(command.arguments, asked, identity)).await?,
             Verb::Login => return Ok(self.log_in(asked, identity)),
             Verb::User => self.user_command(command.arguments, asked, identity).await?,
             Verb::Accept => {

@@ -11,6 +11,7 @@ mod journal;
 mod messages;
 mod opening;
 mod outputs;
+mod pipelines;
 mod postconditions;
 mod question;
 mod recording;
@@ -30,6 +31,7 @@ use super::home::HomePages;
 use super::outgoing::OutgoingMessages;
 use super::parts::{Parts, scheduled};
 use super::prerender::Prerenderer;
+use super::runs::PipelineDefinitions;
 use crate::base::model::{ChatPlace, History, Inbound, Receipt, TurnId, UserId};
 use crate::crash_point;
 use crate::state::recording::RecordedEvent;
@@ -45,6 +47,7 @@ use answer::EndedTurn;
 use card::OpenCard;
 use journal::{RecordedTurn, TurnJournal};
 use opening::{OpenedTurn, TurnRefusal};
+use pipelines::EventOutcome;
 use postconditions::{ChangePreparer, LatestPreparation};
 use recording::TurnRecording;
 use resumption::TurnContinuation;
@@ -77,6 +80,7 @@ pub(super) struct TurnRunner {
     pub(super) homes: Arc<HomePages>,
     pub(super) active_turns: ActiveTurns,
     pub(super) prerenderer: Arc<Prerenderer>,
+    pub(super) definitions: Arc<PipelineDefinitions>,
     pub(super) shutdown: CancellationToken,
     pub(super) background: TaskTracker,
     pub(super) waiting_guards: Arc<WaitingGuards>,
@@ -116,6 +120,12 @@ impl TurnRunner {
         let began = Instant::now();
         // An interrupted turn has something to show, so it is opened, and stops before the model call.
         let is_new = assigned.work.begun == 0;
+        if is_new && !is_stopped {
+            let started = Box::pin(self.start_pipelines(assigned, &address, &identity, shutdown));
+            if started.await? == EventOutcome::Done {
+                return Ok(());
+            }
+        }
         let opened = tokio::select! {
             biased;
             () = handle.stop.cancelled(), if is_new => Err(TurnRefusal::WithReply("Stopped before it began.".to_owned())),

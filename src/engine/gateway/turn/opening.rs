@@ -339,7 +339,7 @@ impl TurnRunner {
     ) -> Result<String, TurnRefusal> {
         let chars_max = self.parts.config.limits.inbound_text_chars_max;
         let text = match &inbound.kind {
-            InboundKind::Hook { event, fields } => {
+            InboundKind::Hook { event, fields, .. } => {
                 self.hook_text(inbound, event, fields, (repository, guard))
                     .await?
             }

@@ -29,7 +29,7 @@ const SHORT_DESCRIPTION: &str =
     "Prepares changes to configuration repositories and checks them. Never applies them.";
 
 /// The commands that Telegram suggests while a user types.
-const COMMANDS: [(&str, &str); 21] = [
+const COMMANDS: [(&str, &str); 23] = [
     ("help", "list what I can do here"),
     ("status", "show what is running, waiting and prepared"),
     (
@@ -65,6 +65,8 @@ const COMMANDS: [(&str, &str); 21] = [
         "schedule",
         "list your schedules, or add one that asks me at set times",
     ),
+    ("run", "start a pipeline, or list those you can start"),
+    ("runs", "list the runs of pipelines, or show, cancel or retry one"),
     ("login", "let your machine fetch changes; only you see the answer"),
 ];
 /// The commands whose answers are for one person, which Telegram suggests only in private chats.

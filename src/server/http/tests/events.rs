@@ -45,6 +45,7 @@ fn hook_inbound(name: &str, deliveries: &[&str], event: &str, fields: &[(&str, &
         kind: InboundKind::Hook {
             event: event.to_owned(),
             fields,
+            payload: None,
         },
         files: Vec::new(),
         about: None,

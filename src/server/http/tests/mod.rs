@@ -358,6 +358,7 @@ fn hook_settings(scheme: HookScheme) -> HookSettings {
             ("author".to_owned(), "/release/author".to_owned()),
             ("absent".to_owned(), "/release/nothing".to_owned()),
         ]),
+        starts_pipelines: false,
         change: HookChange::New,
         post_to: PostTo {
             channel: "slack".to_owned(),

@@ -1,0 +1,280 @@
+//! `run` and `runs`: the pipelines that a person starts in a chat, and their runs. A run of another person is answered like
+//! one that does not exist.
+
+use super::{AcceptedCommand, CommandAnswer, CommandRunner, may_be_without_bot};
+use crate::base::model::{ConversationId, Reply, ReplyPart, Role, RunId, quoted};
+use crate::engine::gateway::choice::RepositoryChoiceError;
+use crate::engine::gateway::compose::Address;
+use crate::engine::gateway::runs::{
+    MESSAGE, RUN_USAGE, RunReport, RunVerb, RunsRequest, list, needs_editor, parse_run, parse_runs,
+    unknown_pipeline,
+};
+use crate::engine::pipeline::run::RunPlan;
+use crate::state::access::{Access, Identity};
+use crate::state::store::{RunChange, RunCreation, RunHead, RunRow};
+
+/// The most runs of one answer.
+const RUNS_SHOWN_MAX: usize = 20;
+/// The answer to a slash command of which nobody knows whether a result could be posted to its chat.
+const AS_MESSAGE: &str = "Nothing is started: a slash command does not say whether I am in this chat, and only then a result can \
+                          come here. Write `!run …` as a message to me here.";
+
+impl CommandRunner {
+    /// Starts a pipeline, or lists those that the person can start.
+    pub(super) async fn run_pipeline(
+        &self,
+        arguments: &str,
+        asked: &AcceptedCommand,
+        address: &Address,
+        identity: &Identity,
+        conversation: ConversationId,
+    ) -> anyhow::Result<CommandAnswer> {
+        let store = &self.parts.store;
+        // It may have been started before a restart.
+        if let Some(created) = store.run_of_command(asked.inbox).await? {
+            return self.started(created, asked, address).await;
+        }
+        let refused = |why: String| Ok(self.posted(address, Reply::text(why)));
+        if may_be_without_bot(&asked.inbound) {
+            return refused(AS_MESSAGE.to_owned());
+        }
+        let stored = store.conversation(conversation).await?;
+        let chosen = self
+            .parts
+            .resolve_repository(identity, &asked.inbound.channel, &stored, arguments);
+        let (repository, words) = match chosen {
+            Ok((repository, words)) => (Some(repository), words),
+            Err(RepositoryChoiceError::NoGrant) => (None, arguments.to_owned()),
+            Err(RepositoryChoiceError::Ambiguous(names)) => {
+                return refused(format!(
+                    "Which repository? Write its name and a colon first, as in `!run infra: review`; you have {}.",
+                    names.join(", ")
+                ));
+            }
+        };
+        let (repository, words) = match in_unknown_repository(&words) {
+            Some(words) => (None, words),
+            None => (repository, words.as_str()),
+        };
+        if let (Some(repository), "") = (&repository, words) {
+            return Ok(self.posted(address, self.startable(repository).await));
+        }
+        let request = match parse_run(words) {
+            Ok(request) => request,
+            Err(why) => return refused(why),
+        };
+        let Some(repository) = repository else {
+            return refused(unknown_pipeline(&request.name));
+        };
+        let place = (asked.inbound.channel.clone(), asked.inbound.place.clone());
+        let new = match self.runs.planned(identity, &repository, &request, place).await {
+            Ok(new) => new,
+            Err(why) => return refused(why),
+        };
+        let (created, stopped) = store
+            .create_run(new, Some(asked.inbox), (self.parts.now)())
+            .await?;
+        self.runs.stop(stopped);
+        self.runs.wake();
+        self.started(created, asked, address).await
+    }
+
+    async fn startable(&self, repository: &str) -> Reply {
+        match self.runs.startable(repository).await {
+            Err(why) => Reply::text(why),
+            Ok(pipelines) if pipelines.is_empty() => Reply::text(format!(
+                "`{repository}` has no pipeline that is started in a chat."
+            )),
+            Ok(rows) => Reply {
+                parts: vec![
+                    ReplyPart::Facts { rows },
+                    ReplyPart::Text {
+                        text: RUN_USAGE.to_owned(),
+                    },
+                ],
+            },
+        }
+    }
+
+    /// Returns the answer about a run that was started: its message, which shows its progress and its result.
+    async fn started(
+        &self,
+        created: RunCreation,
+        asked: &AcceptedCommand,
+        address: &Address,
+    ) -> anyhow::Result<CommandAnswer> {
+        let row = match created {
+            RunCreation::Created(run) => self.parts.store.run(run).await?,
+            _ => None,
+        };
+        let Some(row) = row else {
+            return Ok(self.posted(address, Reply::text(not_started(created))));
+        };
+        let inbound = &asked.inbound;
+        let place = (inbound.channel.as_str(), &inbound.place);
+        let own = self.runs.address(row.head.id, place, inbound.message.clone());
+        let report = RunReport::of(&row).reply(|reply| own.fits(&self.parts.config, reply, 1));
+        let mut ops = vec![own.placeholder(MESSAGE, report)];
+        // A slash command has an answer of its own.
+        if inbound.message.is_none() {
+            let text = format!("Run {} is started; its result comes here.", row.head.id);
+            ops.insert(0, address.post("answer", Reply::text(text)));
+        }
+        Ok(CommandAnswer::ops(ops))
+    }
+
+    /// Lists the runs that a person may see, or shows, cancels or repeats one.
+    pub(super) async fn own_runs(
+        &self,
+        arguments: &str,
+        asked: &AcceptedCommand,
+        identity: &Identity,
+    ) -> anyhow::Result<Reply> {
+        let (verb, id) = match parse_runs(arguments) {
+            Err(why) => return Ok(Reply::text(why)),
+            Ok(RunsRequest::List) => return self.list_runs(identity).await,
+            Ok(RunsRequest::About(verb, id)) => (verb, id),
+        };
+        let row = self.parts.store.run(id).await?;
+        let row = row.filter(|row| may_see(&self.parts.access, identity, &row.head));
+        let Some(row) = row else {
+            return Ok(Reply::text(format!(
+                "There is no run {id} that you may see; `!runs` lists those you may."
+            )));
+        };
+        Ok(match verb {
+            RunVerb::Show => RunReport::of(&row).reply(|_| true),
+            RunVerb::Cancel => Reply::text(self.cancel_run(&row, asked, identity).await?),
+            RunVerb::Retry => Reply::text(self.retry_run(&row, asked, identity).await?),
+        })
+    }
+
+    async fn list_runs(&self, identity: &Identity) -> anyhow::Result<Reply> {
+        let (access, person) = (self.parts.access.clone(), identity.clone());
+        let is_listed = move |head: &RunHead| may_see(&access, &person, head);
+        let runs = self.parts.store.runs(is_listed, RUNS_SHOWN_MAX).await?;
+        Ok(match runs.is_empty() {
+            true => {
+                Reply::text("There is no run that you may see. `!run` lists the pipelines you can start.")
+            }
+            false => list(&runs),
+        })
+    }
+
+    async fn cancel_run(
+        &self,
+        row: &RunRow,
+        asked: &AcceptedCommand,
+        identity: &Identity,
+    ) -> anyhow::Result<String> {
+        let head = &row.head;
+        let id = head.id;
+        if !is_own(&self.parts.access, identity, head) && identity.role(&head.repository) < Some(Role::Editor)
+        {
+            return Ok(format!(
+                "Run {id} goes on: it is of a service, and only an editor of `{}` may cancel it.",
+                head.repository
+            ));
+        }
+        let (by, at) = (identity.name().to_owned(), (self.parts.now)());
+        let cancelled = self.parts.store.cancel_run(id, by, Some(asked.inbox), at).await?;
+        self.runs.stop(cancelled.stopped);
+        self.runs.wake();
+        Ok(match cancelled.outcome {
+            RunChange::Changed => format!("Run {id} is cancelled."),
+            RunChange::Unchanged => format!("Run {id} has ended already; `!runs show {id}` shows how."),
+            RunChange::Gone => format!("There is no run {id} any more."),
+        })
+    }
+
+    async fn retry_run(
+        &self,
+        row: &RunRow,
+        asked: &AcceptedCommand,
+        identity: &Identity,
+    ) -> anyhow::Result<String> {
+        let head = &row.head;
+        let id = head.id;
+        if !is_own(&self.parts.access, identity, head) {
+            return Ok(format!(
+                "Nothing was started: run {id} is of a service; `drydock runs retry {id}` on the server repeats it."
+            ));
+        }
+        let plan = serde_json::from_str::<RunPlan>(&row.plan);
+        let may_start = plan
+            .is_ok_and(|plan| !needs_editor(&plan) || identity.role(&head.repository) >= Some(Role::Editor));
+        if !may_start && !self.parts.store.has_effect(asked.inbox).await? {
+            return Ok(format!(
+                "Nothing was started: {} may change files, and your role in `{}` is viewer.",
+                quoted(&head.pipeline),
+                head.repository
+            ));
+        }
+        let (store, at) = (&self.parts.store, (self.parts.now)());
+        let (created, stopped) = store.retry_run(id, None, Some(asked.inbox), at).await?;
+        self.runs.stop(stopped);
+        self.runs.wake();
+        Ok(match created {
+            RunCreation::Created(new) => format!(
+                "Run {new} repeats run {id} from its first step that did not succeed. Its result comes to where run {id} was started."
+            ),
+            other => not_started(other),
+        })
+    }
+}
+
+/// Returns the words after the name of a repository that the person may not read or that does not exist.
+fn in_unknown_repository(words: &str) -> Option<&str> {
+    let (name, rest) = words.split_once(':')?;
+    let is_name = !name
+        .trim()
+        .contains(|char: char| char.is_whitespace() || char == '=');
+    is_name.then(|| rest.trim())
+}
+
+/// True for a run of this person, with any of their accounts.
+fn is_own(access: &Access, identity: &Identity, head: &RunHead) -> bool {
+    let owner = access.admit(&head.owner);
+    owner.is_some_and(|owner| owner.user() == identity.user())
+}
+
+/// True for a run that a person may see: their own, or one of a service, in a repository that they may read.
+fn may_see(access: &Access, identity: &Identity, head: &RunHead) -> bool {
+    let is_of_service = head.owner.platform.chat().is_none();
+    identity.role(&head.repository).is_some() && (is_of_service || is_own(access, identity, head))
+}
+
+/// Returns the text about a run that was not started.
+fn not_started(outcome: RunCreation) -> String {
+    let why = match outcome {
+        RunCreation::Created(RunId(id)) => return format!("Run {id} was started, and is removed by now."),
+        RunCreation::Known(_) => "it was started before".to_owned(),
+        RunCreation::Skipped(busy) => {
+            format!("run {busy} of its group has not ended, and this pipeline does not wait for it")
+        }
+        RunCreation::TooMany => "too many runs are open; `!runs cancel` one first".to_owned(),
+        RunCreation::TooLarge => "its values are too large; give shorter ones".to_owned(),
+        RunCreation::Gone => "it is removed by now".to_owned(),
+        RunCreation::Unfinished => "it has not ended; `!runs cancel` it first".to_owned(),
+        RunCreation::Succeeded => "it succeeded; `!run` starts a new one".to_owned(),
+    };
+    format!("Nothing was started: {why}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_unknown_repository;
+
+    #[test]
+    fn a_word_before_a_colon_names_a_repository() {
+        for (words, rest) in [
+            ("infra: review", Some("review")),
+            ("infra:review a=1", Some("review a=1")),
+            ("review", None),
+            ("review url=https://example.com", None),
+            ("review title=\"a: b\"", None),
+        ] {
+            assert_eq!(in_unknown_repository(words), rest, "{words}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The runs that an event of a hook starts, in place of a turn with the instructions of the hook. Its message is claimed like
+//! any other; each run is stored once under the names of the event, and then the message is done.
+
+use super::definitions::{PipelineDefinitions, UnpublishedReason};
+use super::plan::RunStart;
+use super::start::unpublished_text;
+use crate::base::model::{ChatPlace, Inbound, InboundKind, quoted};
+use crate::base::webhook::HookSettings;
+use crate::engine::gateway::parts::Parts;
+use crate::engine::pipeline::LoadedPipelines;
+use crate::engine::pipeline::definition::{HookTrigger, PipelineTrigger, TriggerSource};
+use crate::engine::pipeline::run::{RunInputs, trigger_admits};
+use crate::state::access::Identity;
+use crate::state::store::NewRun;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// The runs that an event starts.
+#[derive(Debug, Default)]
+pub(in crate::engine::gateway) struct EventRuns {
+    pub(in crate::engine::gateway) runs: Vec<NewRun>,
+    /// A line for each pipeline that should start and cannot.
+    pub(in crate::engine::gateway) problems: Vec<String>,
+}
+
+/// An event of a hook that starts pipelines.
+struct HookEvent<'a> {
+    inbound: &'a Inbound,
+    hook: &'a HookSettings,
+    name: &'a str,
+    payload: &'a Value,
+}
+
+impl PipelineDefinitions {
+    /// Returns the runs that a message starts. `None` if it is no event of a hook that starts pipelines, or the trusted branch
+    /// has no pipeline with a trigger for this hook. The error is a text for the chat of the hook.
+    pub(in crate::engine::gateway) async fn runs_of_event(
+        &self,
+        parts: &Parts,
+        inbound: &Inbound,
+        identity: &Identity,
+        cancel: &CancellationToken,
+    ) -> Result<Option<EventRuns>, String> {
+        let Some(event) = hook_event(parts, inbound) else {
+            return Ok(None);
+        };
+        let repository = &event.hook.repository;
+        let published = self.published(parts, repository, cancel).await;
+        let published = published
+            .map_err(|why: UnpublishedReason| unpublished_text(repository, &why, &parts.redactor))?;
+        let Some(loaded) = published.loaded else {
+            return Ok(None);
+        };
+        let hook_name = &inbound.sender.id;
+        let mut found = None;
+        for name in loaded.file.pipelines.keys() {
+            let triggers = triggers_of(&loaded, name.as_str(), hook_name);
+            if triggers.is_empty() {
+                continue;
+            }
+            let found: &mut EventRuns = found.get_or_insert_default();
+            match event.inputs(&loaded, name.as_str(), &triggers) {
+                Ok(None) => {}
+                Ok(Some(inputs)) => {
+                    let start = event.start(identity, &published.commit, name.as_str());
+                    match start.planned(&loaded, &self.operator, name.as_str(), &inputs) {
+                        Ok(new) => found.runs.push(new),
+                        Err(why) => found.problems.push(problem(name.as_str(), &why, parts)),
+                    }
+                }
+                Err(why) => found.problems.push(problem(name.as_str(), &why, parts)),
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn hook_event<'a>(parts: &'a Parts, inbound: &'a Inbound) -> Option<HookEvent<'a>> {
+    let hook = parts.hook(inbound).filter(|hook| hook.starts_pipelines)?;
+    match &inbound.kind {
+        InboundKind::Hook {
+            event,
+            payload: Some(payload),
+            ..
+        } => Some(HookEvent {
+            inbound,
+            hook,
+            name: event,
+            payload,
+        }),
+        _ => None,
+    }
+}
+
+/// Returns the triggers of a pipeline that name a hook.
+fn triggers_of<'a>(
+    loaded: &'a LoadedPipelines,
+    pipeline: &str,
+    hook: &str,
+) -> Vec<(&'a PipelineTrigger, &'a HookTrigger)> {
+    let definition = loaded.file.pipelines.get(pipeline);
+    let triggers = definition.into_iter().flat_map(|definition| &definition.triggers);
+    let of_hooks = triggers.filter_map(|trigger| match &trigger.source {
+        TriggerSource::Hook(source) if source.name == hook => Some((trigger, source)),
+        _ => None,
+    });
+    of_hooks.collect()
+}
+
+impl HookEvent<'_> {
+    /// Returns the inputs by the first trigger that accepts the event; `None` if none does.
+    fn inputs(
+        &self,
+        loaded: &LoadedPipelines,
+        pipeline: &str,
+        triggers: &[(&PipelineTrigger, &HookTrigger)],
+    ) -> Result<Option<RunInputs>, String> {
+        let Some(definition) = loaded.file.pipelines.get(pipeline) else {
+            return Ok(None);
+        };
+        for (trigger, hook) in triggers {
+            if !(hook.events.is_empty() || hook.events.iter().any(|entry| accepts(entry, self.name))) {
+                continue;
+            }
+            let inputs = RunInputs::from_payload(definition, hook, self.payload.clone());
+            let inputs = inputs.map_err(|problems| problems.join("; "))?;
+            if trigger_admits(trigger, &inputs)? {
+                return Ok(Some(inputs));
+            }
+        }
+        Ok(None)
+    }
+
+    fn start<'s>(&'s self, identity: &'s Identity, commit: &'s str, pipeline: &str) -> RunStart<'s> {
+        let names = self.inbound.delivery.iter();
+        let post_to = &self.hook.post_to;
+        RunStart {
+            owner: identity,
+            repository: &self.hook.repository,
+            commit,
+            trigger: format!("hook {}", self.inbound.sender.id),
+            deliveries: names.map(|name| format!("{name}/pipeline/{pipeline}")).collect(),
+            place: (
+                post_to.channel.clone(),
+                ChatPlace {
+                    // The thread names the event.
+                    thread: None,
+                    ..self.inbound.place.clone()
+                },
+            ),
+        }
+    }
+}
+
+/// True if an entry of `events`, with an action or for all of them, accepts an event.
+fn accepts(entry: &str, event: &str) -> bool {
+    let rest = event.strip_prefix(entry);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn problem(pipeline: &str, why: &str, parts: &Parts) -> String {
+    let text = format!("{} was not started: {why}.", quoted(pipeline));
+    parts.redactor.redact(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::accepts;
+
+    #[test]
+    fn an_entry_accepts_one_action_or_all_of_an_event() {
+        for (entry, event, is_accepted) in [
+            ("release", "release", true),
+            ("release", "release.published", true),
+            ("release.published", "release.published", true),
+            ("release.published", "release.edited", false),
+            ("release.published", "release", false),
+            ("pull_request", "pull_request_review.submitted", false),
+        ] {
+            assert_eq!(accepts(entry, event), is_accepted, "{entry} {event}");
+        }
+    }
+}

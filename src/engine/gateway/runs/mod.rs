@@ -1,0 +1,162 @@
+//! Runs of pipelines. One task makes the next moves of the runs that are due: what begins, what ends and what is posted is one
+//! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
+
+mod definitions;
+mod event;
+mod moves;
+mod plan;
+mod report;
+mod request;
+mod start;
+
+pub(super) use definitions::PipelineDefinitions;
+pub(super) use event::EventRuns;
+pub(super) use moves::MESSAGE;
+pub(super) use plan::needs_editor;
+pub(super) use report::{RunReport, list};
+pub(super) use request::{RUN_USAGE, RunRequest, RunVerb, RunsRequest, parse_run, parse_runs};
+pub(super) use start::unknown_pipeline;
+
+use super::active_turns::ActiveTurns;
+use super::compose::Address;
+use super::outgoing::OutgoingMessages;
+use super::parts::Parts;
+use super::scheduler::TurnScheduler;
+use crate::base::model::{ChatPlace, MessageRef, RunId};
+use crate::state::store::{StoppedWork, StoreError};
+use jiff::Timestamp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+/// The most runs that are read at a time.
+const DUE_AT_ONCE_MAX: u32 = 50;
+/// The longest sleep before the clock is compared again, which may have been set.
+const SLEEP_MAX: Duration = Duration::from_secs(60);
+/// The wait before another attempt after a failure of the store.
+const RETRY_WAIT: Duration = Duration::from_secs(5);
+
+/// The driver of runs.
+pub struct Runs {
+    parts: Arc<Parts>,
+    outgoing: Arc<OutgoingMessages>,
+    scheduler: Arc<TurnScheduler>,
+    active_turns: ActiveTurns,
+    definitions: Arc<PipelineDefinitions>,
+    shutdown: CancellationToken,
+    /// Also notified at the end of each turn.
+    changed: Arc<Notify>,
+}
+
+impl Runs {
+    pub(super) fn new(
+        parts: &Arc<Parts>,
+        outgoing: &Arc<OutgoingMessages>,
+        (scheduler, active_turns): (&Arc<TurnScheduler>, ActiveTurns),
+        (definitions, shutdown): (&Arc<PipelineDefinitions>, &CancellationToken),
+    ) -> Self {
+        Self {
+            parts: Arc::clone(parts),
+            outgoing: Arc::clone(outgoing),
+            scheduler: Arc::clone(scheduler),
+            active_turns,
+            definitions: Arc::clone(definitions),
+            shutdown: shutdown.clone(),
+            changed: scheduler.turn_ended(),
+        }
+    }
+
+    /// Makes the driver look at the runs again, because one was started or changed.
+    pub fn wake(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Ends the turns of steps that were stopped. One that has not begun yet finds the stored stop.
+    pub fn stop(&self, stopped: Vec<StoppedWork>) {
+        for work in stopped {
+            self.active_turns.stop(work.conversation, work.message);
+        }
+    }
+
+    /// Drives the runs until `cancel`.
+    pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
+        while !cancel.is_cancelled() {
+            let next = match self.advance_due().await {
+                Ok(next) => next,
+                Err(error) => {
+                    warn!(%error, "a run cannot go on; it is tried again");
+                    tokio::select! {
+                        () = tokio::time::sleep(RETRY_WAIT) => {}
+                        () = cancel.cancelled() => {}
+                    }
+                    continue;
+                }
+            };
+            tokio::select! {
+                () = self.wait_until(next) => {}
+                () = self.changed.notified() => {}
+                () = cancel.cancelled() => {}
+            }
+        }
+    }
+
+    /// Makes the moves of all runs that are due, and returns the next deadline of any. A run that fails to move does not keep
+    /// the others from it.
+    async fn advance_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let store = &self.parts.store;
+        loop {
+            let at = (self.parts.now)();
+            let due = store.open_runs(at, DUE_AT_ONCE_MAX).await?;
+            if due.is_empty() {
+                return store.next_run_deadline().await;
+            }
+            let mut failed = None;
+            for row in &due {
+                if let Err(error) = self.advance(row, at).await {
+                    failed = Some(error);
+                }
+            }
+            self.outgoing.wake();
+            self.scheduler.wake();
+            if let Some(error) = failed {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Waits until a time has come; forever without one.
+    async fn wait_until(&self, time: Option<Timestamp>) {
+        let Some(time) = time else {
+            return std::future::pending().await;
+        };
+        while let Ok(left) = Duration::try_from(time.duration_since((self.parts.now)()))
+            && !left.is_zero()
+        {
+            tokio::time::sleep(left.min(SLEEP_MAX)).await;
+        }
+    }
+
+    /// Returns the address of what a run posts. Its message is the operation `message`, which each edit replaces.
+    pub(super) fn address(
+        &self,
+        run: RunId,
+        (channel, place): (&str, &ChatPlace),
+        reply_to: Option<MessageRef>,
+    ) -> Address {
+        let mut place = place.clone();
+        if let Some(connected) = self.outgoing.channel(channel) {
+            place.account = connected.installation().account.clone();
+        }
+        Address {
+            channel: channel.to_owned(),
+            place,
+            reply_to,
+            mention: None,
+            ephemeral_to: None,
+            prefix: format!("run-{run}"),
+            response_url: None,
+        }
+    }
+}

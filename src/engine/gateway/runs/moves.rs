@@ -1,0 +1,262 @@
+//! The next moves of one run, up to where it waits for a turn. Everything of them is stored at once, and an edit of the run's
+//! message with it, so a move that a crash cuts short is made again and shows once.
+
+use super::{RunReport, Runs};
+use crate::base::model::{
+    Account, Action, ChatPlace, Op, PipelineWork, Reply, ReplyPart, RunStatus, StepEnd, StepStatus,
+};
+use crate::engine::gateway::agent_step;
+use crate::engine::gateway::compose::{Address, MESSAGES_MAX};
+use crate::engine::pipeline::run::{
+    ResolvedWork, RunInputs, RunPlan, RunState, StepState, next_moves, resolved_work,
+};
+use crate::state::access::Identity;
+use crate::state::store::{RunAdvance, RunRow, StepBegin, StoreError};
+use jiff::Timestamp;
+
+/// The name of the operation that posts the message of a run.
+pub(in crate::engine::gateway) const MESSAGE: &str = "message";
+
+/// The moves of a run, with its state after them.
+struct RunMove<'a> {
+    row: &'a RunRow,
+    state: RunState,
+    report: RunReport,
+    advance: RunAdvance,
+}
+
+impl<'a> RunMove<'a> {
+    fn of(row: &'a RunRow) -> Self {
+        let states = row.steps.iter();
+        Self {
+            row,
+            state: RunState {
+                steps: states
+                    .map(|step| StepState::of(step.status, step.end.clone()))
+                    .collect(),
+            },
+            report: RunReport::of(row),
+            advance: RunAdvance::default(),
+        }
+    }
+
+    fn begin(&mut self, step: usize, work: StepBegin) {
+        if let Some(state) = self.state.steps.get_mut(step) {
+            *state = StepState::Running;
+        }
+        self.report.set(step, StepStatus::Running, None);
+        self.advance.begin.push((step, work));
+    }
+
+    fn end(&mut self, step: usize, end: StepEnd) {
+        self.report.set(step, end.status, Some(end.clone()));
+        self.state.end(step, end.clone());
+        self.advance.end.push((step, end));
+    }
+
+    fn finish(&mut self, status: RunStatus, why: Option<String>) {
+        self.report.finish(status, why.as_deref());
+        self.advance.finish = Some((status, why));
+    }
+
+    /// Ends the run, because it may not go on. The end of a run cancels its open steps.
+    fn fail(&mut self, why: String) {
+        for (step, state) in self.state.steps.iter().enumerate() {
+            if state.end().is_none() {
+                self.report.set(step, StepStatus::Cancelled, None);
+            }
+        }
+        self.state.cancel(&why);
+        self.finish(RunStatus::Failed, Some(why));
+    }
+
+    fn has_moved(&self) -> bool {
+        let advance = &self.advance;
+        !advance.begin.is_empty() || !advance.end.is_empty() || advance.finish.is_some()
+    }
+}
+
+impl Runs {
+    /// Makes the moves of a run that are possible now. Nothing is done if another has moved it since it was read.
+    pub(super) async fn advance(&self, row: &RunRow, at: Timestamp) -> Result<(), StoreError> {
+        let owner = self.parts.access.admit(&row.head.owner);
+        let mut moves = RunMove::of(row);
+        if !row.head.status.is_end() {
+            match obstacle(row, owner.as_ref(), at) {
+                Some(why) => moves.fail(why),
+                None => self.go_on(&mut moves),
+            }
+        }
+        if row.head.status.is_end() || moves.has_moved() {
+            let shown = self.message(row, &moves.report, owner.as_ref());
+            moves.advance.ops.extend(shown);
+        }
+        let advance = moves.advance;
+        let moved = self
+            .parts
+            .store
+            .advance_run(row.head.id, row.version, advance, at);
+        self.stop(moved.await?.unwrap_or_default());
+        Ok(())
+    }
+
+    /// Begins and ends steps until the run waits for a turn or is over.
+    fn go_on(&self, moves: &mut RunMove<'_>) {
+        let row = moves.row;
+        let plan: Option<RunPlan> = serde_json::from_str(&row.plan).ok();
+        let inputs: Option<RunInputs> = serde_json::from_str(&row.inputs).ok();
+        let (Some(plan), Some(inputs)) = (plan, inputs) else {
+            return moves.fail("this version of Drydock cannot read its plan; start it again".to_owned());
+        };
+        // Each round begins or ends a step.
+        for _ in 0..=2 * plan.steps.len() {
+            let next = next_moves(&plan, &inputs, &moves.state);
+            let is_waiting = next.begin.is_empty() && next.end.is_empty();
+            for (step, end) in next.end {
+                moves.end(step, end);
+            }
+            for step in next.begin {
+                self.begin(moves, (&plan, &inputs), step);
+            }
+            if let Some(status) = next.finish {
+                let why = (status == RunStatus::Failed).then(|| failed_step(&plan, &moves.state));
+                return moves.finish(status, why.flatten());
+            }
+            if is_waiting {
+                return;
+            }
+        }
+    }
+
+    fn begin(&self, moves: &mut RunMove<'_>, (plan, inputs): (&RunPlan, &RunInputs), step: usize) {
+        let Some(planned) = plan.steps.get(step) else {
+            return;
+        };
+        let head = &moves.row.head;
+        match resolved_work(plan, inputs, &moves.state, step) {
+            Ok(ResolvedWork::Agent {
+                words,
+                data,
+                bounds,
+                results,
+            }) => {
+                let work = PipelineWork {
+                    run: head.id,
+                    step: u32::try_from(step).unwrap_or(u32::MAX),
+                    step_name: planned.name.clone(),
+                    pipeline: head.pipeline.clone(),
+                    repository: head.repository.clone(),
+                    words,
+                    data,
+                    bounds,
+                    results,
+                };
+                let message = agent_step::message(&head.owner, work, &self.parts.redactor);
+                moves.begin(step, StepBegin::Message(Box::new(message)));
+            }
+            Ok(ResolvedWork::Reply { to, text }) => {
+                let text = self.parts.redactor.redact(&text).into_owned();
+                match self.reply(moves.row, step, (&to, &text)) {
+                    Ok(ops) => {
+                        moves.advance.ops.extend(ops);
+                        moves.end(step, StepEnd::succeeded(&text));
+                    }
+                    Err(why) => moves.end(step, StepEnd::failed(why)),
+                }
+            }
+            Ok(ResolvedWork::Parallel) => moves.begin(step, StepBegin::Nothing),
+            Ok(ResolvedWork::Task { .. } | ResolvedWork::Ask { .. }) => {
+                let why = format!(
+                    "a step of the kind {} does not run on a server",
+                    planned.work.word()
+                );
+                moves.end(step, StepEnd::failed(why));
+            }
+            Err(why) => moves.end(step, StepEnd::failed(why)),
+        }
+    }
+
+    /// Returns the messages of a reply. Their ids name the run and the step, so they are posted once.
+    fn reply(&self, row: &RunRow, step: usize, (to, text): (&str, &str)) -> Result<Vec<Op>, String> {
+        let config = &self.parts.config;
+        let is_allowed = config.pipelines.reply_targets.iter().any(|target| target == to);
+        let target = to.strip_prefix("channel:").and_then(|to| to.split_once(':'));
+        let Some((channel, chat)) = target else {
+            return Err(format!("a server sends no reply to {to}; use channel:NAME:CHAT"));
+        };
+        if !is_allowed || !config.channels.contains_key(channel) {
+            return Err(format!(
+                "the server allows no reply to {to}; its operator lists it in pipelines.reply_targets"
+            ));
+        }
+        let place = ChatPlace {
+            // That of the channel takes its place once it is connected.
+            account: Account::of_schedules(),
+            chat: chat.to_owned(),
+            thread: None,
+        };
+        let address = Address {
+            prefix: format!("run-{}-{step}", row.head.id),
+            ..self.address(row.head.id, (channel, &place), None)
+        };
+        let reply = Reply {
+            parts: vec![ReplyPart::Markdown {
+                text: text.to_owned(),
+            }],
+        };
+        let mut parts = address.split(config, &reply);
+        if parts.len() > MESSAGES_MAX {
+            parts.truncate(MESSAGES_MAX - 1);
+            parts.push(Reply::text("The text is cut here."));
+        }
+        let numbered = parts.into_iter().enumerate();
+        Ok(numbered
+            .map(|(index, part)| address.post(&format!("reply-{}", index + 1), part))
+            .collect())
+    }
+
+    /// Returns the post of a run's message, which is ignored if it is there, and its edit. Nothing is said to a person without
+    /// access, and no more than the end to one without a grant.
+    fn message(&self, row: &RunRow, report: &RunReport, owner: Option<&Identity>) -> Vec<Op> {
+        let config = &self.parts.config;
+        let Some((channel, place)) = &row.place else {
+            return Vec::new();
+        };
+        let is_person = row.head.owner.platform.chat().is_some();
+        if !config.channels.contains_key(channel) || is_person && owner.is_none() {
+            return Vec::new();
+        }
+        let address = self.address(row.head.id, (channel, place), None);
+        let may_read = owner.is_some_and(|owner| owner.role(&row.head.repository).is_some());
+        let reply = match may_read {
+            true => report.reply(|reply| address.fits(config, reply, 1)),
+            false => Reply::text(report.headline()),
+        };
+        let fill = Action::Fill {
+            post: address.id(MESSAGE),
+            reply,
+        };
+        vec![
+            address.placeholder(MESSAGE, Reply::text(report.begun())),
+            address.op(&format!("{MESSAGE}/{}", row.version), fill),
+        ]
+    }
+}
+
+/// Returns the reason why a run may not go on.
+fn obstacle(row: &RunRow, owner: Option<&Identity>, at: Timestamp) -> Option<String> {
+    let repository = &row.head.repository;
+    match owner.map(|owner| owner.role(repository)) {
+        None => return Some("access was revoked".to_owned()),
+        Some(None) => return Some(format!("there is no grant for `{repository}` any more")),
+        Some(Some(_)) => {}
+    }
+    let is_late = row.deadline.is_some_and(|deadline| deadline <= at);
+    is_late.then(|| "its time is over".to_owned())
+}
+
+fn failed_step(plan: &RunPlan, state: &RunState) -> Option<String> {
+    let mut steps = plan.steps.iter().zip(&state.steps);
+    let failed = steps.find(|(_, state)| state.status() == StepStatus::Failed);
+    failed.map(|(step, _)| format!("the step `{}` failed", step.name))
+}
