@@ -183,11 +183,15 @@ pub(super) fn open_socket(shared: &Arc<SharedDiscord>, mut request: Request) -> 
     }
     let (shared, stopped) = (Arc::clone(shared), shared.stopped.clone());
     let upgrade = hyper::upgrade::on(&mut request);
-    tokio::spawn(async move { stopped.run_until_cancelled(run(shared, upgrade)).await });
+    tokio::spawn(async move {
+        let _stopped = stopped.run_until_cancelled(run(&shared, upgrade)).await;
+        // A connection can end without a frame, and counts until now. Somebody may wait for its end.
+        shared.change(|_| {});
+    });
     switching_answer(&key)
 }
 
-async fn run(shared: Arc<SharedDiscord>, upgrade: OnUpgrade) {
+async fn run(shared: &SharedDiscord, upgrade: OnUpgrade) {
     let Some(mut socket) = upgraded_socket(upgrade).await else {
         return;
     };
@@ -215,7 +219,7 @@ async fn run(shared: Arc<SharedDiscord>, upgrade: OnUpgrade) {
             message = socket.next() => match message {
                 Some(Ok(Message::Text(text))) => {
                     shared.traffic.add(|| SentRequest::document("FRAME", "/gateway", &text));
-                    let taken = shared.change(|state| take(state, &shared, &text, stage, &orders));
+                    let taken = shared.change(|state| take(state, shared, &text, stage, &orders));
                     match taken {
                         Ok(ClientFrame::Session) => stage = ConnectionStage::InSession,
                         Ok(ClientFrame::Answer(answer)) => {

@@ -1,5 +1,7 @@
 //! Tests of the channel with the emulator: the shown messages, and the effects of connection failures.
 
+mod gateway;
+
 use super::{DiscordEmulator, DiscordFault, DiscordOptions};
 use crate::base::config::{ChannelSettings, DiscordSettings, ServerSettings};
 use crate::base::model::{
