@@ -195,6 +195,13 @@ impl Inbound {
         place
     }
 
+    /// Returns true if the message is the first of its thread in a group: a thread that a message begins has its id.
+    pub fn begins_thread(&self) -> bool {
+        let thread = self.place.thread.as_ref();
+        let message = self.message.as_ref();
+        !self.direct && thread.is_some() && thread == message.map(|message| &message.id)
+    }
+
     /// Returns true if the message is addressed to the bot. Any other message counts only if its sender already has a
     /// conversation there. All kinds except text are always addressed.
     pub fn is_addressed(&self) -> bool {

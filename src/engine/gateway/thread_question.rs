@@ -49,10 +49,12 @@ impl ThreadButton {
     }
 }
 
-/// Returns the composer of the question to the sender of a message; `None` if they are not admitted.
+/// Returns the composer of the question to the sender of a message; `None` if they are not admitted, or no earlier message
+/// can have begun the thread.
 pub(super) fn composer(parts: &Arc<Parts>, inbound: &Inbound) -> Option<ThreadQuestion> {
     let chat = inbound.place.account.platform.chat()?;
-    if inbound.direct || inbound.place.thread.is_none() || !chat.threads_have_owners {
+    let has_owner = chat.threads_have_owners && inbound.place.thread.is_some() && !inbound.begins_thread();
+    if inbound.direct || !has_owner {
         return None;
     }
     let identity = parts.identity(inbound)?;

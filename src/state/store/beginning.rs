@@ -18,9 +18,7 @@ pub(super) fn remember(
     let Some(message) = &inbound.message else {
         return Ok(());
     };
-    // A thread that a message begins has its id.
-    let thread = inbound.place.thread.as_ref();
-    if inbound.direct || thread.is_none_or(|thread| *thread == message.id) {
+    if inbound.direct || inbound.place.thread.is_none() || inbound.begins_thread() {
         return Ok(());
     }
     let name = format!("{}{}", prefix(conversation, inbound), message.id);

@@ -189,7 +189,7 @@ pub(super) fn begin_at(
 
 /// Returns the conversation that the sender of a message has joined in its thread.
 pub(super) fn joined(tx: &Transaction<'_>, inbound: &Inbound) -> Result<Option<ConversationId>, StoreError> {
-    let Some(place) = place_of(inbound)? else {
+    let Some(place) = begun_place(inbound)? else {
         return Ok(None);
     };
     let joined = tx
@@ -210,7 +210,7 @@ pub(super) fn other_owner(
     tx: &Transaction<'_>,
     inbound: &Inbound,
 ) -> Result<Option<ThreadOwner>, StoreError> {
-    let Some(place) = place_of(inbound)? else {
+    let Some(place) = begun_place(inbound)? else {
         return Ok(None);
     };
     let owner: Option<(i64, String)> = tx
@@ -260,6 +260,14 @@ pub(super) fn forget(tx: &Transaction<'_>, conversation: ConversationId) -> Resu
         tx.prepare_cached(sql)?.execute(params![place, conversation.0])?;
     }
     Ok(())
+}
+
+/// Returns the text of a thread that an earlier message may have begun; `None` for another place.
+fn begun_place(inbound: &Inbound) -> Result<Option<String>, StoreError> {
+    match inbound.begins_thread() {
+        true => Ok(None),
+        false => place_of(inbound),
+    }
 }
 
 /// Returns the text of a thread that belongs to somebody; `None` for another place.
