@@ -130,7 +130,7 @@ pub struct StepEnd {
     /// The source of the verdict.
     #[serde(default)]
     pub verdict_source: Option<VerdictSource>,
-    /// What the step has used.
+    /// The amounts that the step has used.
     #[serde(default)]
     pub spent: StepSpending,
 }
@@ -178,7 +178,7 @@ impl StepEnd {
     }
 }
 
-/// What a step has used.
+/// The amounts that a step has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepSpending {
     /// The number of model calls.

@@ -64,7 +64,7 @@ pub struct PlannedAgent {
 }
 
 impl RunPlan {
-    /// Plans a run of a pipeline. The error lists all work that is not available behind this door.
+    /// Plans a run of a pipeline. The error lists all work that is not available in this place.
     pub fn of(
         name: &str,
         effective: &EffectivePipeline<'_>,

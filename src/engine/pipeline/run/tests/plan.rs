@@ -85,7 +85,7 @@ fn work_that_is_not_available_is_refused_with_its_key_before_anything_begins() {
 }
 
 #[test]
-fn each_door_has_its_own_work() {
+fn a_terminal_and_a_server_refuse_different_work() {
     let ask = "name: question, ask: {to: {person: Ann}, question: Go on?, choices: [a, b], deadline: 1h}";
     let reply = "name: answer, reply: {to: 'channel:team:C1', text: done}";
     assert!(plan_of(&file("", &[ask]), RunDoor::Local).is_ok());
