@@ -97,9 +97,8 @@ impl Admin {
 
     fn tell_driver(&self, stopped: Vec<StoppedWork>) {
         if let Some(gateway) = &self.gateway {
-            for work in stopped {
-                gateway.schedules.stop(work);
-            }
+            gateway.runs.stop(stopped);
+            gateway.runs.wake();
         }
     }
 }
