@@ -101,6 +101,11 @@ pub(super) fn unauthenticated() -> Answer {
     json(StatusCode::UNAUTHORIZED, br#"{"error":"unauthenticated"}"#)
 }
 
+/// Returns the answer for a valid token that does not permit the request, with the reason.
+pub(super) fn forbidden(why: &str) -> Answer {
+    detailed(StatusCode::FORBIDDEN, "forbidden", why)
+}
+
 /// Returns the answer for an authentic request that cannot be decoded. `detail` is a fixed phrase of Drydock.
 pub(super) fn malformed(detail: &'static str) -> Answer {
     detailed(StatusCode::BAD_REQUEST, "malformed", detail)

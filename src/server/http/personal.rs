@@ -103,6 +103,7 @@ fn shown(answer: HandoverAnswer) -> Answer {
         HandoverAnswer::Document(document) => answer::acknowledged(document),
         HandoverAnswer::Ended => answer::accepted(),
         HandoverAnswer::Unauthenticated => answer::unauthenticated(),
+        HandoverAnswer::Forbidden(why) => answer::forbidden(&why),
         HandoverAnswer::TooManyAttempts(seconds) => answer::too_many_attempts(seconds),
         HandoverAnswer::NotFound => answer::not_found(),
         HandoverAnswer::Refused(why) => answer::refused(&why),
