@@ -60,6 +60,11 @@ pub(super) fn acknowledged(document: String) -> Answer {
     build(StatusCode::OK, Some(JSON), Bytes::from(document))
 }
 
+/// Returns the answer with the description of the API.
+pub(super) fn described(document: Bytes) -> Answer {
+    build(StatusCode::OK, Some(JSON), document)
+}
+
 /// Returns the answer for an event that was stored before.
 pub(super) fn duplicate() -> Answer {
     json(StatusCode::OK, br#"{"duplicate":true}"#)

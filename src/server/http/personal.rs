@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The path of a change, before its number.
 pub(super) const CHANGES: &str = "/api/changes/";
 /// The maximum number of characters of a code or token.
-const SECRET_CHARS_MAX: usize = 200;
+pub(super) const SECRET_CHARS_MAX: usize = 200;
 
 /// The receiver of the requests of people's machines.
 #[async_trait]
