@@ -7,9 +7,14 @@ use crate::support::machine::{PUBLIC_URL, login_code};
 use crate::support::shell::{ProgramOutput, Shell};
 use drydock::base::http_client::api_client;
 use drydock::simulation::emulator::model::says;
+use proptest::prelude::{Strategy, prop_oneof};
+use proptest::sample::select;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use reqwest::Method;
 use reqwest::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 const BOB: &str = "U0BOB";
 
@@ -43,6 +48,7 @@ impl Operator {
 /// An API with its description.
 struct Api<'a> {
     app: &'a TestApp,
+    client: reqwest::Client,
     description: Value,
 }
 
@@ -52,6 +58,7 @@ impl<'a> Api<'a> {
         assert_eq!(status, 200);
         Self {
             app,
+            client: api_client().unwrap(),
             description: serde_json::from_str(&text).unwrap(),
         }
     }
@@ -63,7 +70,7 @@ impl<'a> Api<'a> {
         let sent = request.method.unwrap_or(method).to_uppercase();
         let sent = Method::from_bytes(sent.as_bytes()).unwrap();
         let url = format!("{}{path}", self.app.demo.url());
-        let mut built = api_client().unwrap().request(sent, url);
+        let mut built = self.client.request(sent.clone(), url);
         for (name, value) in request.headers {
             built = built.header(*name, *value);
         }
@@ -91,6 +98,9 @@ impl<'a> Api<'a> {
                 == 1;
             assert_eq!(headers.contains_key(&name), is_described, "{place} {name}");
         }
+        if sent == Method::HEAD {
+            return (status, Value::Null);
+        }
         let Some(content) = response["content"].as_object() else {
             assert_eq!((text.as_str(), headers.get(CONTENT_TYPE)), ("", None), "{place}");
             return (status, Value::Null);
@@ -111,11 +121,13 @@ impl<'a> Api<'a> {
     }
 }
 
+/// The number of generated requests.
+const GENERATED: usize = 400;
 const CHANGE: (&str, &str) = ("/api/changes/{number}", "get");
 const LOGIN: (&str, &str) = ("/api/login", "post");
 const LOGOUT: (&str, &str) = ("/api/logout", "post");
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct ApiRequest<'a> {
     method: Option<&'a str>,
     headers: &'a [(&'a str, &'a str)],
@@ -318,5 +330,75 @@ async fn every_answer_of_the_api_is_one_that_its_description_has() {
         last = api.send(LOGIN, LOGIN.0, with(r#"{"code":"wrong"}"#)).await.0;
     }
     assert_eq!(last, 429, "the eleventh wrong code of a minute");
+    let token = Operator::new(&app).token("ci", ALICE);
+    send_generated(&api, &token).await;
     app.wait_until_idle().await;
+}
+
+/// Sends generated requests of all operations: names, methods, credentials, encodings and bodies that fit the description
+/// and that do not.
+async fn send_generated(api: &Api<'_>, token: &str) {
+    let mut operations = Vec::new();
+    for (path, methods) in api.description["paths"].as_object().unwrap() {
+        operations.extend(
+            methods
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(|method| (path.as_str(), method.as_str())),
+        );
+    }
+    let credentials = [None, Some(token), Some("x"), Some("drydock_x")];
+    let requests = (
+        0..operations.len(),
+        select(vec![
+            None,
+            None,
+            None,
+            Some("head"),
+            Some("put"),
+            Some("delete"),
+            Some("options"),
+            Some("x"),
+        ]),
+        prop_oneof!["(CHG-|chg-)?[0-9]{1,20}", "[ -~]{0,12}", "\\PC{0,4}"],
+        0..credentials.len(),
+        select(vec![None, None, Some("identity"), Some("gzip")]),
+        prop_oneof![
+            "\\PC{0,40}",
+            r#"\{"code":"[ !#-Z]{0,250}"\}"#,
+            r#"(\[|\{|"code"|:|1|,|\}){0,9}"#
+        ],
+    );
+    let mut runner = TestRunner::deterministic();
+    let mut statuses = BTreeSet::new();
+    for _ in 0..GENERATED {
+        let (operation, method, name, token, encoding, body) =
+            requests.new_tree(&mut runner).unwrap().current();
+        let operation = operations[operation];
+        let path = operation.0.replace("{number}", &percent_encoded(&name));
+        let headers: Vec<(&str, &str)> = encoding
+            .map(|value| ("content-encoding", value))
+            .into_iter()
+            .collect();
+        let request = ApiRequest {
+            method,
+            headers: &headers,
+            token: credentials[token],
+            body: &body,
+        };
+        let (status, _) = api.send(operation, &path, request).await;
+        assert!(status < 500, "{request:?}");
+        statuses.insert(status);
+    }
+    assert_eq!(Vec::from_iter(statuses), [200, 400, 401, 403, 404, 405, 415, 429]);
+}
+
+fn percent_encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte.is_ascii_alphanumeric() || byte == b'-' {
+            true => char::from(byte).to_string(),
+            false => format!("%{byte:02X}"),
+        })
+        .collect()
 }
