@@ -64,7 +64,7 @@ pub enum TokenError {
     #[error("the name of a token has 1 to {NAME_CHARS_MAX} of a-z, A-Z, 0-9, `.`, `_` and `-`")]
     Name,
     /// The scope does not exist.
-    #[error("no scope `{0}`; there are {}", words(&TokenScope::ALL))]
+    #[error("no scope `{0}`; there are {known}", known = words(&TokenScope::ALL))]
     Scope(String),
     /// The token would have no scope.
     #[error("a token needs a scope; there are {}", words(&TokenScope::ALL))]
