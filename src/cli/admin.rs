@@ -1,4 +1,4 @@
-//! `drydock invite`, `user`, `recording`, `audit`, `data`, `secrets`, `outbox`, `schedule` and `runs`: sent to the running server, or applied
+//! `drydock invite`, `user`, `token`, `recording`, `audit`, `data`, `secrets`, `outbox`, `schedule` and `runs`: sent to the running server, or applied
 //! to its database if no server runs.
 
 use super::output::Output;
@@ -220,7 +220,12 @@ pub(super) async fn user(command: UserCommand, global: &Global, output: &Output)
             true => format!("{} can export the conversations of everybody now", user.name),
             false => format!("{} can export only their own conversations now", user.name),
         }),
-        AdminReply::Revoked { user } => output.line(&format!("{} has no access any more", user.name)),
+        AdminReply::Revoked { user, tokens } => {
+            output.line(&format!("{} has no access any more", user.name));
+            if !tokens.is_empty() {
+                output.line(&format!("ended with it: tokens {}", tokens.join(", ")));
+            }
+        }
         _ => {}
     }
     Ok(())

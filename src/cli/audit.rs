@@ -19,8 +19,8 @@ Examples:
   drydock audit verify                                  check that no line was changed
 
 Kinds begin with access, audit, auth, budget, change, ingress, invite, login, message, outbox,
-question, run, schedule, secret, session, thread, turn or user; --kind ingress means all of
-ingress. An `ingress` line has the name of the channel or hook, the reason, and the count of that
+question, run, schedule, secret, session, thread, token, turn or user; --kind ingress means all
+of ingress. An `ingress` line has the name of the channel or hook, the reason, and the count of that
 reason since the start: `hook.forged` and `wrong secret token` mean that the secrets of the two
 sides differ. At most ten lines a minute are written for one name and reason.";
 

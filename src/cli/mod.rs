@@ -45,6 +45,7 @@ mod tanka_fmt;
 mod tanka_lint;
 mod telegram;
 mod terminal;
+mod token;
 mod user_directory;
 
 use crate::base::config::{ConfigSources, EditError, SandboxSettings, ignored_variables};
@@ -217,6 +218,9 @@ enum CliCommand {
     /// Lists, shows or revokes the people who were admitted, and changes what they may do
     #[command(subcommand, after_help = USER_EXAMPLES)]
     User(admin::UserCommand),
+    /// Makes, lists and revokes tokens of people, for requests of scripts to the server
+    #[command(subcommand, after_help = token::EXAMPLES)]
+    Token(token::TokenCommand),
     /// Shows the recording of a conversation
     #[command(subcommand, after_help = SESSION_EXAMPLES)]
     Session(admin::SessionCommand),
@@ -456,6 +460,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Runs(command) => runs::run(command, global, output).await,
         CliCommand::Invite(arguments) => admin::invite(arguments, global, output).await,
         CliCommand::User(command) => admin::user(command, global, output).await,
+        CliCommand::Token(command) => token::run(command, global, output).await,
         CliCommand::Session(command) => admin::session(command, global, output).await,
         CliCommand::Login(arguments) => Box::pin(login::log_in(arguments, output)).await,
         CliCommand::Logout(arguments) => login::log_out(arguments, output).await,

@@ -7,6 +7,7 @@ mod schedules;
 mod secrets;
 mod socket;
 mod status;
+mod tokens;
 
 pub use audit::AUDIT_LINES_MAX;
 pub use runs::{RUNS_LISTED_MAX, RunOrder};
@@ -18,7 +19,8 @@ use crate::base::model::{Installation, Platform, RunId, RunStatus};
 use crate::base::webhook::{SecretPairs, SecretUse};
 use crate::engine::gateway::{ChannelHealth, Gateway, Holding, PrunedAmount, Retention, RoundStart};
 use crate::state::access::{
-    Access, AccessError, Admitter, AuditorRight, Grant, NewInvite, NewPerson, Role, User,
+    Access, AccessError, Admitter, AuditorRight, Grant, NewInvite, NewPerson, NewToken, PersonalToken, Role,
+    TokenError, User,
 };
 use crate::state::recording;
 use crate::state::store::{
@@ -82,6 +84,22 @@ pub enum AdminRequest {
         which: String,
         /// The change of the right.
         right: AuditorRight,
+    },
+    /// Makes a token for a person.
+    CreateToken {
+        /// The id, name or account of the person.
+        person: String,
+        /// The token.
+        token: NewToken,
+    },
+    /// Lists the tokens of all people.
+    Tokens,
+    /// Ends a token at once.
+    RevokeToken {
+        /// The name of the token.
+        name: String,
+        /// The id, name or account of its person; not needed if one person has a token of this name.
+        person: Option<String>,
     },
     /// Lists the secrets of the sections that have two of them.
     Secrets,
@@ -187,6 +205,26 @@ pub enum AdminReply {
     Revoked {
         /// The person.
         user: User,
+        /// The names of their tokens, which ended.
+        #[serde(default)]
+        tokens: Vec<String>,
+    },
+    /// A token was made. It is shown only in this answer.
+    TokenCreated {
+        /// The token itself.
+        secret: String,
+        /// The token as it is listed.
+        token: PersonalToken,
+    },
+    /// The tokens of all people.
+    Tokens {
+        /// The tokens, by person and name.
+        tokens: Vec<PersonalToken>,
+    },
+    /// A token ended.
+    TokenRevoked {
+        /// The token.
+        token: PersonalToken,
     },
     /// The person's grant was changed.
     Granted {
@@ -385,6 +423,8 @@ enum AdminError {
     #[error(transparent)]
     Access(#[from] AccessError),
     #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error(transparent)]
     Store(#[from] StoreError),
     #[error("{0}")]
     Other(String),
@@ -407,6 +447,9 @@ impl Admin {
             AdminRequest::Revoke { which } => self.revoke(&which).await,
             AdminRequest::Grant { which, grant } => self.grant(&which, &grant).await,
             AdminRequest::Auditor { which, right } => self.set_auditor(&which, right).await,
+            AdminRequest::CreateToken { person, token } => self.create_token(&person, &token).await,
+            AdminRequest::Tokens => self.tokens().await,
+            AdminRequest::RevokeToken { name, person } => self.revoke_token(&name, person.as_deref()).await,
             AdminRequest::Secrets => Ok(self.secrets()),
             AdminRequest::RetireSecret { key } => self.retire_secret(&key).await,
             AdminRequest::Session { which } => self.session(&which).await,
@@ -498,9 +541,10 @@ impl Admin {
 
     async fn revoke(&self, which: &str) -> Result<AdminReply, AdminError> {
         let user = self.access.user(which).await?;
-        self.access.revoke(user.id, "operator", (self.now)()).await?;
+        let tokens = self.access.revoke(user.id, "operator", (self.now)()).await?;
         Ok(AdminReply::Revoked {
             user: self.access.user(&user.id.to_string()).await?,
+            tokens: tokens.unwrap_or_default(),
         })
     }
 

@@ -19,6 +19,7 @@ const VERBS: [&str; 33] = [
     "jb",
     "invite",
     "user",
+    "token",
     "session",
     "audit",
     "auth",

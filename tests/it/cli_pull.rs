@@ -29,7 +29,7 @@ fn scale_call() -> serde_json::Value {
 }
 
 /// Edits a file, adds one and deletes one.
-fn several(asked: &ModelRequest) -> ScriptedAnswer {
+pub(crate) fn several(asked: &ModelRequest) -> ScriptedAnswer {
     match step_number(asked) {
         0 => calls("file_edit", scale_call())
             .with_call("file_write", json!({ "path": NEW, "content": "four\nreplicas" }))

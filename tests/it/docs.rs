@@ -240,7 +240,7 @@ fn every_command_and_flag_in_the_documents_is_one_of_the_programs() {
         let line = line.split('#').next().unwrap_or_default();
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         let nested = [
-            "user", "session", "audit", "data", "outbox", "slack", "telegram", "channel", "secrets",
+            "user", "token", "session", "audit", "data", "outbox", "slack", "telegram", "channel", "secrets",
         ];
         let nested = nested.contains(words.first().expect("a verb"));
         let verbs = &words[..if nested { words.len().min(2) } else { 1 }];

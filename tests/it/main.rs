@@ -15,6 +15,7 @@ mod support;
 mod memory;
 
 mod acceptance;
+mod api;
 mod app_home;
 mod admission;
 mod attachments;

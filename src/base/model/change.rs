@@ -2,6 +2,7 @@
 
 use super::{ChangeNumber, ChangeOverview, RepoPath};
 use bytes::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A prepared change, as stored and shown: `CHG-42, rev 2`.
@@ -113,7 +114,7 @@ pub struct FileVersion {
 }
 
 /// The modes of files in git.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileMode {
     /// 100644.

@@ -2,15 +2,18 @@
 
 use super::{ChangeNumber, FileMode, RepoPath};
 use bytes::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of the document of a change in bytes.
 pub const PULLED_BYTES_MAX: usize = 16 << 20;
 
 /// A change at its newest revision.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Change")]
 pub struct PulledChange {
     /// The number of the change.
+    #[schemars(with = "i64")]
     pub change: ChangeNumber,
     /// The revision.
     pub revision: u32,
@@ -28,16 +31,18 @@ pub struct PulledChange {
 }
 
 /// A changed file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ChangedFile")]
 pub struct PulledFile {
     /// The file.
+    #[schemars(with = "String")]
     pub path: RepoPath,
-    /// The file in the base; `None` if the change creates it.
+    /// The file in the base; none if the change creates it.
     pub before: Option<PulledSide>,
-    /// The file after the change; `None` if the change deletes it. It equals that of the base if only an earlier revision
+    /// The file after the change; none if the change deletes it. It equals that of the base if only an earlier revision
     /// changed the file.
     pub after: Option<PulledSide>,
-    /// The file in earlier revisions, which a person may have pulled; `None` for one that deletes it.
+    /// The file in earlier revisions, which a person may have pulled; none for one that deletes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Option<PulledSide>>,
     /// The differences of the content, in the order of the file. Without a file in the base, its lines are inserted.
@@ -46,7 +51,8 @@ pub struct PulledFile {
 }
 
 /// One side of a changed file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "FileSide")]
 pub struct PulledSide {
     /// The mode of the file.
     pub mode: FileMode,
@@ -55,7 +61,7 @@ pub struct PulledSide {
 }
 
 /// A replacement of whole lines of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LineEdit {
     /// The number of lines in the base before this edit.
     pub line: usize,
@@ -66,13 +72,18 @@ pub struct LineEdit {
 }
 
 /// Bytes as text if they are UTF-8, or else in base64.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "Content")]
 pub enum PulledBytes {
     /// The bytes as text.
     Text(String),
-    /// Any other bytes.
-    Base64(#[serde(with = "super::base64_bytes")] Bytes),
+    /// Any other bytes, in base64.
+    Base64(
+        #[serde(with = "super::base64_bytes")]
+        #[schemars(with = "String")]
+        Bytes,
+    ),
 }
 
 impl From<Bytes> for PulledBytes {

@@ -45,6 +45,13 @@ const PATTERNS: &[Pattern] = &[
         accept: always,
         may_end: &[],
     },
+    // A token of this program for a person: `state/access/token.rs` makes it.
+    Pattern {
+        anchors: &["drydock_"],
+        expression: r"drydock_[A-Za-z0-9_-]{43}",
+        accept: has_digit,
+        may_end: &[],
+    },
     Pattern {
         anchors: &["xox", "xapp-"],
         expression: r"(?:xox[abceoprs]|xapp)-[A-Za-z0-9.-]{10,}",

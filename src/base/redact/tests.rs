@@ -83,6 +83,7 @@ fn usual_secrets_are_recognised_unannounced() {
         format!("gho_{key}abcd"),
         format!("github_pat_{key}"),
         format!("glpat-{key}"),
+        format!("drydock_{key}mPx-8_rTy2w"),
         format!("xoxb-1234567890-{key}"),
         format!("xoxp-1234567890-{key}"),
         format!("xapp-1-A012-{key}"),

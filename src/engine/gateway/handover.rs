@@ -10,7 +10,7 @@ use super::compose;
 use super::parts::Parts;
 use crate::base::model::{Change, ChangeNumber, ConversationId, PULLED_BYTES_MAX};
 use crate::engine::command::Verb;
-use crate::state::access::{Identity, LoginOutcome};
+use crate::state::access::{Identity, LoginOutcome, TokenHolder, TokenScope};
 use crate::state::workspace::Overlay;
 use document::document;
 use jiff::Timestamp;
@@ -34,6 +34,8 @@ pub enum HandoverAnswer {
     Ended,
     /// The code or token is not valid. The reason is never shown.
     Unauthenticated,
+    /// The token is valid, and does not permit the request. The text says why.
+    Forbidden(String),
     /// There were too many wrong codes. The next attempt is possible after this number of seconds.
     TooManyAttempts(u64),
     /// There is no change of this number that the person may have.
@@ -93,10 +95,17 @@ impl Handover {
     pub async fn log_out(&self, token: &str, at: Timestamp) -> HandoverAnswer {
         match self.parts.access.end_login(token, at).await {
             Ok(true) => HandoverAnswer::Ended,
-            Ok(false) => {
-                self.audit.rejected(NAME, "login.token", at);
-                HandoverAnswer::Unauthenticated
-            }
+            Ok(false) => match self.parts.access.is_personal_token(token, at).await {
+                Ok(true) => HandoverAnswer::Forbidden(
+                    "this token is not the login of a machine; `drydock token revoke` on the server ends it"
+                        .to_owned(),
+                ),
+                Ok(false) => {
+                    self.audit.rejected(NAME, "login.token", at);
+                    HandoverAnswer::Unauthenticated
+                }
+                Err(error) => failed(&error.into(), "the end of a login"),
+            },
             Err(error) => failed(&error.into(), "the end of a login"),
         }
     }
@@ -108,9 +117,19 @@ impl Handover {
     }
 
     async fn find(&self, token: &str, number: ChangeNumber, at: Timestamp) -> anyhow::Result<HandoverAnswer> {
-        let Some(identities) = self.parts.access.identities_of_token(token, at).await? else {
-            self.audit.rejected(NAME, "login.token", at);
-            return Ok(HandoverAnswer::Unauthenticated);
+        let scope = TokenScope::ChangesRead;
+        let identities = match self.parts.access.holder_of_token(token, scope, at).await? {
+            TokenHolder::Person(identities) => identities,
+            TokenHolder::OutOfScope => {
+                self.audit.rejected(NAME, "token.scope", at);
+                return Ok(HandoverAnswer::Forbidden(format!(
+                    "the token has no scope `{scope}`"
+                )));
+            }
+            TokenHolder::Invalid => {
+                self.audit.rejected(NAME, "login.token", at);
+                return Ok(HandoverAnswer::Unauthenticated);
+            }
         };
         let (identity, change, conversation) = match Box::pin(self.readable(identities, number)).await? {
             Ok(readable) => readable,

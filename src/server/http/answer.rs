@@ -60,6 +60,11 @@ pub(super) fn acknowledged(document: String) -> Answer {
     build(StatusCode::OK, Some(JSON), Bytes::from(document))
 }
 
+/// Returns the answer with the description of the API.
+pub(super) fn described(document: Bytes) -> Answer {
+    build(StatusCode::OK, Some(JSON), document)
+}
+
 /// Returns the answer for an event that was stored before.
 pub(super) fn duplicate() -> Answer {
     json(StatusCode::OK, br#"{"duplicate":true}"#)
@@ -99,6 +104,11 @@ pub(super) fn text(text: String) -> Answer {
 /// Returns the answer for every failed authentication and for every name that is not configured.
 pub(super) fn unauthenticated() -> Answer {
     json(StatusCode::UNAUTHORIZED, br#"{"error":"unauthenticated"}"#)
+}
+
+/// Returns the answer for a valid token that does not permit the request, with the reason.
+pub(super) fn forbidden(why: &str) -> Answer {
+    detailed(StatusCode::FORBIDDEN, "forbidden", why)
 }
 
 /// Returns the answer for an authentic request that cannot be decoded. `detail` is a fixed phrase of Drydock.

@@ -11,6 +11,7 @@ mod connection;
 mod connection_limits;
 mod deadline_stream;
 mod event;
+mod openapi;
 mod personal;
 mod routes;
 #[cfg(test)]

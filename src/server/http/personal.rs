@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The path of a change, before its number.
 pub(super) const CHANGES: &str = "/api/changes/";
 /// The maximum number of characters of a code or token.
-const SECRET_CHARS_MAX: usize = 200;
+pub(super) const SECRET_CHARS_MAX: usize = 200;
 
 /// The receiver of the requests of people's machines.
 #[async_trait]
@@ -103,6 +103,7 @@ fn shown(answer: HandoverAnswer) -> Answer {
         HandoverAnswer::Document(document) => answer::acknowledged(document),
         HandoverAnswer::Ended => answer::accepted(),
         HandoverAnswer::Unauthenticated => answer::unauthenticated(),
+        HandoverAnswer::Forbidden(why) => answer::forbidden(&why),
         HandoverAnswer::TooManyAttempts(seconds) => answer::too_many_attempts(seconds),
         HandoverAnswer::NotFound => answer::not_found(),
         HandoverAnswer::Refused(why) => answer::refused(&why),

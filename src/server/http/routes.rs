@@ -3,14 +3,13 @@
 //! axum selects the handler; the answer of a handler reaches the client unchanged. The deadlines, the bounds and the limits
 //! of connections are those of the [socket](super::connection), below the router.
 
-use super::Ingress;
 use super::answer::{self, Answer, HttpResponse};
 use super::bounds::ListenerBounds;
 use super::event::event;
-use super::personal;
+use super::{Ingress, openapi, personal};
 use axum::Router;
 use axum::extract::State;
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use futures_util::FutureExt;
 use http::Request;
 use hyper::body::Incoming;
@@ -26,20 +25,36 @@ pub(super) struct RouteState {
     pub(super) ingress: Arc<dyn Ingress>,
 }
 
-/// Returns every route: its path, its methods and their handlers. `get` includes HEAD. Paths are compared as they were
-/// sent: a slash at the end or an encoded character makes another path.
-fn routes() -> Router<Arc<RouteState>> {
-    Router::new()
-        .route("/healthz", get(alive).fallback(get_only))
-        .route("/livez", get(alive).fallback(get_only))
-        .route("/readyz", get(ready).fallback(get_only))
+/// A route: its method, its path, and the handlers of its path.
+type ListedRoute = (&'static str, &'static str, MethodRouter<Arc<RouteState>>);
+
+/// Returns every route. Those of GET include HEAD. Paths are compared as they were sent: a slash at the end or an encoded
+/// character makes another path.
+pub(super) fn listed() -> [ListedRoute; 10] {
+    [
+        ("GET", "/healthz", get(alive).fallback(get_only)),
+        ("GET", "/livez", get(alive).fallback(get_only)),
+        ("GET", "/readyz", get(ready).fallback(get_only)),
         // A name is everything below `/in/`. A wildcard matches no empty name.
-        .route("/in/", post(event).fallback(post_only))
-        .route("/in/{*name}", post(event).fallback(post_only))
-        .route("/api/login", post(personal::log_in).fallback(post_only))
-        .route("/api/logout", post(personal::log_out).fallback(post_only))
-        .route("/api/changes/{number}", get(personal::change).fallback(get_only))
-        .fallback(not_found)
+        ("POST", "/in/", post(event).fallback(post_only)),
+        ("POST", "/in/{*name}", post(event).fallback(post_only)),
+        ("GET", openapi::PATH, get(openapi::description).fallback(get_only)),
+        ("POST", "/api/login", post(personal::log_in).fallback(post_only)),
+        ("POST", "/api/logout", post(personal::log_out).fallback(post_only)),
+        (
+            "GET",
+            "/api/changes/{number}",
+            get(personal::change).fallback(get_only),
+        ),
+    ]
+}
+
+fn router() -> Router<Arc<RouteState>> {
+    let routes = listed().into_iter();
+    let all = routes.fold(Router::new(), |all, (_, path, handlers)| {
+        all.route(path, handlers)
+    });
+    all.fallback(not_found)
 }
 
 async fn alive() -> Answer {
@@ -76,7 +91,7 @@ impl HttpRoutes {
         };
         Self {
             bounds,
-            router: TowerToHyperService::new(routes().with_state(Arc::new(state))),
+            router: TowerToHyperService::new(router().with_state(Arc::new(state))),
         }
     }
 

@@ -2,9 +2,11 @@
 //! The store keeps keyed hashes of both. A token proves who asks, and nothing about what they may do: that is decided at
 //! each request.
 
+use super::token::{self, TokenHolder, TokenScope};
 use super::{Access, AccessError, Identity};
 use crate::base::model::Secret;
 use crate::state::store::NewLoginCode;
+use crate::state::store::login::TokenOrigin;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
@@ -125,22 +127,39 @@ impl Access {
         }))
     }
 
-    /// Returns the identities of the person to whom a token belongs, one for each of their accounts; `None` if the token is
-    /// not valid.
-    pub async fn identities_of_token(
+    /// Returns the holder of a token for a request that needs a scope. The use of a token that an operator made is noted.
+    pub async fn holder_of_token(
         &self,
         token: &str,
+        scope: TokenScope,
         at: Timestamp,
-    ) -> Result<Option<Vec<Identity>>, AccessError> {
-        let user = self.store.login_of(self.hash(token), at).await?;
-        Ok(user.map(|user| {
-            let admitted = self.admitted.read().unwrap_or_else(PoisonError::into_inner);
-            let theirs = admitted.values().filter(|identity| identity.user() == user);
-            theirs.cloned().collect()
-        }))
+    ) -> Result<TokenHolder, AccessError> {
+        let hash = self.hash(token);
+        let Some(valid) = self.store.login_of(hash, at).await? else {
+            return Ok(TokenHolder::Invalid);
+        };
+        let has_scope = match valid.origin {
+            TokenOrigin::Machine => token::machine_has_scope(scope),
+            TokenOrigin::Operator { scopes, used_at } => {
+                self.store.note_token_use(hash, used_at, at).await?;
+                token::has_scope(&scopes, scope)
+            }
+        };
+        if !has_scope {
+            return Ok(TokenHolder::OutOfScope);
+        }
+        let admitted = self.admitted.read().unwrap_or_else(PoisonError::into_inner);
+        let theirs = admitted.values().filter(|identity| identity.user() == valid.user);
+        Ok(TokenHolder::Person(theirs.cloned().collect()))
     }
 
-    /// Ends the login of a token. Returns false if the token is not known.
+    /// True for a valid token that an operator made.
+    pub async fn is_personal_token(&self, token: &str, at: Timestamp) -> Result<bool, AccessError> {
+        let valid = self.store.login_of(self.hash(token), at).await?;
+        Ok(valid.is_some_and(|valid| matches!(valid.origin, TokenOrigin::Operator { .. })))
+    }
+
+    /// Ends the login of a token. Returns false if it is not that of a machine.
     pub async fn end_login(&self, token: &str, at: Timestamp) -> Result<bool, AccessError> {
         Ok(self.store.end_login(self.hash(token), at).await?)
     }
@@ -177,8 +196,8 @@ fn plain_code(typed: &str) -> String {
 mod tests {
     use super::{CodeAttempts, LoginOutcome, WRONG_CODES_PER_MINUTE_MAX, plain_code, shown_code};
     use crate::base::model::Secret;
-    use crate::state::access::Access;
     use crate::state::access::fixture::{accept_command, at, fresh, join, telegram};
+    use crate::state::access::{Access, TokenHolder, TokenScope};
     use crate::state::store::{DataKind, Prune, PrunePosition};
 
     /// Gives the person of account 1 a code, with the answer to a command of this name.
@@ -205,8 +224,8 @@ mod tests {
     }
 
     async fn is_valid(access: &Access, token: &str, second: i64) -> bool {
-        let identities = access.identities_of_token(token, at(second)).await.unwrap();
-        identities.is_some_and(|identities| identities.len() == 1)
+        let holder = access.holder_of_token(token, TokenScope::ChangesRead, at(second));
+        matches!(holder.await.unwrap(), TokenHolder::Person(identities) if identities.len() == 1)
     }
 
     #[tokio::test]

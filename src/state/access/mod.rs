@@ -8,6 +8,7 @@ mod identity;
 mod invite;
 mod login;
 mod people;
+mod token;
 mod unknown_sender;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -19,6 +20,9 @@ pub use identity::{Grant, Identity};
 pub use invite::{InviteToken, JoinOutcome, NewInvite, check_name};
 pub use login::{BegunLogin, LoginOutcome};
 pub use people::{User, check_glob, matches_glob};
+pub use token::{
+    NewToken, PersonalToken, TokenError, TokenHolder, TokenScope, TokenState, check_token_name, token_hours,
+};
 pub use unknown_sender::DenialNotice;
 
 use crate::base::config::{Grants, HookSettings, LimitSettings, ScheduleSettings};

@@ -63,9 +63,14 @@ impl Access {
         }
     }
 
-    /// Revokes a user's access at once. After this call, [`Access::admit`] admits none of their accounts. Returns false
-    /// if the user was already revoked.
-    pub async fn revoke(&self, user: UserId, by: &str, at: Timestamp) -> Result<bool, AccessError> {
+    /// Revokes a user's access at once. After this call, [`Access::admit`] admits none of their accounts. Returns the
+    /// names of their tokens, which ended, or `None` if the user was already revoked.
+    pub async fn revoke(
+        &self,
+        user: UserId,
+        by: &str,
+        at: Timestamp,
+    ) -> Result<Option<Vec<String>>, AccessError> {
         let (by, admitted) = (by.to_owned(), Arc::clone(&self.admitted));
         let (revoked, _) = self
             .store
@@ -73,9 +78,13 @@ impl Access {
                 move |tx| {
                     let revoked = people::revoke(tx, user, at)?;
                     let person = people::person(tx, user)?;
-                    if revoked {
+                    if let Some(tokens) = &revoked {
                         let data = json!({ "by": by, "name": person.name, "user": user });
                         audit_in(tx, "user.revoked", data, at)?;
+                        for token in tokens {
+                            let data = json!({ "by": by, "name": person.name, "token": token, "user": user });
+                            audit_in(tx, "token.revoked", data, at)?;
+                        }
                     }
                     Ok((revoked, person))
                 },
@@ -222,9 +231,12 @@ mod tests {
         let (directory, access) = fresh().await;
         join(&access, "alice", 1, &telegram("1")).await;
         let alice = access.user("alice").await.unwrap();
-        assert_eq!(access.revoke(alice.id, "operator", at(5)).await, Ok(true));
+        assert_eq!(
+            access.revoke(alice.id, "operator", at(5)).await,
+            Ok(Some(Vec::new()))
+        );
         assert!(access.admit(&telegram("1")).is_none());
-        assert_eq!(access.revoke(alice.id, "operator", at(6)).await, Ok(false));
+        assert_eq!(access.revoke(alice.id, "operator", at(6)).await, Ok(None));
         drop(access);
         let access = Access::load(Store::open(directory.path()).unwrap(), &limits(10))
             .await
@@ -279,7 +291,7 @@ mod tests {
         };
         let revoking = access.revoke(working.user(), "operator", at(7));
         let (_, is_revoked) = tokio::join!(waiting, revoking);
-        assert_eq!(is_revoked, Ok(true));
+        assert_eq!(is_revoked, Ok(Some(Vec::new())));
         assert!(working.is_revoked() && working.role("infra-eu").is_none() && !writes(&working));
         // The new invite creates a new user. The old identity stays without grants.
         join(&access, "alice", 2, &telegram("1")).await;

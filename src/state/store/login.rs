@@ -2,7 +2,7 @@
 //! has only keyed hashes; the outbox has the message that shows a code, until it is delivered (`login_message.rs`).
 
 use super::audit::audit_in;
-use super::column::millis;
+use super::column::{millis, parse, time};
 use super::people::{PersonRow, person};
 use super::{Store, StoreError, command, login_message};
 use crate::base::model::{InboxId, Op, UserId};
@@ -23,6 +23,25 @@ pub struct NewLoginCode {
     pub user: UserId,
     /// The time of expiry.
     pub expires_at: Timestamp,
+}
+
+/// A valid token of a person, as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ValidToken {
+    pub(crate) user: UserId,
+    pub(crate) origin: TokenOrigin,
+}
+
+/// The origin of a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TokenOrigin {
+    /// The login of a person's machine.
+    Machine,
+    /// A token that an operator made, with the words of its scopes and the last noted use.
+    Operator {
+        scopes: Vec<String>,
+        used_at: Option<Timestamp>,
+    },
 }
 
 impl Store {
@@ -52,22 +71,36 @@ impl Store {
         self.write(move |tx| exchange(tx, code, token, at)).await
     }
 
-    /// Returns the person to whom a valid token belongs.
+    /// Returns the person to whom a valid token belongs, and its origin.
     pub(crate) async fn login_of(
         &self,
         token: [u8; 32],
         at: Timestamp,
-    ) -> Result<Option<UserId>, StoreError> {
+    ) -> Result<Option<ValidToken>, StoreError> {
+        type Row = (i64, Option<String>, Option<i64>);
         self.read(move |tx| {
-            let user = tx
+            let row: Option<Row> = tx
                 .prepare_cached(
-                    "SELECT user_id FROM login JOIN users ON users.id = user_id
-                     WHERE hash = ?1 AND kind = 'token' AND expires_at > ?2 AND login.created_at <= ?3
-                       AND revoked_at IS NULL",
+                    "SELECT user_id, scopes, used_at FROM login JOIN users ON users.id = user_id
+                     WHERE hash = ?1 AND kind IN ('token', 'personal') AND expires_at > ?2
+                       AND login.created_at <= ?3 AND revoked_at IS NULL",
                 )?
-                .query_row(params![token, millis(at), not_later(at)], |row| row.get(0))
+                .query_row(params![token, millis(at), not_later(at)], |row| row.try_into())
                 .optional()?;
-            Ok(user.map(UserId))
+            let Some((user, scopes, used_at)) = row else {
+                return Ok(None);
+            };
+            let origin = match scopes {
+                None => TokenOrigin::Machine,
+                Some(scopes) => TokenOrigin::Operator {
+                    scopes: parse("scopes", &scopes)?,
+                    used_at: used_at.map(time).transpose()?,
+                },
+            };
+            Ok(Some(ValidToken {
+                user: UserId(user),
+                origin,
+            }))
         })
         .await
     }
@@ -95,11 +128,17 @@ impl Store {
     }
 }
 
-/// Removes all codes and tokens of a person, and the codes from waiting messages.
-pub(super) fn end_all(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<(), StoreError> {
+/// Removes all codes and tokens of a person, and the codes from waiting messages. Returns the names of the tokens that an
+/// operator had made.
+pub(super) fn end_all(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<Vec<String>, StoreError> {
+    let names: Vec<String> = tx
+        .prepare_cached("SELECT name FROM login WHERE user_id = ?1 AND kind = 'personal' ORDER BY name")?
+        .query_map([user.0], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     tx.prepare_cached("DELETE FROM login WHERE user_id = ?1")?
         .execute([user.0])?;
-    login_message::forget_invalid(tx, at)
+    login_message::forget_invalid(tx, at)?;
+    Ok(names)
 }
 
 /// Returns the latest creation time that is not in the future.

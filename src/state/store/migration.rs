@@ -76,6 +76,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V18__runs",
         include_str!("../../../migrations/sqlite/V18__runs.sql"),
     ),
+    (
+        "V19__tokens",
+        include_str!("../../../migrations/sqlite/V19__tokens.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

@@ -59,6 +59,7 @@ pub(crate) mod unknown_sender;
 mod steering;
 mod take_over;
 mod thread;
+pub(crate) mod token;
 mod syncer;
 mod turn;
 mod usage;

@@ -265,14 +265,18 @@ pub(crate) fn is_auditor(tx: &Transaction<'_>, user: UserId) -> Result<bool, Sto
 }
 
 /// Marks a person as revoked, removes the messages between them and others, turns their schedules off and cancels their runs.
-/// Returns false if they already were.
-pub(crate) fn revoke(tx: &Transaction<'_>, user: UserId, at: Timestamp) -> Result<bool, StoreError> {
+/// Returns the names of their tokens, which ended, or `None` if they already were revoked.
+pub(crate) fn revoke(
+    tx: &Transaction<'_>,
+    user: UserId,
+    at: Timestamp,
+) -> Result<Option<Vec<String>>, StoreError> {
     let revoked = tx
         .prepare_cached("UPDATE users SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
         .execute(params![user.0, millis(at)])?;
     person_message::forget_person(tx, user)?;
-    login::end_all(tx, user, at)?;
+    let tokens = login::end_all(tx, user, at)?;
     schedule::turn_off_all(tx, user, at)?;
     run::cancel_all(tx, user, at)?;
-    Ok(revoked == 1)
+    Ok((revoked == 1).then_some(tokens))
 }

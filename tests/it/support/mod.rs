@@ -7,6 +7,7 @@ pub(crate) mod evaluation;
 pub(crate) mod file_host;
 pub(crate) mod git_server;
 pub(crate) mod hostile;
+pub(crate) mod json_schema;
 pub(crate) mod log;
 pub(crate) mod machine;
 pub(crate) mod packed_chart;

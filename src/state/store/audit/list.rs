@@ -12,7 +12,7 @@ use serde_json::Value;
 const LINES_READ_MAX: usize = 500_000;
 
 /// All kinds of lines.
-pub const AUDIT_KINDS: [&str; 38] = [
+pub const AUDIT_KINDS: [&str; 43] = [
     "access.requested",
     "audit.cut",
     "auth.denied",
@@ -49,6 +49,8 @@ pub const AUDIT_KINDS: [&str; 38] = [
     "session.exported",
     "thread.joined",
     "thread.left",
+    "token.created",
+    "token.revoked",
     "turn.finished",
     "turn.refused",
     "user.created",
