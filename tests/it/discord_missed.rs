@@ -37,7 +37,12 @@ fn is_stored(app: &DiscordApp, message: u64) -> bool {
 async fn wait_until_stored(app: &DiscordApp, message: u64) {
     let started = Instant::now();
     while !is_stored(app, message) {
-        assert!(started.elapsed() < BOUND, "the position is never stored");
+        assert!(
+            started.elapsed() < BOUND,
+            "no position up to {message} is stored, but {:?}; open: {:#?}",
+            app.app.column("SELECT position FROM channel_position"),
+            app.app.open_work()
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

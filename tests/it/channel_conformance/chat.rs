@@ -120,8 +120,9 @@ pub(super) trait Chat: Sized {
             if started.elapsed() > BOUND {
                 let shared: Vec<String> = self.messages(&Place::Shared).iter().map(Self::text).collect();
                 panic!(
-                    "{}: nobody ever sees {what}; the shared place shows {shared:#?}",
-                    Self::NAME
+                    "{}: nobody ever sees {what}; the shared place shows {shared:#?}\nopen: {:#?}",
+                    Self::NAME,
+                    self.app().open_work()
                 );
             }
             // The emulators notify in different ways. A poll is bounded and ends as soon as possible.

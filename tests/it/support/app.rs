@@ -23,6 +23,8 @@ use std::time::Duration;
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
 /// The end of every result: steps, tokens, time.
 const FOOTER: &str = " tokens · ";
+/// The number of the newest calls that the failure of a wait shows.
+pub(crate) const SHOWN_CALLS_MAX: usize = 10;
 
 /// The gateway and the emulators around it.
 pub(crate) struct TestApp {
@@ -160,7 +162,8 @@ impl TestApp {
             let texts = state.messages.iter().map(visible_text);
             texts.collect::<Vec<_>>().join("\n---\n")
         });
-        panic!("Slack never showed {what}; it shows:\n{shown}");
+        let open = self.open_work();
+        panic!("Slack never showed {what}; it shows:\n{shown}\nopen: {open:#?}");
     }
 
     /// Waits for a message of the bot in a channel.
@@ -286,15 +289,28 @@ impl TestApp {
     /// Waits until no work is left to run, to record or to deliver. A turn answers before the last part of its
     /// recording is written, and releases its conversation after that.
     pub(crate) async fn wait_until_idle(&self) {
-        let open = "SELECT (SELECT count(*) FROM inbox WHERE done_at IS NULL)
-            + (SELECT count(*) FROM outbox WHERE done_at IS NULL)
-            + (SELECT count(*) FROM conversation WHERE owner IS NOT NULL)";
         let started = std::time::Instant::now();
-        while self.count(open) > 0 {
-            assert!(started.elapsed() < BOUND, "the gateway is never idle");
+        loop {
+            let open = self.open_work();
+            if open.is_empty() {
+                return;
+            }
+            assert!(started.elapsed() < BOUND, "the gateway is never idle: {open:#?}");
             // The database does not notify about changes. A poll is bounded and ends as soon as possible.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// Returns the work that is left to run, to record or to deliver: messages, operations and claims.
+    pub(crate) fn open_work(&self) -> Vec<String> {
+        self.column(
+            "SELECT 'message ' || id || ' of conversation ' || conversation FROM inbox WHERE done_at IS NULL
+             UNION ALL
+             SELECT 'operation ' || op || ' for ' || channel || ', ' || state || ' after ' || attempts || ' attempts'
+                 || COALESCE(': ' || why, '') FROM outbox WHERE done_at IS NULL
+             UNION ALL
+             SELECT 'claim of conversation ' || id FROM conversation WHERE owner IS NOT NULL",
+        )
     }
 
     /// Sends a command of a person in a thread. Returns the answer below it.
@@ -338,7 +354,12 @@ impl TestApp {
     /// Waits until Telegram shows something.
     pub(crate) async fn wait_for_telegram<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
         self.demo.telegram.wait_until(BOUND, |_| look().is_some()).await;
-        look().unwrap_or_else(|| panic!("Telegram never showed {what}"))
+        look().unwrap_or_else(|| {
+            let calls = self.demo.telegram.calls();
+            let newest: Vec<_> = calls.iter().rev().take(SHOWN_CALLS_MAX).collect();
+            let open = self.open_work();
+            panic!("Telegram never showed {what}; the newest calls: {newest:#?}\nopen: {open:#?}")
+        })
     }
 
     /// Waits for a message of the bot in a chat.
@@ -388,8 +409,9 @@ impl TestApp {
         while self.model_requests().len() < count {
             assert!(
                 started.elapsed() < BOUND,
-                "the model was called {} times",
-                self.model_requests().len()
+                "the model was called {} times and not {count}; open: {:#?}",
+                self.model_requests().len(),
+                self.open_work()
             );
             // The emulator cannot notify. A poll is bounded and ends as soon as possible.
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -418,19 +440,17 @@ impl TestApp {
 
     /// Starts the stopped gateway with another configuration and a host, and waits until it is ready.
     pub(crate) async fn start_with_host(&mut self, config: Config, host: Host) {
-        let app = App::start(config, host).await.unwrap();
-        let url = format!("http://{}/readyz", app.address);
-        self.demo.app = Some(app);
+        self.demo.app = Some(App::start(config, host).await.unwrap());
         let started = std::time::Instant::now();
-        while !reqwest_client()
-            .get(&url)
-            .send()
-            .await
-            .unwrap()
-            .status()
-            .is_success()
-        {
-            assert!(started.elapsed() < BOUND, "the gateway did not become ready");
+        loop {
+            let (status, body) = self.readyz().await;
+            if status == 200 {
+                return;
+            }
+            assert!(
+                started.elapsed() < BOUND,
+                "the gateway did not become ready: {body}"
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

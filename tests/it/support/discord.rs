@@ -1,6 +1,6 @@
 //! The gateway with a Discord channel, beside the platforms of the demo.
 
-use super::app::{BOUND, TestApp};
+use super::app::{BOUND, SHOWN_CALLS_MAX, TestApp};
 use super::schemas::{self, SentTo};
 use super::world::{Host, world};
 use drydock::base::config::{ChannelSettings, Config, DiscordSettings};
@@ -125,16 +125,28 @@ impl DiscordApp {
         if let Some(found) = self.discord.wait_until(BOUND, look).await {
             return found;
         }
-        let shown = self.discord.with_state(|state| {
+        let (shown, calls, sessions) = self.discord.with_state(|state| {
             let texts = state
                 .messages
                 .iter()
                 .map(|m| format!("{}: {}", m.channel, m.text()));
-            texts.collect::<Vec<_>>().join("\n---\n")
+            let calls = state.calls.iter().rev().take(SHOWN_CALLS_MAX);
+            let calls: Vec<String> = calls.map(|(route, _)| route.clone()).collect();
+            let gateway = &state.gateway;
+            let sessions = format!(
+                "{} new, {} resumed, {} open after {} connections",
+                gateway.identified,
+                gateway.resumed,
+                gateway.connected(),
+                gateway.opened
+            );
+            (texts.collect::<Vec<_>>().join("\n---\n"), calls, sessions)
         });
         panic!(
-            "Discord never showed {what}; it shows:\n{shown}\nproblems: {:?}",
-            self.discord.problems()
+            "Discord never showed {what}; it shows:\n{shown}\nsessions: {sessions}\nthe newest calls: {calls:?}\n\
+             problems: {:?}\nopen: {:#?}",
+            self.discord.problems(),
+            self.app.open_work()
         );
     }
 
@@ -205,7 +217,12 @@ impl DiscordApp {
         self.discord.send(interaction);
         let started = Instant::now();
         while !self.discord.is_responded_to(interaction) {
-            assert!(started.elapsed() < BOUND, "no response");
+            assert!(
+                started.elapsed() < BOUND,
+                "no response to {}; open: {:#?}",
+                interaction.payload,
+                self.app.open_work()
+            );
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }

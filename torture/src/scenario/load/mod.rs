@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const RESULT_TIME_MAX: Duration = Duration::from_secs(2);
 /// The longest time for which the card of a run in Slack, one of ten, stays unchanged.
 const SHARED_CARD_PAUSE_MAX: Duration = Duration::from_secs(45);
+/// The same where cards are streams.
+const STREAMED_CARD_PAUSE_MAX: Duration = Duration::from_secs(15);
 /// The same in Telegram, where a group takes 20 messages and edits a minute, also those of results.
 const GROUP_CARD_PAUSE_MAX: Duration = Duration::from_secs(20);
 /// The same in threads of Discord.

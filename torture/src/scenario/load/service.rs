@@ -1,7 +1,9 @@
 //! The platforms of the load: how people write there, and what they see.
 
 use super::place::{LoadMessage, LoadPlace};
-use super::{GROUP_CARD_PAUSE_MAX, OWN_CARD_PAUSE_MAX, PLACES, SHARED_CARD_PAUSE_MAX};
+use super::{
+    GROUP_CARD_PAUSE_MAX, OWN_CARD_PAUSE_MAX, PLACES, SHARED_CARD_PAUSE_MAX, STREAMED_CARD_PAUSE_MAX,
+};
 use crate::long_run::LongRun;
 use crate::slack_thread;
 use crate::testbed::{BOT, CHANNEL, Testbed, person};
@@ -113,6 +115,10 @@ impl ChatService {
     /// Installs the app in Slack, before the program starts.
     pub(super) fn install(&self, world: &Testbed) -> anyhow::Result<()> {
         let Self::Slack(app) = self else { return Ok(()) };
+        // Slack begins a stream only for a user of the workspace.
+        for number in self.places() {
+            world.slack.add_user(&person(number as usize));
+        }
         let arguments = ["--json", "slack", "manifest", "--url", MANIFEST_URL];
         let printed = world.launch().run_command(&arguments)?;
         let printed: Value = serde_json::from_slice(&printed.stdout)
@@ -266,6 +272,7 @@ impl ChatService {
     /// Returns the longest time for which the card of a run may stay unchanged.
     pub(super) fn card_pause_max(&self) -> Duration {
         match self {
+            Self::Slack(SlackApp::AgentInThreads) => STREAMED_CARD_PAUSE_MAX,
             Self::Slack(_) => SHARED_CARD_PAUSE_MAX,
             Self::Telegram(_) => GROUP_CARD_PAUSE_MAX,
             Self::Discord(_) => OWN_CARD_PAUSE_MAX,

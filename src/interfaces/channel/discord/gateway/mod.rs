@@ -73,7 +73,8 @@ pub(super) async fn poll(
         _ = cancel.run_until_cancelled(Box::pin(receiver.run(positions))) => {}
         () = writer.run() => {}
     }
-    writer.write().await;
+    // A failure is in the log already.
+    let _stored = writer.write().await;
 }
 
 struct GatewayReceiver<'a> {
