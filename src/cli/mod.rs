@@ -32,6 +32,7 @@ mod output;
 mod private_file;
 mod pipeline;
 mod pull;
+mod run;
 mod schedule;
 mod secret_input;
 mod secrets;
@@ -251,6 +252,9 @@ enum CliCommand {
     /// Checks, lists and explains the pipelines that a repository defines
     #[command(subcommand, after_help = pipeline::EXAMPLES)]
     Pipeline(pipeline::PipelineCommand),
+    /// Runs a pipeline of the repository of the working directory, then exits
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::RunArguments),
     /// Prints completions for a shell
     #[command(after_help = completions::COMPLETIONS_EXAMPLES)]
     Completions(completions::CompletionsArguments),
@@ -470,6 +474,7 @@ async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
         CliCommand::Audit(command) => audit::run(command, global, output).await,
         CliCommand::Secrets(command) => secrets::run(command, global, output).await,
         CliCommand::Pipeline(command) => Box::pin(pipeline::run(command, global, output)).await,
+        CliCommand::Run(arguments) => Box::pin(run::run(arguments, global, output)).await,
         CliCommand::Outbox(command) => outbox::run(command, global, output).await,
         CliCommand::Data(command) => data::run(command, global, output).await,
         CliCommand::Completions(arguments) => {

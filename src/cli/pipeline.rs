@@ -95,7 +95,7 @@ impl From<NoPipelines> for CliError {
 
 async fn load(directory: &Path, global: &Global) -> Result<(LoadedPipelines, OperatorLimits), NoPipelines> {
     let operator = operator(global).map_err(NoPipelines::Failed)?;
-    let (tree, evaluate) = open(directory, global).map_err(NoPipelines::Failed)?;
+    let (tree, evaluate) = open_directory(directory, global).map_err(NoPipelines::Failed)?;
     let cancel = CancellationToken::new();
     let loaded = LoadedPipelines::read(tree, evaluate.as_ref(), &operator, &cancel).await;
     match loaded.map_err(NoPipelines::Problems)? {
@@ -105,9 +105,9 @@ async fn load(directory: &Path, global: &Global) -> Result<(LoadedPipelines, Ope
 }
 
 /// The files of a directory, and the evaluator of its programs.
-type OpenedDirectory = (Arc<dyn Tree>, Arc<dyn Evaluate>);
+pub(super) type OpenedDirectory = (Arc<dyn Tree>, Arc<dyn Evaluate>);
 
-fn open(directory: &Path, global: &Global) -> Result<OpenedDirectory, CliError> {
+pub(super) fn open_directory(directory: &Path, global: &Global) -> Result<OpenedDirectory, CliError> {
     let settings = Config::for_rendering(global.personal_sources()?).map_err(CliError::config)?;
     let tree = Directory::open(directory).map_err(CliError::failed)?;
     let tree: Arc<dyn Tree> = Arc::new(tree.bounded(settings.file_bytes_max));
@@ -225,12 +225,7 @@ async fn explain_one(
     let (loaded, operator) = load(&arguments.place.directory, global).await?;
     let name = &arguments.name;
     let Some(pipeline) = effective(&loaded.file, name, &operator) else {
-        let hint = similar_pipeline(&loaded.file, name).map(|near| format!("; did you mean {near}?"));
-        let hint = hint.unwrap_or_else(|| "; `drydock pipeline list` shows them".to_owned());
-        return Err(CliError::failed(format!(
-            "{} has no pipeline {name}{hint}",
-            loaded.path
-        )));
+        return Err(CliError::failed(unknown_pipeline(&loaded, name)));
     };
     let redactor = Redactor::new([]);
     let rows = explain(&loaded, &pipeline).into_iter().map(|row| ExplainedValue {
@@ -247,4 +242,11 @@ async fn explain_one(
     let rows: Vec<Vec<String>> = rows.map(|row| vec![row.setting, row.value, row.source]).collect();
     output.table(&["SETTING", "VALUE", "SOURCE"], &rows);
     Ok(())
+}
+
+/// Returns the text about a name that no pipeline has.
+pub(super) fn unknown_pipeline(loaded: &LoadedPipelines, name: &str) -> String {
+    let hint = similar_pipeline(&loaded.file, name).map(|near| format!("; did you mean {near}?"));
+    let hint = hint.unwrap_or_else(|| "; `drydock pipeline list` shows them".to_owned());
+    format!("{} has no pipeline {name}{hint}", loaded.path)
 }

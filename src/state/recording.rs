@@ -447,7 +447,8 @@ fn torn_bytes(file: &mut File) -> std::io::Result<u64> {
     Ok(length)
 }
 
-fn redact_value(value: &mut Value, with: &Redact) {
+/// Removes the secrets of every text in a value.
+pub fn redact_value(value: &mut Value, with: &Redact) {
     match value {
         Value::String(text) => *text = with(text),
         Value::Array(values) => values.iter_mut().for_each(|value| redact_value(value, with)),

@@ -36,6 +36,8 @@ pub(super) enum CheckedChange {
     Session,
     /// A change that the session reviews and does not edit: the workspace has its edits.
     Reviewed(ReviewedPackages),
+    /// The edits of earlier steps, which a step that may not edit does not answer for.
+    EarlierSteps,
     /// A patch file that the session reviews. It is not applied, so nothing is checked.
     PatchFile,
 }
@@ -78,6 +80,7 @@ impl ChangeChecker {
     ) -> Result<ChangeCheck, CompareError> {
         let packages = match &self.subject {
             CheckedChange::Session => None,
+            CheckedChange::EarlierSteps => return Ok(unchanged()),
             CheckedChange::Reviewed(packages) => Some(packages),
             CheckedChange::PatchFile => {
                 return Ok(not_checked(
@@ -88,12 +91,7 @@ impl ChangeChecker {
         let sides = Sides::from_workspace(&self.workspace)?;
         let changes = sides.changes.clone();
         if changes.is_empty() {
-            return Ok(ChangeCheck {
-                checks: Vec::new(),
-                effects: String::new(),
-                broken: Vec::new(),
-                finding: CheckOutcome::Unchanged,
-            });
+            return Ok(unchanged());
         }
         let known = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, checked)) = known.filter(|(seen, _)| *seen == changes) {
@@ -153,11 +151,23 @@ impl ChangeChecker {
             branch: "HEAD",
         };
         match self.subject {
-            CheckedChange::Session => change_checks::check_files(changes, state, &self.redactor),
+            CheckedChange::Session | CheckedChange::EarlierSteps => {
+                change_checks::check_files(changes, state, &self.redactor)
+            }
             CheckedChange::Reviewed(_) | CheckedChange::PatchFile => {
                 change_checks::check_contents(changes, &self.redactor)
             }
         }
+    }
+}
+
+/// Returns the result without changes.
+fn unchanged() -> ChangeCheck {
+    ChangeCheck {
+        checks: Vec::new(),
+        effects: String::new(),
+        broken: Vec::new(),
+        finding: CheckOutcome::Unchanged,
     }
 }
 

@@ -17,6 +17,7 @@ mod markdown;
 mod markdown_table;
 mod opening;
 mod options;
+mod pipeline_session;
 mod question;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ mod review;
 mod reviewed_packages;
 mod run_budget;
 mod running;
+mod session_model;
 mod status_line;
 mod termination;
 mod turn_watch;
@@ -39,7 +41,8 @@ pub(super) use completion::{CommandArgument, CompletedCommand};
 pub(super) use event_lines::EVENTS;
 pub(super) use line_editor::{INDICATOR, LineEditor, PromptedLine, read_answer};
 pub(super) use live_area::screen_size;
-pub(super) use options::TerminalOptions;
+pub(super) use options::{CommonTerminalOptions, TerminalOptions};
+pub(super) use pipeline_session::{PipelineSession, SessionStep, SessionWork};
 pub(super) use recording::SessionStart;
 pub(super) use results::succeeded;
 pub(super) use undo::UndoResult;
@@ -47,12 +50,10 @@ pub(super) use undo::UndoResult;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::config::Config;
-use crate::base::http_client;
 use crate::base::model::{FileChange, History, OutputNumber};
 use crate::base::redact::Redactor;
-use crate::engine::agent::context::{self, ContextParts, FixedParts, check_room};
+use crate::engine::agent::context::{self, ContextParts, FixedParts};
 use crate::engine::agent::{ModelChain, Questions, Recipients, ToolOffer, VerdictRule};
-use crate::interfaces::provider;
 use crate::interfaces::tool::{MemoryOutputs, Toolbox};
 use crate::state::access::Identity;
 use crate::state::recording::{DueNotes, MeasuredTokens, SessionUsage};
@@ -238,33 +239,6 @@ impl Terminal {
     /// Returns the tokens and the cost of all turns.
     pub(super) fn used(&self) -> SessionUsage {
         self.used
-    }
-
-    /// Uses another model for the rest of the session. The conversation goes on; an error changes nothing.
-    pub(super) fn switch_model(&mut self, name: &str) -> Result<(), CliError> {
-        let mut sources = self.global.model_sources()?;
-        // A name with a provider of its own wins, so the provider of the command line is set by a weaker layer.
-        sources.flags.retain(|(key, _)| key != PROVIDER_KEY);
-        if let Some(provider) = &self.provider {
-            let variable = PROVIDER_VARIABLE.to_owned();
-            sources.environment.insert(variable, provider.clone());
-        }
-        let profile = self.profile.clone().map(|name| (PROFILE_KEY.to_owned(), name));
-        sources.flags.extend(profile);
-        sources.flags.push(("model.default".to_owned(), name.to_owned()));
-        let config = Config::for_terminal(sources).map_err(CliError::config)?;
-        let client = http_client::api_client().map_err(CliError::failed)?;
-        let providers = provider::build(&config.providers, client, config.model.answer_mode);
-        check_room(&config, &self.toolbox).map_err(CliError::config)?;
-        self.models = ModelChain::resolve(&config, &providers).map_err(CliError::config)?;
-        self.answered_by = None;
-        for secret in config.secrets() {
-            let found = self.redactor.secrets_in_entry("api_key", secret.expose());
-            self.redactor.learn(&found);
-        }
-        self.config.model = config.model;
-        self.config.providers = config.providers;
-        Ok(())
     }
 
     /// Returns the model, as `provider/model`.

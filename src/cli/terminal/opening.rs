@@ -76,15 +76,16 @@ impl Terminal {
             ProfileAccess::Edit => Role::Editor,
             ProfileAccess::Read => Role::Viewer,
         };
-        let system = system(&repository, directory.as_ref(), role)?;
+        let system = system(&repository, directory.as_ref(), role, &[])?;
         let calls = CallFormat {
-            detail: match options.verbose {
+            detail: match options.common.verbose {
                 true => Detail::Verbose,
                 false => Detail::Usual,
             },
-            chars_max: usize::from(options.tool_chars),
+            chars_max: usize::from(options.common.tool_chars),
         };
-        let (recording, resumed) = TerminalRecording::open(options.record.as_deref(), start, &redactor)?;
+        let (recording, resumed) =
+            TerminalRecording::open(options.common.record.as_deref(), start, &redactor)?;
         if let Some(resumed) = &resumed {
             output.message(&resumed.report);
         }
@@ -138,7 +139,7 @@ impl Terminal {
             global,
             provider,
             profile,
-            dirty: match options.yes || role == Role::Viewer {
+            dirty: match options.common.yes || role == Role::Viewer {
                 true => DirtyTree::Confirmed,
                 false => DirtyTree::Ask,
             },
@@ -155,7 +156,7 @@ impl Terminal {
     pub(in crate::cli) fn ask_for_verdicts(&mut self) -> Result<(), CliError> {
         self.toolbox = self.toolbox.reading().map_err(CliError::failed)?;
         let Workspace { repository, tree, .. } = &self.workspace;
-        self.system = system(repository, tree.as_ref(), Role::Viewer)?;
+        self.system = system(repository, tree.as_ref(), Role::Viewer, &[])?;
         self.verdict = VerdictRule::Asked;
         Ok(())
     }
@@ -185,13 +186,18 @@ impl Terminal {
     }
 }
 
-fn system(repository: &Repository, tree: &dyn Tree, role: Role) -> Result<String, CliError> {
-    let everywhere = ["**".to_owned()];
+/// Returns the prompt for a role. `environments` are the globs that edits are limited to; none means no limit.
+pub(super) fn system(
+    repository: &Repository,
+    tree: &dyn Tree,
+    role: Role,
+    environments: &[String],
+) -> Result<String, CliError> {
     let facts = PromptFacts {
         repository: repository.name(),
         branch: "HEAD",
         role: Some(role),
-        environments: &everywhere,
+        environments,
     };
     let files = tree.files().map_err(CliError::failed)?;
     Ok(prompt::system(RepositoryKind::of_files(&files), &facts))

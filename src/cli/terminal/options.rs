@@ -1,4 +1,4 @@
-//! The options that `ask` and `chat` have in common.
+//! The options that `ask`, `chat` and `run` have in common.
 
 use super::{PROFILE_KEY, PROVIDER_KEY};
 use crate::base::config::{KNOWN_PROVIDERS, usual_model};
@@ -14,16 +14,23 @@ pub(in crate::cli) struct TerminalOptions {
     /// The provider, such as `openai` or `gemini`; without --model, its default model
     #[arg(long)]
     provider: Option<String>,
+    #[command(flatten)]
+    pub(super) common: CommonTerminalOptions,
+}
+
+/// The options of every session, whatever its model.
+#[derive(Clone, Debug, clap::Args)]
+pub(in crate::cli) struct CommonTerminalOptions {
     /// The profile of the configuration file, such as `readonly`; without it, that of DRYDOCK_PROFILE
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Records the session below this directory
     #[arg(long, value_name = "DIRECTORY")]
-    pub(super) record: Option<PathBuf>,
+    pub(in crate::cli) record: Option<PathBuf>,
     /// Works on a repository with uncommitted changes without asking first; a question of the model with a default is
     /// answered with it
     #[arg(short, long)]
-    pub(super) yes: bool,
+    pub(in crate::cli) yes: bool,
     /// Shows the answers of tools with a border, also on a pipe
     #[arg(short, long)]
     pub(super) verbose: bool,
@@ -35,7 +42,16 @@ pub(in crate::cli) struct TerminalOptions {
 impl TerminalOptions {
     /// Returns true if nobody is to be asked what has a default.
     pub(in crate::cli) fn takes_defaults(&self) -> bool {
-        self.yes
+        self.common.yes
+    }
+
+    /// Returns the options of a session with a certain model.
+    pub(super) fn of_model(model: &str, common: CommonTerminalOptions) -> Self {
+        Self {
+            model: Some(model.to_owned()),
+            provider: None,
+            common,
+        }
     }
 
     /// Returns the keys that the command line sets.
@@ -50,7 +66,7 @@ impl TerminalOptions {
             )));
         }
         let keys = [
-            (PROFILE_KEY, &self.profile),
+            (PROFILE_KEY, &self.common.profile),
             (PROVIDER_KEY, &self.provider),
             ("model.default", &self.model),
         ];

@@ -97,7 +97,7 @@ impl Terminal {
 
 /// Returns the steps of a turn: the words of the model, its calls, each of which worked or failed, and the tokens. The words
 /// of Drydock that end a turn without an answer are no step. A conclusion is the last call.
-fn trace(turn: &Turn, outcome: &TurnOutcome) -> Vec<serde_json::Value> {
+pub(super) fn trace(turn: &Turn, outcome: &TurnOutcome) -> Vec<serde_json::Value> {
     let steps = match turn.steps().split_last() {
         Some((last, earlier)) if outcome.answer.is_empty() && last.is_final() => earlier,
         Some(_) | None => turn.steps(),

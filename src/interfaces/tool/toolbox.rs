@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 /// A set of tools with their specifications, built once and sorted by name, so that a model always gets the same
 /// bytes.
+#[derive(Clone)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
     specs: Vec<ToolSpec>,

@@ -1,0 +1,327 @@
+//! The report of a run: a line for each step as it ends, then a table, the checks and the diff, or one JSON object.
+
+use super::definition::PreparedRun;
+use super::driver::FinishedRun;
+use crate::base::model::{
+    Check, CheckState, RunStatus, StepEnd, StepSpending, StepStatus, Verdict, VerdictSource, group_thousands,
+    pluralize, totals,
+};
+use crate::cli::CliError;
+use crate::cli::output::{Output, OutputStyle};
+use crate::cli::terminal::{ChangeCheck, PipelineSession};
+use crate::engine::pipeline::run::{PlannedStep, PlannedWork};
+use crate::state::workspace::patch::Patch;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What a step did, beside its end.
+#[derive(Debug, Default)]
+pub(super) struct DoneStep {
+    /// The time of its work.
+    pub(super) took: Duration,
+    /// The model that answered last.
+    pub(super) model: Option<String>,
+    /// The request of an agent step.
+    pub(super) request: Option<String>,
+    /// The calls of the model.
+    pub(super) trace: Vec<Value>,
+}
+
+/// The report of a run.
+pub(super) struct RunReport {
+    /// The end of the run.
+    pub(super) status: RunStatus,
+    id: String,
+    pipeline: String,
+    steps: Vec<Value>,
+    rows: Vec<Vec<String>>,
+    why: Option<String>,
+    spent: StepSpending,
+    took: Duration,
+    change: Option<RunFiles>,
+}
+
+/// The files that the steps changed, with their checks.
+struct RunFiles {
+    patch: Patch,
+    checks: Vec<Check>,
+    effects: String,
+}
+
+impl RunReport {
+    /// Collects the facts about a finished run. A cancelled one is not checked.
+    pub(super) async fn new(
+        id: String,
+        prepared: &PreparedRun,
+        finished: FinishedRun,
+        session: Option<&mut PipelineSession>,
+    ) -> Result<Self, CliError> {
+        let FinishedRun {
+            status,
+            state,
+            done,
+            took,
+        } = finished;
+        let change = match session {
+            None => None,
+            Some(session) => Some(changed(session, status).await?),
+        };
+        let ended = prepared.plan.steps.iter().zip(&state.steps).zip(&done);
+        let ended = ended.filter_map(|((planned, state), done)| Some((planned, state.end()?, done)));
+        let ended: Vec<(&PlannedStep, &StepEnd, &DoneStep)> = ended.collect();
+        let failed = ended.iter().find(|(planned, end, _)| {
+            end.status == StepStatus::Failed && !matches!(planned.work, PlannedWork::Parallel)
+        });
+        Ok(Self {
+            status,
+            id,
+            pipeline: prepared.plan.pipeline.clone(),
+            steps: ended
+                .iter()
+                .map(|(planned, end, done)| step_value(planned, end, done))
+                .collect(),
+            rows: ended
+                .iter()
+                .map(|(planned, end, done)| row(planned, end, done))
+                .collect(),
+            why: failed.map(|(planned, end, _)| {
+                let why = end.why.as_deref().unwrap_or("it failed");
+                format!("step {}: {why}", planned.name)
+            }),
+            spent: ended.iter().map(|(_, end, _)| end.spent).sum(),
+            took,
+            change,
+        })
+    }
+
+    /// Returns the reason why the run failed.
+    pub(super) fn why(&self) -> String {
+        format!(
+            "the run failed: {}",
+            self.why.as_deref().unwrap_or("a step failed")
+        )
+    }
+
+    /// Prints the report.
+    pub(super) fn print(&self, output: &Output) {
+        if output.json() {
+            return output.value(&self.value());
+        }
+        output.table(&["STEP", "STATUS", "VERDICT", "TOKENS", "TIME"], &self.rows);
+        let Some(RunFiles {
+            patch,
+            checks,
+            effects,
+        }) = &self.change
+        else {
+            return;
+        };
+        for check in checks.iter().filter(|check| check.state == CheckState::Fail) {
+            output.message(&format!("Check failed: {}: {}", check.name, check.detail));
+        }
+        if !effects.is_empty() {
+            output.message(effects);
+        }
+        let facts = format!(
+            "{}, {} tokens, run {}",
+            pluralize(self.spent.calls as usize, "model call", "model calls"),
+            group_thousands(self.spent.tokens),
+            self.id
+        );
+        if patch.stats.is_empty() {
+            return output.styled_message(OutputStyle::Dim, &format!("No file was changed. {facts}"));
+        }
+        let changed = format!("\n{}; nothing was committed.", totals(&patch.stats));
+        output.styled_message(OutputStyle::Bold, &changed);
+        output.styled_message(OutputStyle::Dim, &facts);
+        output.line(&output.diff(&String::from_utf8_lossy(&patch.text)));
+    }
+
+    fn value(&self) -> Value {
+        let change = self.change.as_ref();
+        json!({
+            "run": self.id,
+            "pipeline": self.pipeline,
+            "status": self.status,
+            "why": self.why,
+            "steps": self.steps,
+            "tokensUsed": self.spent.tokens,
+            "duration": self.took.as_secs_f64(),
+            "files": change.map_or_else(|| json!([]), |change| json!(change.patch.stats)),
+            "checks": change.map_or_else(|| json!([]), |change| json!(change.checks)),
+            "environments": change.map_or("", |change| change.effects.as_str()),
+            "patch": change.map(|change| String::from_utf8_lossy(&change.patch.text)).unwrap_or_default(),
+        })
+    }
+}
+
+async fn changed(session: &mut PipelineSession, status: RunStatus) -> Result<RunFiles, CliError> {
+    let patch = session.patch()?;
+    let (checks, effects) = match status {
+        RunStatus::Cancelled => (Vec::new(), String::new()),
+        _ => {
+            let ChangeCheck { checks, effects, .. } = session.check().await?;
+            (checks, effects)
+        }
+    };
+    Ok(RunFiles {
+        patch,
+        checks,
+        effects,
+    })
+}
+
+/// Returns a step as an object for scripts.
+pub(super) fn step_value(planned: &PlannedStep, end: &StepEnd, done: &DoneStep) -> Value {
+    json!({
+        "name": planned.name,
+        "kind": planned.work.word(),
+        "status": end.status,
+        "why": end.why,
+        "text": end.output,
+        "verdict": end.verdict,
+        "source": end.verdict_source,
+        "model": done.model,
+        "tokensUsed": end.spent.tokens,
+        "steps": done.trace,
+        "duration": done.took.as_secs_f64(),
+    })
+}
+
+/// Returns the line about the end of a step.
+pub(super) fn end_line(planned: &PlannedStep, end: &StepEnd, done: &DoneStep) -> String {
+    let mut parts = vec![format!("{}: {}", planned.name, end.status.word())];
+    parts.extend(verdict_words(end).map(|words| format!("verdict {words}")));
+    parts.extend(end.why.clone());
+    if end.spent.calls > 0 {
+        parts.push(format!("{} tokens", group_thousands(end.spent.tokens)));
+        parts.push(shown_time(done.took));
+    }
+    parts.join(", ")
+}
+
+fn row(planned: &PlannedStep, end: &StepEnd, done: &DoneStep) -> Vec<String> {
+    let (tokens, time) = match end.spent.calls {
+        0 => (String::new(), String::new()),
+        _ => (group_thousands(end.spent.tokens), shown_time(done.took)),
+    };
+    vec![
+        planned.name.clone(),
+        end.status.word().to_owned(),
+        verdict_words(end).unwrap_or_default(),
+        tokens,
+        time,
+    ]
+}
+
+/// Returns the verdict of a step with its source. A step that a limit or an error ended has none.
+fn verdict_words(end: &StepEnd) -> Option<String> {
+    let verdict = match end.verdict? {
+        Verdict::Pass | Verdict::NoChange => "pass",
+        Verdict::Fail => "fail",
+        Verdict::Incomplete | Verdict::Limit | Verdict::Error | Verdict::Cancelled | Verdict::Denied => {
+            return None;
+        }
+    };
+    let source = match end.verdict_source? {
+        VerdictSource::Concluded => "concluded",
+        VerdictSource::Inferred => "inferred",
+        VerdictSource::Verified => "by checks",
+        VerdictSource::Harness => return None,
+    };
+    Some(format!("{verdict} ({source})"))
+}
+
+/// Returns a time in its largest whole unit, or in tenths of a second below a minute.
+pub(super) fn shown_time(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 3_600.. if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
+        seconds @ 60.. if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
+        seconds @ 60.. => format!("{}m {}s", seconds / 60, seconds % 60),
+        _ => format!("{:.1}s", time.as_secs_f64()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DoneStep, end_line, row, shown_time, step_value};
+    use crate::base::model::{Money, StepEnd, StepSpending, StepStatus, Verdict, VerdictSource};
+    use crate::engine::pipeline::definition::StepCondition;
+    use crate::engine::pipeline::run::{PlannedStep, PlannedWork};
+    use std::time::Duration;
+
+    fn planned(name: &str) -> PlannedStep {
+        PlannedStep {
+            name: name.to_owned(),
+            group: None,
+            condition: StepCondition::default(),
+            work: PlannedWork::Parallel,
+        }
+    }
+
+    fn inferred() -> StepEnd {
+        StepEnd {
+            status: StepStatus::Failed,
+            output: "It breaks.".to_owned(),
+            why: Some("its verdict is fail".to_owned()),
+            verdict: Some(Verdict::Fail),
+            verdict_source: Some(VerdictSource::Inferred),
+            spent: StepSpending {
+                calls: 2,
+                tokens: 1_234,
+                cost: Money::ZERO,
+            },
+        }
+    }
+
+    /// CI-7, CI-14
+    #[test]
+    fn the_end_of_a_step_has_its_verdict_with_its_source_its_tokens_and_its_time() {
+        let done = DoneStep {
+            took: Duration::from_millis(3_500),
+            model: Some("house/m".to_owned()),
+            ..DoneStep::default()
+        };
+        let (scan, end) = (planned("scan"), inferred());
+        assert_eq!(
+            end_line(&scan, &end, &done),
+            "scan: failed, verdict fail (inferred), its verdict is fail, 1,234 tokens, 3.5s"
+        );
+        assert_eq!(
+            row(&scan, &end, &done),
+            ["scan", "failed", "fail (inferred)", "1,234", "3.5s"]
+        );
+        let value = step_value(&scan, &end, &done);
+        assert_eq!(
+            (
+                &value["text"],
+                &value["status"],
+                &value["tokensUsed"],
+                &value["duration"]
+            ),
+            (&"It breaks.".into(), &"failed".into(), &1_234.into(), &3.5.into())
+        );
+        assert_eq!(
+            (&value["verdict"], &value["source"]),
+            (&"fail".into(), &"inferred".into())
+        );
+        let skipped = StepEnd::skipped("an earlier step failed");
+        assert_eq!(
+            end_line(&planned("report"), &skipped, &DoneStep::default()),
+            "report: skipped, an earlier step failed"
+        );
+    }
+
+    #[test]
+    fn a_time_is_shown_in_its_largest_whole_unit() {
+        for (milliseconds, shown) in [
+            (40, "0.0s"),
+            (59_940, "59.9s"),
+            (60_000, "1m"),
+            (61_500, "1m 1s"),
+            (7_200_000, "2h"),
+        ] {
+            assert_eq!(shown_time(Duration::from_millis(milliseconds)), shown);
+        }
+    }
+}
