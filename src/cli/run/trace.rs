@@ -230,7 +230,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    const KEY: &str = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
+    const KEY: &str = "sk-ant-api03-q7Rk2ZpX9vTn4WbY6mLc8dHf3gJs5aQe";
 
     fn mode(path: &Path) -> u32 {
         path.metadata().unwrap().permissions().mode() & 0o777
