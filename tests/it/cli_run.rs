@@ -184,7 +184,7 @@ fn the_steps_of_a_run_have_their_own_limits_read_earlier_results_and_leave_a_rep
     }
 }
 
-/// CI-7
+/// CI-3, CI-7
 #[test]
 fn a_failed_step_runs_those_for_a_failure_and_the_run_ends_with_a_table_and_exit_code_1() {
     let definition = "\

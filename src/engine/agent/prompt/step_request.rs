@@ -30,7 +30,7 @@ mod tests {
     use crate::engine::agent::prompt::data_block;
     use std::collections::BTreeMap;
 
-    /// CI-2, T24
+    /// CI-2
     #[test]
     fn the_values_of_a_step_are_data_after_its_words() {
         let none = BTreeMap::new();
