@@ -7,7 +7,7 @@ use crate::cli::pipeline::{open_directory, unknown_pipeline};
 use crate::cli::terminal::PipelineSession;
 use crate::cli::{CliError, Global, tool_commands};
 use crate::engine::pipeline::definition::{PipelineDefinition, TriggerSource};
-use crate::engine::pipeline::run::{PlannedAgent, PlannedWork, RunDoor, RunInputs, RunPlan, admits};
+use crate::engine::pipeline::run::{PlannedAgent, PlannedWork, RunDoor, RunInputs, RunPlan, trigger_admits};
 use crate::engine::pipeline::{JSONNET_FILE, LoadedPipelines, OperatorLimits, YAML_FILE, effective};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -147,7 +147,7 @@ fn inputs(
     })?;
     let mut refusal = "its condition is false with these parameters".to_owned();
     for trigger in own {
-        match admits(trigger, &inputs) {
+        match trigger_admits(trigger, &inputs) {
             Ok(true) => return Ok(inputs),
             Ok(false) => {}
             Err(why) => refusal = format!("its condition has no result: {why}"),

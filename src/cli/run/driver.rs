@@ -4,7 +4,7 @@ use super::definition::PreparedRun;
 use super::question::{Answering, PipelineQuestion};
 use super::report::{DoneStep, end_line, step_value};
 use super::trace::RunTraces;
-use crate::base::model::{RunStatus, STEP_OUTPUT_BYTES_MAX, StepEnd, StepStatus, Verdict, truncated_result};
+use crate::base::model::{RunStatus, StepEnd, StepStatus, Verdict};
 use crate::cli::CliError;
 use crate::cli::output::{Output, OutputStyle};
 use crate::cli::terminal::{CommonTerminalOptions, PipelineSession, SessionStep, SessionWork};
@@ -298,16 +298,13 @@ fn agent_end(ended: &SessionStep) -> StepEnd {
         StepStatus::Succeeded => None,
         _ => Some(notice.clone().unwrap_or_else(|| "its verdict is fail".to_owned())),
     };
-    let bytes_max = u32::try_from(STEP_OUTPUT_BYTES_MAX).unwrap_or(u32::MAX);
-    let head = bytes_max / 16;
-    // The line about the missing bytes has a place as well.
-    let tail = bytes_max - head - 64;
-    StepEnd {
+    let end = StepEnd {
         status,
-        output: truncated_result(&ended.answer, head, tail).into_owned(),
+        output: String::new(),
         why,
         verdict: Some(*verdict),
         verdict_source: Some(*source),
         spent: ended.spent,
-    }
+    };
+    end.with_output(&ended.answer)
 }

@@ -65,7 +65,7 @@ impl PipelineQuestion {
             let read = read_answer(INDICATOR.to_owned(), stopped.clone(), Some(left)).await;
             match read {
                 Ok(PromptedLine::Text(words)) => match self.chosen(&words) {
-                    Some(choice) => return StepEnd::succeeded(choice.to_owned()),
+                    Some(choice) => return StepEnd::succeeded(choice),
                     None => output.message(&format!("Type a number from 1 to {}.", self.choices.len())),
                 },
                 Ok(PromptedLine::Cleared | PromptedLine::End) => stopped.cancel(),
@@ -84,7 +84,7 @@ impl PipelineQuestion {
     /// Returns the end of a step that nobody answered.
     fn unanswered(&self, why: &str) -> StepEnd {
         match &self.default {
-            Some(choice) => StepEnd::succeeded(choice.clone()),
+            Some(choice) => StepEnd::succeeded(choice),
             None => StepEnd::failed(format!(
                 "{why}, and the question has no default; run it at a terminal, or give it a default"
             )),

@@ -246,7 +246,7 @@ mod tests {
         traces.begin("scan").unwrap();
         let step = home.path().join("runs").join(&id).join("scan");
         assert_eq!(std::fs::read_to_string(step.join("status")).unwrap(), "running");
-        let end = StepEnd::succeeded(format!("The key is {KEY}."));
+        let end = StepEnd::succeeded(&format!("The key is {KEY}."));
         let trace = json!({ "text": end.output, "steps": [{ "text": KEY }] });
         traces.end("scan", &end, trace, None).unwrap();
         assert_eq!(std::fs::read_to_string(step.join("status")).unwrap(), "succeeded");
