@@ -13,7 +13,7 @@ use crate::base::model::RunStatus;
 use clap::Args;
 use definition::PreparedRun;
 use driver::{LocalRun, RunTime};
-use report::RunReport;
+use report::LocalReport;
 use trace::RunTraces;
 
 pub(super) const EXAMPLES: &str = "\
@@ -76,7 +76,7 @@ pub(super) async fn run(arguments: RunArguments, global: &Global, output: &Outpu
     let time = RunTime::begin(prepared.plan.budget.timeout)?;
     let run = LocalRun::new(&prepared, session.as_mut(), traces, time, &options, output);
     let finished = Box::pin(run.run()).await?;
-    let report = RunReport::new(id, &prepared, finished, session.as_mut()).await?;
+    let report = LocalReport::new(id, &prepared, finished, session.as_mut()).await?;
     report.print(output);
     match report.status {
         RunStatus::Succeeded => Ok(()),

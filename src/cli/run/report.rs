@@ -28,7 +28,7 @@ pub(super) struct DoneStep {
 }
 
 /// The report of a run.
-pub(super) struct RunReport {
+pub(super) struct LocalReport {
     /// The end of the run.
     pub(super) status: RunStatus,
     id: String,
@@ -48,7 +48,7 @@ struct RunFiles {
     effects: String,
 }
 
-impl RunReport {
+impl LocalReport {
     /// Collects the facts about a finished run. A cancelled one is not checked.
     pub(super) async fn new(
         id: String,
