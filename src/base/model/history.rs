@@ -11,7 +11,7 @@ mod steering;
 mod trimming;
 
 pub use attachments::with_absent_files;
-pub use request_size::{json_bytes, result_bytes};
+pub use request_size::{json_bytes, result_bytes, result_bytes_with};
 pub use trimming::{ContextState, TrimBoundary};
 
 use super::{Attachment, CallArguments, TurnId};

@@ -55,7 +55,7 @@ pub use effect::Effect;
 pub use environment_files::{MAIN_FILE, SPEC_FILE};
 pub use history::{
     Assistant, ContentBlock, ContextState, History, HistoryError, RawBlocks, Step, StopReason, ToolCall,
-    ToolResult, TrimBoundary, Turn, Usage, json_bytes, result_bytes, with_absent_files,
+    ToolResult, TrimBoundary, Turn, Usage, json_bytes, result_bytes, result_bytes_with, with_absent_files,
 };
 pub use ids::{ChangeNumber, ConversationId, InboxId, OutputNumber, RunId, ScheduleId, TurnId, UserId};
 pub use inbound::{

@@ -132,9 +132,13 @@ pub(super) fn is_opaque(value: &str) -> bool {
 
 /// True for a random value: all three classes of characters, or a long hex number, and few repetitions.
 pub(super) fn is_random(value: &str) -> bool {
-    let digits = value.chars().filter(|c| *c != '-').count();
-    let is_hex = digits >= HEX_DIGITS_MIN && value.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
-    (is_hex || has_three_classes(value)) && !is_words(value) && entropy_bits(value) >= ENTROPY_BITS_MIN
+    (has_three_classes(value) || is_hex(value)) && !is_words(value) && entropy_bits(value) >= ENTROPY_BITS_MIN
+}
+
+fn is_hex(value: &str) -> bool {
+    let mut bytes = value.bytes();
+    bytes.all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+        && value.bytes().filter(|byte| *byte != b'-').count() >= HEX_DIGITS_MIN
 }
 
 pub(super) fn has_three_classes(value: &str) -> bool {
@@ -145,12 +149,12 @@ pub(super) fn has_three_classes(value: &str) -> bool {
 /// True for `Grafana-Admin-v2` and `std.extVar`: parts that are words or small numbers.
 fn is_words(value: &str) -> bool {
     let parts = value
-        .split(|c: char| !c.is_ascii_alphanumeric())
+        .as_bytes()
+        .split(|byte| !byte.is_ascii_alphanumeric())
         .filter(|part| !part.is_empty());
-    let is_word = |part: &str| {
-        let digits = part.chars().filter(char::is_ascii_digit).count();
-        let trailing = part.chars().rev().take_while(char::is_ascii_digit).count();
-        digits == trailing && digits <= 4
+    let is_word = |part: &[u8]| {
+        let trailing = part.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        trailing <= 4 && !part.iter().rev().skip(trailing).any(u8::is_ascii_digit)
     };
     let mut count = 0;
     let all = parts.inspect(|_| count += 1).all(is_word);

@@ -3,6 +3,7 @@
 
 use super::classifier;
 use regex::Regex;
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 /// Keywords between operands or before one.
@@ -180,9 +181,11 @@ fn sign_of(operand: &str) -> Option<Sign> {
 
 /// True for a random text, without regard to names of algorithms in it.
 pub(super) fn is_random(text: &str) -> bool {
-    let mut text = text.to_owned();
+    let mut text = Cow::Borrowed(text);
     for name in ALGORITHMS {
-        text = text.replace(name, "");
+        if memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some() {
+            text = Cow::Owned(text.replace(name, ""));
+        }
     }
     text.len() >= super::live::VALUE_BYTES_MIN && classifier::is_random(&text)
 }

@@ -1,6 +1,7 @@
 //! Finds the secrets in use in every encoding in which they may occur, complete or in part.
 
 use super::classifier;
+use super::common_bytes::{common_end, common_start};
 use crate::base::model::Secret;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use base64::Engine;
@@ -39,6 +40,8 @@ pub(super) struct LiveValues {
     forms: Vec<Form>,
     /// The search words, by their index in the automaton.
     words: Vec<Word>,
+    /// Every space and line end of every form; `None` if the forms with spaces are too large.
+    spaces: Option<Vec<Word>>,
 }
 
 enum Automaton {
@@ -95,6 +98,7 @@ impl LiveValues {
             automaton: Automaton::TooLarge,
             forms: Vec::new(),
             words: Vec::new(),
+            spaces: None,
         }
     }
 
@@ -158,6 +162,7 @@ impl LiveValues {
         };
         Self {
             automaton,
+            spaces: spaces_of(&forms),
             forms,
             words,
         }
@@ -166,18 +171,13 @@ impl LiveValues {
     /// Returns the start of the end of a text that could be in the middle of a value with spaces. The text ends with a
     /// space or a line end.
     pub(super) fn unfinished(&self, text: &str) -> Option<usize> {
-        let is_spaced = |form: &&Form| form.text.bytes().any(|byte| byte.is_ascii_whitespace());
-        let spaced = || self.forms.iter().filter(is_spaced);
-        let bytes: usize = spaced().map(|form| form.text.len()).sum();
-        if matches!(self.automaton, Automaton::TooLarge) || bytes > SPACED_BYTES_MAX {
+        let spaces = self.spaces.as_ref();
+        let Some(spaces) = spaces.filter(|_| !matches!(self.automaton, Automaton::TooLarge)) else {
             return (!text.is_empty()).then_some(0);
-        }
-        let lengths = spaced().flat_map(|form| {
-            let form = form.text.as_bytes();
-            let places = form.iter().enumerate();
-            places
-                .filter(|(_, byte)| byte.is_ascii_whitespace())
-                .map(move |(at, _)| common_end(text.as_bytes(), form.get(..=at).unwrap_or_default()))
+        };
+        let lengths = spaces.iter().filter_map(|space| {
+            let form = self.forms.get(space.form)?.text.as_bytes();
+            Some(common_end(text.as_bytes(), form.get(..=space.at)?))
         });
         // One equal space does not make a text a part of a value.
         let longest = lengths.filter(|length| *length > 1).max()?;
@@ -225,22 +225,32 @@ impl LiveValues {
     }
 }
 
-/// Returns the number of equal bytes at the ends of two texts.
-fn common_end(one: &[u8], other: &[u8]) -> usize {
-    let pairs = one.iter().rev().zip(other.iter().rev());
-    pairs.take_while(|(one, other)| one == other).count()
+/// Returns every space and line end of every form; `None` if the forms with spaces are too large.
+fn spaces_of(forms: &[Form]) -> Option<Vec<Word>> {
+    let (mut spaces, mut bytes) = (Vec::new(), 0);
+    for (number, form) in forms.iter().enumerate() {
+        let places = form.text.bytes().enumerate();
+        let mut places = places.filter(|(_, byte)| byte.is_ascii_whitespace()).peekable();
+        if places.peek().is_some() {
+            bytes += form.text.len();
+        }
+        if bytes > SPACED_BYTES_MAX {
+            return None;
+        }
+        spaces.extend(places.map(|(at, _)| Word { form: number, at }));
+    }
+    Some(spaces)
 }
 
 /// Extends a hit to the longest range that is equal in the text and the form, on character boundaries.
 fn extend_match(text: &str, form: &[u8], hit: Range<usize>, at: usize) -> Range<usize> {
     let bytes = text.as_bytes();
-    let before = bytes.get(..hit.start).unwrap_or_default().iter().rev();
-    let form_before = form.get(..at).unwrap_or_default().iter().rev();
-    let back = before.zip(form_before).take_while(|(one, other)| one == other);
-    let after = bytes.get(hit.end..).unwrap_or_default().iter();
-    let form_after = form.get(at + hit.len()..).unwrap_or_default().iter();
-    let forth = after.zip(form_after).take_while(|(one, other)| one == other);
-    let (start, end) = (hit.start - back.count(), hit.end + forth.count());
+    let before = bytes.get(..hit.start).unwrap_or_default();
+    let form_before = form.get(..at).unwrap_or_default();
+    let after = bytes.get(hit.end..).unwrap_or_default();
+    let form_after = form.get(at + hit.len()..).unwrap_or_default();
+    let start = hit.start - common_end(before, form_before);
+    let end = hit.end + common_start(after, form_after);
     text.floor_char_boundary(start)..text.ceil_char_boundary(end)
 }
 

@@ -3,6 +3,7 @@
 //! common secrets. It never stores the texts.
 
 mod code;
+mod common_bytes;
 mod document;
 mod file_secrets;
 mod classifier;

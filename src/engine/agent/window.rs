@@ -5,7 +5,7 @@
 //! next requests fit as well. So the same conversation always gives the same request, and each request begins with
 //! the bytes of the previous one until the bound is reached again.
 
-use crate::base::model::{History, Step, ToolCall, ToolResult, Turn, result_bytes};
+use crate::base::model::{History, Step, ToolCall, ToolResult, Turn, result_bytes, result_bytes_with};
 use std::borrow::Cow;
 
 /// Bytes that are kept of a result of an earlier step: at first, and at the end.
@@ -57,6 +57,22 @@ pub(super) fn fit<'h>(
     Ok(Cow::Owned(turns))
 }
 
+/// The part of a result that is kept.
+#[derive(Clone, Copy)]
+struct KeptResult {
+    /// Bytes that may be kept.
+    bytes_max: usize,
+    /// Its bytes in a request, once they were counted.
+    sent_bytes: Option<usize>,
+}
+
+impl KeptResult {
+    const WHOLE: Self = Self {
+        bytes_max: usize::MAX,
+        sent_bytes: None,
+    };
+}
+
 struct Window<'h> {
     open: &'h Turn,
     bounds: WindowBounds,
@@ -65,8 +81,8 @@ struct Window<'h> {
     seen: usize,
     /// The number of processed steps that are left out.
     left_out: usize,
-    /// Bytes that may be kept of each result of the processed steps.
-    kept_bytes: Vec<Vec<usize>>,
+    /// What is kept of each result of the processed steps.
+    kept: Vec<Vec<KeptResult>>,
     /// Bytes of the request.
     bytes: usize,
     /// True if the open turn was shortened.
@@ -87,7 +103,7 @@ impl<'h> Window<'h> {
             repeats,
             seen: 0,
             left_out: 0,
-            kept_bytes: Vec::new(),
+            kept: Vec::new(),
             bytes: bounds.fixed + earlier_bytes + open.user_bytes(),
             is_cut: false,
         }
@@ -113,7 +129,7 @@ impl<'h> Window<'h> {
             return Ok(());
         };
         self.seen += 1;
-        self.kept_bytes.push(vec![usize::MAX; step.results().len()]);
+        self.kept.push(vec![KeptResult::WHOLE; step.results().len()]);
         self.bytes += step.bytes();
         if !self.is_over() {
             return Ok(());
@@ -166,38 +182,26 @@ impl<'h> Window<'h> {
 
     fn shorten_one(&mut self, number: usize, index: usize, bytes: usize) {
         let result = self.step(number).and_then(|step| step.results().get(index));
-        let kept = self
-            .kept_bytes
-            .get(number)
-            .and_then(|kept| kept.get(index))
-            .copied();
-        let (Some(result), Some(kept)) = (result, kept) else {
+        let (Some(result), Some(kept)) = (result, self.kept(number, index)) else {
             return;
         };
-        if bytes >= kept || result.content.len() <= bytes + MARK_BYTES {
+        if bytes >= kept.bytes_max || result.content.len() <= bytes + MARK_BYTES {
             return;
         }
-        let before = self.content(number, index, result, kept);
-        let after = self.content(number, index, result, bytes);
-        let sent = |content: Option<String>| {
-            content.map_or_else(
-                || result_bytes(result),
-                |content| {
-                    result_bytes(&ToolResult {
-                        content,
-                        ..result.clone()
-                    })
-                },
-            )
+        let before = self.sent_bytes(number, index);
+        let after = match self.content(number, index, result, bytes) {
+            Some(content) => result_bytes_with(result, &content),
+            None => result_bytes(result),
         };
-        self.bytes = (self.bytes + sent(after)).saturating_sub(sent(before));
-        if let Some(kept) = self
-            .kept_bytes
-            .get_mut(number)
-            .and_then(|kept| kept.get_mut(index))
-        {
-            *kept = bytes;
-        }
+        self.bytes = (self.bytes + after).saturating_sub(before);
+        self.keep(
+            number,
+            index,
+            KeptResult {
+                bytes_max: bytes,
+                sent_bytes: Some(after),
+            },
+        );
         self.is_cut = true;
     }
 
@@ -214,25 +218,39 @@ impl<'h> Window<'h> {
         }
     }
 
+    fn kept(&self, number: usize, index: usize) -> Option<KeptResult> {
+        self.kept.get(number)?.get(index).copied()
+    }
+
+    fn keep(&mut self, number: usize, index: usize, kept: KeptResult) {
+        let results = self.kept.get_mut(number);
+        if let Some(result) = results.and_then(|results| results.get_mut(index)) {
+            *result = kept;
+        }
+    }
+
     /// Returns the current size of a step in bytes.
-    fn bytes_of(&self, number: usize) -> usize {
+    fn bytes_of(&mut self, number: usize) -> usize {
         let Some(step) = self.step(number) else { return 0 };
-        let results = step.results().iter().enumerate().map(|(index, result)| {
-            let kept = self.kept_bytes.get(number).and_then(|kept| kept.get(index));
-            match self.content(number, index, result, kept.copied().unwrap_or(usize::MAX)) {
-                Some(content) => result_bytes(&ToolResult {
-                    content,
-                    ..result.clone()
-                }),
-                None => result_bytes(result),
-            }
-        });
+        let results = (0..step.results().len()).map(|index| self.sent_bytes(number, index));
         step.answer_bytes() + results.sum::<usize>()
     }
 
-    /// Returns a result shortened to so many bytes; `None` if it already fits.
+    /// Returns the current size of a result in bytes. A result is counted once, and then again when it is shortened.
+    fn sent_bytes(&mut self, number: usize, index: usize) -> usize {
+        let result = self.step(number).and_then(|step| step.results().get(index));
+        let (Some(result), Some(kept)) = (result, self.kept(number, index)) else {
+            return 0;
+        };
+        let bytes = kept.sent_bytes.unwrap_or_else(|| result_bytes(result));
+        let sent_bytes = Some(bytes);
+        self.keep(number, index, KeptResult { sent_bytes, ..kept });
+        bytes
+    }
+
+    /// Returns a result shortened to so many bytes; `None` if it is whole.
     fn content(&self, number: usize, index: usize, result: &ToolResult, bytes: usize) -> Option<String> {
-        if bytes == usize::MAX {
+        if bytes == KeptResult::WHOLE.bytes_max {
             return None;
         }
         let call = self.step(number)?.assistant().calls().nth(index)?;
@@ -253,8 +271,8 @@ impl<'h> Window<'h> {
         };
         self.open
             .shortened(self.left_out, &note, |number, index, result| {
-                let kept = self.kept_bytes.get(number)?.get(index)?;
-                self.content(number, index, result, *kept)
+                let kept = self.kept(number, index)?;
+                self.content(number, index, result, kept.bytes_max)
             })
     }
 }

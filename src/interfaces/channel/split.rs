@@ -85,24 +85,33 @@ pub(super) fn pages(reply: &Reply, size: &PageSize<'_>, pages_max: usize) -> Vec
 /// Takes as many of the remaining parts as fit one message whole. It tries one, two, four and so on, and then
 /// searches in between.
 fn whole_that_fit(waiting: &mut VecDeque<RemainingPart<'_>>, fits: &dyn Fn(&Reply) -> bool) -> Reply {
-    let page = |count: usize| Reply {
-        parts: waiting.iter().take(count).map(|rest| rest.part()).collect(),
+    let mut page = Reply::default();
+    let mut fits_with = |count: usize| {
+        resize(&mut page, count, waiting);
+        fits(&page)
     };
     let (mut count, mut too_many) = (0, 1);
-    while too_many <= waiting.len() && fits(&page(too_many)) {
+    while too_many <= waiting.len() && fits_with(too_many) {
         (count, too_many) = (too_many, too_many * 2);
     }
     too_many = too_many.min(waiting.len() + 1);
     while count + 1 < too_many {
         let middle = usize::midpoint(count, too_many);
-        match fits(&page(middle)) {
+        match fits_with(middle) {
             true => count = middle,
             false => too_many = middle,
         }
     }
-    let page = page(count);
+    resize(&mut page, count, waiting);
     waiting.drain(..count);
     page
+}
+
+/// Makes a page the first `count` remaining parts.
+fn resize(page: &mut Reply, count: usize, waiting: &VecDeque<RemainingPart<'_>>) {
+    page.parts.truncate(count);
+    let missing = waiting.range(page.parts.len()..count);
+    page.parts.extend(missing.map(|rest| rest.part()));
 }
 
 /// A part that is not assigned to a message yet, or the rest of one.

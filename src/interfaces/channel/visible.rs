@@ -11,8 +11,16 @@ pub(super) fn escape_text(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';
     let mut flag_tags = 0;
-    for (index, character) in text.char_indices() {
-        let rest = text.get(index + character.len_utf8()..).unwrap_or_default();
+    let mut rest = text;
+    loop {
+        let (plain, other) = split_plain(rest);
+        if let Some(last) = plain.chars().next_back() {
+            shown.push_str(plain);
+            (before, flag_tags) = (last, 0);
+        }
+        let mut characters = other.chars();
+        let Some(character) = characters.next() else { break };
+        rest = characters.as_str();
         let is_needed = match character {
             '\u{200c}' | '\u{200d}' => true,
             _ if is_variation_selector(character) => !before.is_ascii() && !is_invisible(before),
@@ -24,7 +32,6 @@ pub(super) fn escape_text(text: &str) -> String {
         };
         match character {
             '\r' if rest.starts_with('\n') => {}
-            '\n' | '\t' => shown.push(character),
             '\u{0}'..='\u{1f}' => shown.push(control_picture(character)),
             '\u{7f}' => shown.push('␡'),
             _ if is_invisible(character) && !is_needed => {
@@ -35,6 +42,14 @@ pub(super) fn escape_text(text: &str) -> String {
         before = character;
     }
     shown
+}
+
+/// Divides a text after the visible ASCII characters, tabs and line ends at its beginning. Most texts have no others.
+fn split_plain(text: &str) -> (&str, &str) {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    let end = text.bytes().position(|byte| !is_plain(byte));
+    text.split_at_checked(end.unwrap_or(text.len()))
+        .unwrap_or_default()
 }
 
 /// The black flag. Tags after it make it the flag of a region: <https://www.unicode.org/reports/tr51/#valid-emoji-tag-sequences>.
@@ -64,9 +79,13 @@ pub(super) fn escape_line(text: &str) -> String {
 /// Returns the text of code, which users compare character by character. Invisible characters are made visible as
 /// well, including the joiners of emoji.
 pub(super) fn escape_code(text: &str) -> String {
+    let text = escape_text(text);
+    if text.is_ascii() {
+        return text;
+    }
     let mut shown = String::with_capacity(text.len());
     let mut before = ' ';
-    for character in escape_text(text).chars() {
+    for character in text.chars() {
         // This variation selector of emoji is invisible after an ASCII character.
         let hides = character == '\u{fe0f}' && before.is_ascii();
         match is_invisible(character) || hides {

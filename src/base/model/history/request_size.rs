@@ -24,18 +24,24 @@ pub fn json_bytes(text: &str) -> usize {
 
 /// Returns the number of bytes that escapes add to at most [`CHUNK_BYTES`] bytes.
 fn escape_bytes(bytes: &[u8]) -> usize {
-    let added = |byte: &u8| {
+    let mut added = 0_u8;
+    for byte in bytes {
         let is_control = u8::from(*byte < 0x20);
         let is_short = matches!(byte, b'\n' | b'\r' | b'\t' | 0x08 | 0x0c);
         let is_quoted = matches!(byte, b'"' | b'\\');
-        5 * is_control - 4 * u8::from(is_short) + u8::from(is_quoted)
-    };
-    usize::from(bytes.iter().map(added).sum::<u8>())
+        added += 5 * is_control - 4 * u8::from(is_short) + u8::from(is_quoted);
+    }
+    usize::from(added)
 }
 
 /// Returns the number of bytes of a call's result in a request.
 pub fn result_bytes(result: &ToolResult) -> usize {
-    CALL_BYTES + result.call.len().max(ID_BYTES) + json_bytes(&result.content)
+    result_bytes_with(result, &result.content)
+}
+
+/// Returns the number of bytes of a call's result in a request, with another content.
+pub fn result_bytes_with(result: &ToolResult, content: &str) -> usize {
+    CALL_BYTES + result.call.len().max(ID_BYTES) + json_bytes(content)
 }
 
 impl Assistant {

@@ -12,14 +12,15 @@ pub(super) const JOINER: char = '\u{2060}';
 /// links, in order and without overlap.
 pub(super) fn joiner_positions(text: &str, protected: &[Range<usize>]) -> Vec<usize> {
     let mut found = Vec::new();
-    let mut before = None;
-    for (byte, character) in text.char_indices() {
-        let after = text.get(byte + character.len_utf8()..).unwrap_or_default();
-        let is_open = matches!(character, '@' | '/' | '#' | ':' | '.' | '$') && !is_within(protected, byte);
-        if is_open && is_linked(character, before, after, text, byte) {
-            found.push(byte + character.len_utf8());
+    for (byte, value) in text.bytes().enumerate() {
+        if !matches!(value, b'@' | b'/' | b'#' | b':' | b'.' | b'$') || is_within(protected, byte) {
+            continue;
         }
-        before = Some(character);
+        let (before, after) = (text.get(..byte), text.get(byte + 1..));
+        let before = before.and_then(|before| before.chars().next_back());
+        if is_linked(char::from(value), before, after.unwrap_or_default(), text, byte) {
+            found.push(byte + 1);
+        }
     }
     found
 }

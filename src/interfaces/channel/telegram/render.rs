@@ -1,6 +1,6 @@
 //! Renders a reply as one Telegram message: text with entities, and a keyboard. No markup language is used.
 
-use super::text::{EntityKind, EntityText, RichText};
+use super::text::{EntityKind, EntityText, RichText, units};
 use crate::base::model::{Button, ButtonStyle, FoldState, Platform, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
 use crate::interfaces::channel::visible::{escape_code, escape_line};
@@ -44,7 +44,7 @@ impl TelegramPayload {
         let text = plain(&self.body);
         Self {
             body: EntityText {
-                units: text.encode_utf16().count(),
+                units: units(&text),
                 text,
                 entities: Vec::new(),
             },

@@ -1,9 +1,10 @@
 //! Text with entities, as Telegram requires it: offsets in UTF-16 units, and no markup language that untrusted text
 //! could break. Words that Telegram would convert to links are marked as code.
 
-use super::auto_links::joiner_positions;
+use super::auto_links::{JOINER, joiner_positions};
 use crate::interfaces::channel::visible::escape_text;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// The maximum number of words that are marked as code because Telegram would make links of them.
@@ -167,20 +168,25 @@ impl RichText {
         let end = self.text.trim_end().len();
         let shown = self.text.get(..end).unwrap_or_default().to_owned();
         let breaks = self.protect_words(&shown);
-        let (text, units_at) = joined(&shown, &breaks);
+        let text = joined(&shown, &breaks);
+        let edges = self
+            .marks
+            .iter()
+            .flat_map(|mark| [mark.range.start, mark.range.end.min(end)]);
+        let units_before = units_before(&shown, &breaks, edges.collect());
         let mut entities: Vec<(usize, usize, &EntityKind)> = self
             .marks
             .iter()
             .filter_map(|mark| {
-                let from = *units_at.get(mark.range.start)?;
-                let to = *units_at.get(mark.range.end.min(end))?;
+                let from = *units_before.get(&mark.range.start)?;
+                let to = *units_before.get(&mark.range.end.min(end))?;
                 (from < to).then_some((from, to - from, &mark.kind))
             })
             .collect();
         // Outer entities come first, as Telegram sorts them.
         entities.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
         EntityText {
-            units: text.encode_utf16().count(),
+            units: units(&text),
             entities: entities
                 .iter()
                 .map(|(offset, length, look)| look.entity(*offset, *length))
@@ -192,7 +198,7 @@ impl RichText {
     /// Returns the text for a place without entities, with a word joiner in everything that would become a link.
     pub(super) fn finish_unmarked(self) -> String {
         let shown = self.text.trim_end();
-        joined(shown, &joiner_positions(shown, &[])).0
+        joined(shown, &joiner_positions(shown, &[]))
     }
 
     /// Marks the words that would become links as code, so that they can be copied exactly. Returns the positions at
@@ -299,22 +305,35 @@ fn is_invisible(character: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns the text with a word joiner at each of `joiner_positions`, and for each byte of the original text the
-/// number of UTF-16 units before it in the new text.
-fn joined(text: &str, breaks: &[usize]) -> (String, Vec<usize>) {
-    let mut breaks = breaks.iter().copied().peekable();
-    let mut out = String::with_capacity(text.len() + 64);
-    let mut units_at = Vec::with_capacity(text.len() + 1);
-    let mut units = 0;
-    for (byte, character) in text.char_indices() {
-        if breaks.next_if_eq(&byte).is_some() {
-            out.push(super::auto_links::JOINER);
-            units += super::auto_links::JOINER.len_utf16();
-        }
-        units_at.resize(byte + character.len_utf8(), units);
-        units += character.len_utf16();
-        out.push(character);
+/// Returns the number of UTF-16 units of a text.
+pub(super) fn units(text: &str) -> usize {
+    // A character of four bytes takes two units.
+    text.chars().count() + text.bytes().filter(|byte| *byte >= 0xf0).count()
+}
+
+/// Returns the text with a word joiner at each of `breaks`.
+fn joined(text: &str, breaks: &[usize]) -> String {
+    let mut out = String::with_capacity(text.len() + breaks.len() * JOINER.len_utf8());
+    let mut start = 0;
+    for at in breaks {
+        out.push_str(text.get(start..*at).unwrap_or_default());
+        out.push(JOINER);
+        start = *at;
     }
-    units_at.push(units);
-    (out, units_at)
+    out.push_str(text.get(start..).unwrap_or_default());
+    out
+}
+
+/// Returns for each of `positions` in a text the number of UTF-16 units before it in the text of [`joined`].
+fn units_before(text: &str, breaks: &[usize], mut positions: Vec<usize>) -> BTreeMap<usize, usize> {
+    positions.sort_unstable();
+    let (mut start, mut counted) = (0, 0);
+    let mut units_at = |position: usize| {
+        let passed = text.get(start..position)?;
+        counted += units(passed);
+        start = position;
+        let joiners = breaks.partition_point(|at| *at <= position);
+        Some((position, counted + joiners * JOINER.len_utf16()))
+    };
+    positions.into_iter().filter_map(&mut units_at).collect()
 }

@@ -132,9 +132,15 @@ fn nesting(ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
 
 /// Refuses a text from which Telegram would create links by itself: the bot must not send such a text.
 fn check_no_auto_links(text: &str, ranges: &[(&str, Range<usize>)]) -> Result<(), String> {
-    let units_at = |byte: usize| text.get(..byte).unwrap_or_default().encode_utf16().count();
+    let mut units_at = Vec::with_capacity(text.len() + 1);
+    let mut units = 0;
+    for character in text.chars() {
+        units_at.resize(units_at.len() + character.len_utf8(), units);
+        units += character.len_utf16();
+    }
+    units_at.push(units);
     let is_covered = |link: &Range<usize>| {
-        let (start, end) = (units_at(link.start), units_at(link.end));
+        let (start, end) = (units_at[link.start], units_at[link.end]);
         ranges.iter().any(|(kind, range)| {
             matches!(*kind, "code" | "pre" | "text_link" | "text_mention")
                 && range.start < end
