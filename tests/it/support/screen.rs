@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::process::Child;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The number of rows of every screen.
 const ROWS: u16 = 40;
@@ -130,7 +130,7 @@ impl ScreenProgram {
                 Some(status) => break status.code(),
                 None => assert!(Instant::now() < deadline, "it does not end: {}", self.text()),
             }
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(2));
         };
         let (state, changed) = &*self.state;
         let mut state = state.lock().unwrap();
