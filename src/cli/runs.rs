@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_step_is_one_row_with_its_verdict_its_change_and_its_time() {
-        let at = |second| Timestamp::from_second(1_800_000_000 + second).ok();
+        let at = |second: i64| Timestamp::from_second(1_800_000_000 + second).ok();
         let mut end = StepEnd {
             verdict: Some(Verdict::Fail),
             verdict_source: Some(VerdictSource::Inferred),

@@ -12,9 +12,9 @@ use rusqlite::{Transaction, params};
 use std::time::Duration;
 
 impl Store {
-    /// Repeats a run with the same plan and the same inputs, for the account that asks for it. Without one, the operator
-    /// repeats it for its owner. The successful steps before the first one that did not succeed are not run again. `command`
-    /// is the message of the person who asked for it, if any; a repeated run of it returns the first result.
+    /// Repeats a run with the same plan and the same inputs, for its owner or the account that asks for it. The successful
+    /// steps before the first one that did not succeed are not run again. `command` is the message of the person who asked for
+    /// it, if any, else the operator did; a repeated run of it returns the first result.
     pub async fn retry_run(
         &self,
         id: RunId,
@@ -25,8 +25,8 @@ impl Store {
         crash_point::before("effect");
         let created = self
             .write(move |tx| match command {
-                Some(command) => apply_once(tx, command, || retry(tx, id, owner, at)),
-                None => retry(tx, id, owner, at),
+                Some(command) => apply_once(tx, command, || retry(tx, id, (owner, Some(command)), at)),
+                None => retry(tx, id, (owner, None), at),
             })
             .await;
         crash_point::after("effect");
@@ -37,7 +37,7 @@ impl Store {
 fn retry(
     tx: &Transaction<'_>,
     id: RunId,
-    owner: Option<Sender>,
+    (owner, command): (Option<Sender>, Option<InboxId>),
     at: Timestamp,
 ) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
     let nothing = |creation| Ok((creation, Vec::new()));
@@ -49,7 +49,6 @@ fn retry(
         RunStatus::Succeeded => return nothing(RunCreation::Succeeded),
         RunStatus::Failed | RunStatus::Cancelled | RunStatus::Skipped => {}
     }
-    let by = owner.as_ref().map_or("operator".to_owned(), Sender::to_string);
     let (group, on_conflict, seconds_max): (Option<String>, String, i64) = tx
         .prepare_cached("SELECT concurrency_group, on_conflict, seconds_max FROM run WHERE id = ?1")?
         .query_row([id.0], |row| row.try_into())?;
@@ -72,28 +71,20 @@ fn retry(
             .collect(),
         timeout: Duration::from_secs(count(seconds_max)),
     };
+    let by = command.map_or("operator".to_owned(), |_| new.owner.to_string());
     let (creation, stopped) = create(tx, &new, Some(id), at)?;
     if let RunCreation::Created(new) = creation {
-        audit_retry(tx, (id, new), &by, at)?;
+        audit_in(
+            tx,
+            "run.retried",
+            serde_json::json!({ "by": by, "new": new, "run": id }),
+            at,
+        )?;
         for (index, step) in kept(&row.steps) {
             copy(tx, (new, index), step)?;
         }
     }
     Ok((creation, stopped))
-}
-
-fn audit_retry(
-    tx: &Transaction<'_>,
-    (id, new): (RunId, RunId),
-    by: &str,
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    audit_in(
-        tx,
-        "run.retried",
-        serde_json::json!({ "by": by, "new": new, "run": id }),
-        at,
-    )
 }
 
 /// Returns the successful steps before the first one that did not succeed. A later one belongs to the failure, such as a reply
