@@ -30,7 +30,7 @@ type ListedRoute = (&'static str, &'static str, MethodRouter<Arc<RouteState>>);
 
 /// Returns every route. Those of GET include HEAD. Paths are compared as they were sent: a slash at the end or an encoded
 /// character makes another path.
-pub(super) fn listed() -> [ListedRoute; 10] {
+pub(super) fn listed() -> [ListedRoute; 9] {
     [
         ("GET", "/healthz", get(alive).fallback(get_only)),
         ("GET", "/livez", get(alive).fallback(get_only)),
