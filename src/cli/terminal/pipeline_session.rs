@@ -67,10 +67,8 @@ impl PipelineSession {
         output: Output,
     ) -> Result<Self, CliError> {
         // The steps are recorded as traces.
-        let options = CommonTerminalOptions {
-            record: None,
-            ..options.clone()
-        };
+        let mut options = options.clone();
+        options.record = None;
         let options = TerminalOptions::of_model(model, options);
         let mut terminal = Terminal::open(&options, &SessionStart::New, global, output)?;
         terminal.verdict = VerdictRule::Asked;
