@@ -9,7 +9,7 @@ use crate::base::webhook::HookSettings;
 use crate::engine::gateway::parts::Parts;
 use crate::engine::pipeline::LoadedPipelines;
 use crate::engine::pipeline::definition::{HookTrigger, PipelineTrigger, TriggerSource};
-use crate::engine::pipeline::run::{RunInputs, trigger_admits};
+use crate::engine::pipeline::run::RunInputs;
 use crate::state::access::Identity;
 use crate::state::store::NewRun;
 use serde_json::Value;
@@ -118,13 +118,12 @@ impl HookEvent<'_> {
         let Some(definition) = loaded.file.pipelines.get(pipeline) else {
             return Ok(None);
         };
-        for (trigger, hook) in triggers {
+        for &(trigger, hook) in triggers {
             if !(hook.events.is_empty() || hook.events.iter().any(|entry| accepts(entry, self.name))) {
                 continue;
             }
-            let inputs = RunInputs::from_payload(definition, hook, self.payload.clone());
-            let inputs = inputs.map_err(|problems| problems.join("; "))?;
-            if trigger_admits(trigger, &inputs)? {
+            let inputs = RunInputs::of_event(definition, (trigger, hook), self.payload.clone());
+            if let Some(inputs) = inputs.map_err(|problems| problems.join("; "))? {
                 return Ok(Some(inputs));
             }
         }

@@ -42,15 +42,19 @@ impl RunInputs {
         for (name, text) in given {
             reader.word(name, text);
         }
-        reader.finish(Value::Null)
+        match reader.finish(Value::Null) {
+            (inputs, problems) if problems.is_empty() => Ok(inputs),
+            (_, problems) => Err(problems),
+        }
     }
 
-    /// Reads the inputs of a run from the event that starts it. The error lists all problems; it quotes no value.
-    pub fn from_payload(
+    /// Reads the inputs of a run from an event; `None` if the condition of the trigger is false, also if values are missing
+    /// then. The error lists all problems; it quotes no value.
+    pub fn of_event(
         definition: &PipelineDefinition,
-        hook: &HookTrigger,
+        (trigger, hook): (&PipelineTrigger, &HookTrigger),
         payload: Value,
-    ) -> Result<Self, Vec<String>> {
+    ) -> Result<Option<Self>, Vec<String>> {
         let mut reader = InputReader::new(definition);
         for (name, pointer) in &hook.params {
             reader.parameter_of_event(name.as_str(), pointer, &payload);
@@ -58,7 +62,13 @@ impl RunInputs {
         for (name, field) in &hook.fields {
             reader.field(name.as_str(), &field.pointer, field.kind, &payload);
         }
-        reader.finish(payload)
+        let (inputs, problems) = reader.finish(payload);
+        match trigger_admits(trigger, &inputs) {
+            Ok(false) => Ok(None),
+            _ if !problems.is_empty() => Err(problems),
+            Ok(true) => Ok(Some(inputs)),
+            Err(why) => Err(vec![why]),
+        }
     }
 
     /// Returns the parameters that a condition names.
@@ -179,8 +189,8 @@ impl<'a> InputReader<'a> {
         }
     }
 
-    /// Adds the defaults, and reports the parameters without a value.
-    fn finish(mut self, event: Value) -> Result<RunInputs, Vec<String>> {
+    /// Adds the defaults, and reports the parameters without a value. Returns the inputs with all problems.
+    fn finish(mut self, event: Value) -> (RunInputs, Vec<String>) {
         for (name, parameter) in &self.definition.params {
             if self.inputs.params.contains_key(name.as_str()) {
                 continue;
@@ -199,10 +209,7 @@ impl<'a> InputReader<'a> {
             }
         }
         self.inputs.event = event;
-        match self.problems.is_empty() {
-            true => Ok(self.inputs),
-            false => Err(self.problems),
-        }
+        (self.inputs, self.problems)
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::agent::shorthand::Shorthand;
 use crate::engine::pipeline::tests::COMPLETE;
 
+/// CI-13
 #[test]
 fn a_plan_has_the_effective_values_of_the_start() {
     let group = "name: both, parallel: [{name: a, agent: {prompt: review, permissions: {role: editor}}}, {name: b, agent: \
