@@ -18,7 +18,8 @@ Examples:
   drydock runs cancel 7
   drydock runs retry 7
 
-A retry is a new run with the same plan and the same inputs. It begins with the first step that did not succeed.";
+A retry is a new run with the same plan and the same inputs. It begins with the first step that did
+not succeed.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RunsCommand {
