@@ -5,6 +5,7 @@ use crate::support::app::{TestApp, visible_text};
 use crate::support::sign;
 use drydock::simulation::demo::environment::HOOK_SECRET;
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::slack::SlackFault;
 use drydock::state::access::Role;
 use serde_json::json;
 use std::sync::Arc;
@@ -389,12 +390,16 @@ async fn a_message_that_waits_for_its_delivery_is_not_shown_after_a_block() {
     direct(&app, ALICE, "hello", "Nothing to do.").await;
     direct(&app, ALICE, &format!("!accept t{BOB}"), "Accepted: ").await;
     app.wait_until_idle().await;
-    app.demo.slack.refuse_token("token_revoked");
+    let busy = SlackFault::Status {
+        status: 429,
+        retry_after_seconds: Some(3),
+    };
+    app.demo.slack.fail_all("chat.postMessage", busy);
     app.ask_telegram(BOB, "send u0alice: the freeze ends").await;
     assert_eq!(app.count("SELECT COUNT(*) FROM person_message"), 1);
     app.demo.slack.dm(ALICE, &format!("!block t{BOB}")).await.unwrap();
     app.wait_for_audit_line("message.blocked").await;
-    app.demo.slack.restore_token();
+    app.demo.slack.recover("chat.postMessage");
     let channel = format!("D{ALICE}");
     app.wait_for_slack_message(&channel, "Blocked: ").await;
     app.wait_until_idle().await;

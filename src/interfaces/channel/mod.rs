@@ -210,9 +210,7 @@ trait ChannelKind: Sync {
     fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply>;
 
     /// Implements [`fits`].
-    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
-        self.split(server, reply).len() <= messages_max
-    }
+    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool;
 
     /// Implements [`webhook`].
     fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>>;

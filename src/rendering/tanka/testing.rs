@@ -76,8 +76,13 @@ impl ReadOnlyTree {
     }
 
     fn has_below(&self, directory: &str) -> bool {
+        let Ok(first) = RepoPath::parse(directory) else {
+            return directory.is_empty();
+        };
         let prefix = format!("{directory}/");
-        directory.is_empty() || self.0.keys().any(|path| path.as_str().starts_with(&prefix))
+        let after = self.0.range(first..).map(|(path, _)| path.as_str());
+        let mut after = after.skip_while(|path| *path < prefix.as_str());
+        after.next().is_some_and(|path| path.starts_with(&prefix))
     }
 
     fn read_only(path: &RepoPath) -> TreeError {

@@ -27,7 +27,7 @@ use gix::objs::tree::EntryKind;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -579,11 +579,13 @@ impl Tool for FixedAnswerTool {
 
 /// Returns a specification with the schema of `git_status`, which has no parameters.
 fn spec(name: &'static str) -> ToolSpec {
-    let all = tool::workspace_tools();
-    let status = all.iter().find(|tool| tool.spec().name == "git_status");
+    static STATUS: LazyLock<ToolSpec> = LazyLock::new(|| {
+        let mut all = tool::workspace_tools().into_iter().map(|tool| tool.spec());
+        all.find(|spec| spec.name == "git_status").unwrap()
+    });
     ToolSpec {
         name,
-        ..status.unwrap().spec()
+        ..STATUS.clone()
     }
 }
 

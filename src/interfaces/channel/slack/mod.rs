@@ -59,6 +59,10 @@ impl ChannelKind for SlackSettings {
         split::split(reply, &server.link_hosts)
     }
 
+    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
+        split::fits(reply, &server.link_hosts, messages_max)
+    }
+
     fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>> {
         webhook::webhook(name, self, installation)
     }

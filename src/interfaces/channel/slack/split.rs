@@ -56,7 +56,23 @@ impl Size {
 /// Splits a reply: the mention is on the first message, footer and buttons are on the last, and all else keeps its
 /// order.
 pub(in crate::interfaces::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
-    if Size::measure(&reply.parts, link_hosts).fits() {
+    messages(reply, link_hosts, usize::MAX)
+}
+
+/// Returns true if a reply fits into `messages_max` messages. Stops at that number.
+pub(in crate::interfaces::channel) fn fits(
+    reply: &Reply,
+    link_hosts: &[String],
+    messages_max: usize,
+) -> bool {
+    messages(reply, link_hosts, messages_max).len() <= messages_max
+}
+
+/// Returns the messages of a reply, in order, and stops when there are more than `messages_max`.
+fn messages(reply: &Reply, link_hosts: &[String], messages_max: usize) -> Vec<Reply> {
+    // A long source is too long in any case and is not rendered.
+    let is_long = reply.parts.iter().map(source_bytes).sum::<usize>() > 4 * MESSAGE_CHARS_MAX;
+    if !is_long && Size::measure(&reply.parts, link_hosts).fits() {
         return vec![reply.clone()];
     }
     let (mut ordered, mut body, mut tail) = (Vec::new(), Vec::new(), Vec::new());
@@ -72,10 +88,14 @@ pub(in crate::interfaces::channel) fn split(reply: &Reply, link_hosts: &[String]
     let mut messages = vec![Reply::default()];
     let mut used = Size::default();
     for (part, size) in ordered
-        .iter()
+        .into_iter()
         .flat_map(|part| fitting(part, link_hosts, HALVINGS_MAX))
     {
         if !used.with(size).fits() {
+            // The first message may be empty.
+            if messages.len() - 1 > messages_max {
+                break;
+            }
             messages.push(Reply::default());
             used = Size::default();
         }
@@ -88,19 +108,21 @@ pub(in crate::interfaces::channel) fn split(reply: &Reply, link_hosts: &[String]
     messages
 }
 
-/// Splits a part into parts that are each small enough, and returns their sizes.
-fn fitting(part: &ReplyPart, link_hosts: &[String], halvings: usize) -> Vec<(ReplyPart, Size)> {
+/// Splits a part into parts that are each small enough, and returns their sizes. A part is divided when it is asked for.
+fn fitting<'a>(
+    part: ReplyPart,
+    link_hosts: &'a [String],
+    halvings: usize,
+) -> Box<dyn Iterator<Item = (ReplyPart, Size)> + 'a> {
     // A long source is too long in any case and is not rendered.
-    if source_bytes(part) <= 4 * PART_CHARS_MAX || halvings == 0 {
-        let size = Size::measure(std::slice::from_ref(part), link_hosts);
+    if source_bytes(&part) <= 4 * PART_CHARS_MAX || halvings == 0 {
+        let size = Size::measure(std::slice::from_ref(&part), link_hosts);
         if size.chars <= PART_CHARS_MAX || halvings == 0 {
-            return vec![(part.clone(), size)];
+            return Box::new(std::iter::once((part, size)));
         }
     }
-    smaller(part)
-        .iter()
-        .flat_map(|part| fitting(part, link_hosts, halvings - 1))
-        .collect()
+    let smaller = smaller(&part).into_iter();
+    Box::new(smaller.flat_map(move |part| fitting(part, link_hosts, halvings - 1)))
 }
 
 /// Returns the number of bytes of a part's text; a character has at most four.
