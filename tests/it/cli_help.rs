@@ -5,7 +5,7 @@ use crate::support::source::{root, rust_files, without_comment};
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
-const VERBS: [&str; 34] = [
+const VERBS: [&str; 35] = [
     "demo",
     "serve",
     "up",
@@ -34,6 +34,7 @@ const VERBS: [&str; 34] = [
     "telegram",
     "channel",
     "schedule",
+    "run",
     "runs",
     "doctor",
     "init",
