@@ -17,8 +17,9 @@ Examples:
   drydock token list
   drydock token revoke ci
 
-A request to the server has the header `Authorization: Bearer TOKEN`. A token never permits more than its person may do
-at that time, and ends with their access. `GET /api/openapi.json` of the server describes the requests.";
+A request to the server has the header `Authorization: Bearer TOKEN`. A token never permits more
+than its person may do at that time, and ends with their access. `GET /api/openapi.json` of the
+server describes the requests.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokenCommand {
@@ -33,7 +34,7 @@ pub(super) enum TokenCommand {
         /// The time for which it is valid, such as `90d` or `12h`; at most `366d`
         #[arg(long = "expires", value_name = "TIME", default_value = "90d", value_parser = token_hours)]
         hours: u32,
-        /// What it permits
+        /// The requests that it permits
         #[arg(long = "scope", value_name = "SCOPE", default_value = TokenScope::ChangesRead.word())]
         scopes: Vec<TokenScope>,
     },

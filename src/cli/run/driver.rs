@@ -71,7 +71,7 @@ pub(super) struct FinishedRun {
     pub(super) status: RunStatus,
     /// The ends of its steps.
     pub(super) state: RunState,
-    /// What each step did, in the same order.
+    /// The record of each step, in the same order.
     pub(super) done: Vec<DoneStep>,
     /// The time of the run.
     pub(super) took: Duration,

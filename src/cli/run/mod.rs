@@ -23,24 +23,27 @@ Examples:
   drydock run review --json
   drydock run review --record ~/drydock
 
-The definitions are .drydock/pipelines.yaml, or the value of .drydock/pipelines.jsonnet, as they are when the run
-begins. The pipeline has the trigger `command_line: {}`. Its steps edit the files of the working directory in place;
-nothing is committed. `drydock pipeline explain NAME` shows the effective values of each step.
+The definitions are .drydock/pipelines.yaml, or the value of .drydock/pipelines.jsonnet, as they
+are when the run begins. The pipeline has the trigger `command_line: {}`. Its steps edit the files
+of the working directory in place; nothing is committed. `drydock pipeline explain NAME` shows the
+effective values of each step.
 
-The models and their keys are those of your own configuration, as of `drydock ask`; [pipelines] there bounds each
-run. A step does not send your key to an address that your configuration does not have. Steps of a parallel group
-run one after another. A question is a menu; without a terminal its default counts. Ctrl-C cancels the run and keeps
-what was edited.
+The models and their keys are those of your own configuration, as of `drydock ask`; [pipelines]
+there bounds each run. A step does not send your key to an address that your configuration does
+not have. Steps of a parallel group run one after another. A question is a menu; without a
+terminal its default counts. Ctrl-C cancels the run and keeps what was edited.
 
-The last lines are a table of the steps and the diff. With --json the only line is an object: run, pipeline, status,
-why, steps, tokensUsed, duration in seconds, files, checks, environments and patch. Each of its steps has name, kind,
-status, why, text, verdict, source of the verdict, model, tokensUsed, steps (the calls of the model) and duration.
+The last lines are a table of the steps and the diff. With --json the only line is an object: run,
+pipeline, status, why, steps, tokensUsed, duration in seconds, files, checks, environments and
+patch. Each of its steps has name, kind, status, why, text, verdict, source of the verdict, model,
+tokensUsed, steps (the calls of the model) and duration.
 
---record writes trace.json, result.txt and status of each step, without secrets, to runs/<run>/<step> below that
-directory. Runs older than 30 days, and the oldest beyond 100 runs or 256 MiB, are removed.
+--record writes trace.json, result.txt and status of each step, without secrets, to
+runs/<run>/<step> below that directory. Runs older than 30 days, and the oldest beyond 100 runs or
+256 MiB, are removed.
 
-Exit codes: 0 the run succeeded, 1 it failed or was cancelled, 2 wrong arguments, 78 wrong configuration or a
-definition that cannot run here.";
+Exit codes: 0 the run succeeded, 1 it failed or was cancelled, 2 wrong arguments, 78 wrong
+configuration or a definition that cannot run here.";
 
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {

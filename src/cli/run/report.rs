@@ -14,7 +14,7 @@ use crate::state::workspace::patch::Patch;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// What a step did, beside its end.
+/// The record of a step, beside its end.
 #[derive(Debug, Default)]
 pub(super) struct DoneStep {
     /// The time of its work.

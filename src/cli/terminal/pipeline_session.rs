@@ -54,7 +54,7 @@ pub(in crate::cli) struct SessionStep {
     pub(in crate::cli) answer: String,
     /// The calls of the model, each with its text, tools and tokens.
     pub(in crate::cli) trace: Vec<Value>,
-    /// What the step has used.
+    /// The use of the step.
     pub(in crate::cli) spent: StepSpending,
 }
 

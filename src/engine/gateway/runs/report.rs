@@ -57,7 +57,7 @@ impl RunReport {
     pub(in crate::engine::gateway) fn of(row: &RunRow) -> Self {
         let head = &row.head;
         Self {
-            title: format!("Run {} of `{}` on `{}`", head.id, head.pipeline, head.repository),
+            title: format!("Run {} of {} on {}", head.id, head.pipeline, head.repository),
             status: head.status,
             why: head.why.clone(),
             steps: row.steps.iter().map(ShownStep::of).collect(),
@@ -195,7 +195,7 @@ mod tests {
             ..StepEnd::succeeded(&"ä".repeat(9_000))
         };
         RunReport {
-            title: "Run 12 of `review` on `infra`".to_owned(),
+            title: "Run 12 of review on infra".to_owned(),
             status,
             why: None,
             steps: vec![
@@ -213,7 +213,7 @@ mod tests {
         };
         let done = text(&report(RunStatus::Failed), 2_000);
         for line in [
-            "Run 12 of `review` on `infra`: failed",
+            "Run 12 of review on infra: failed",
             "succeeded · pass (concluded by the model) · CHG-3",
             "failed · the channel is gone",
             "The output is cut here.",
