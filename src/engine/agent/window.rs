@@ -81,7 +81,7 @@ struct Window<'h> {
     seen: usize,
     /// The number of processed steps that are left out.
     left_out: usize,
-    /// What is kept of each result of the processed steps.
+    /// The kept part of each result of the processed steps.
     kept: Vec<Vec<KeptResult>>,
     /// Bytes of the request.
     bytes: usize,
