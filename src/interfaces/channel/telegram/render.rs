@@ -51,15 +51,30 @@ impl TelegramPayload {
             ..self
         }
     }
+}
 
-    /// Returns true if the message respects Telegram's limits.
-    pub(super) fn fits(&self) -> bool {
-        self.body.units <= UNITS_MAX && self.body.entities.len() <= ENTITIES_MAX
+/// Returns true if a reply is one message. Most of the rendering of a text that is too long is left out.
+pub(super) fn fits(reply: &Reply, setting: RenderOptions<'_>) -> bool {
+    let (text, _) = text_and_rows(reply, setting);
+    if text.is_longer_than(UNITS_MAX) {
+        return false;
     }
+    let body = text.finish();
+    body.units <= UNITS_MAX && body.entities.len() <= ENTITIES_MAX
 }
 
 /// Renders a reply.
 pub(super) fn render(reply: &Reply, setting: RenderOptions<'_>) -> TelegramPayload {
+    let (text, rows) = text_and_rows(reply, setting);
+    TelegramPayload {
+        body: text.finish(),
+        keyboard: (!rows.is_empty()).then(|| json!({"inline_keyboard": rows})),
+        rich: None,
+    }
+}
+
+/// Returns the text of a reply, which is never empty, and its rows of buttons.
+fn text_and_rows(reply: &Reply, setting: RenderOptions<'_>) -> (RichText, Vec<Vec<Value>>) {
     let mut page = MessageBuilder {
         text: RichText::default(),
         setting,
@@ -83,11 +98,7 @@ pub(super) fn render(reply: &Reply, setting: RenderOptions<'_>) -> TelegramPaylo
         page.text = RichText::default();
         page.text.push("(nothing to show)");
     }
-    TelegramPayload {
-        body: page.text.finish(),
-        keyboard: (!rows.is_empty()).then(|| json!({"inline_keyboard": rows})),
-        rich: None,
-    }
+    (page.text, rows)
 }
 
 /// Renders one line of Drydock with its code marked, of at most `units_max` UTF-16 units; a longer line loses its

@@ -1,6 +1,6 @@
 //! Splits a long reply into messages of Telegram.
 
-use super::render::{RenderOptions, UNITS_MAX, render};
+use super::render::{self, RenderOptions, UNITS_MAX};
 use crate::base::model::Reply;
 use crate::interfaces::channel::split::{self, PageSize};
 
@@ -33,7 +33,7 @@ fn rendered_fits(link_hosts: &[String]) -> impl Fn(&Reply) -> bool {
         link_hosts,
         chat: None,
     };
-    move |reply| render(reply, setting).fits()
+    move |reply| render::fits(reply, setting)
 }
 
 #[cfg(test)]

@@ -163,6 +163,11 @@ impl RichText {
         self.text.extend(std::iter::repeat_n('\n', lines - there));
     }
 
+    /// Returns true if the finished text has more UTF-16 units.
+    pub(super) fn is_longer_than(&self, units_max: usize) -> bool {
+        units(self.text.trim_end()) > units_max
+    }
+
     /// Prevents texts from becoming links, and converts positions to UTF-16 units.
     pub(super) fn finish(mut self) -> EntityText {
         let end = self.text.trim_end().len();

@@ -24,8 +24,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Longest time for any step on a busy machine.
 const BOUND: Duration = Duration::from_secs(120);
-/// The number of steps without a call of the platform after which a step waits less for the database.
-const QUIET_STEPS: usize = 3;
 
 thread_local! {
     static STARTED: Cell<Option<Instant>> = const { Cell::new(None) };
@@ -127,13 +125,6 @@ impl FakeChannel {
     pub(super) fn calls_of(&self, op: &str) -> usize {
         let calls = self.calls.lock().unwrap();
         calls.iter().filter(|(id, _)| id == op).count()
-    }
-
-    /// Returns the number of all calls, lookups and probes.
-    fn call_count(&self) -> usize {
-        self.calls.lock().unwrap().len()
-            + self.looked_up_since.lock().unwrap().len()
-            + self.probes.lock().unwrap().len()
     }
 
     pub(super) fn shown(&self) -> Vec<String> {
@@ -290,8 +281,6 @@ pub(super) struct DeliveryFixture {
     directory: TempDir,
     cancel: CancellationToken,
     running: JoinHandle<()>,
-    /// The number of calls of the platform until the last step, and of steps since the last of them.
-    seen: Mutex<(usize, usize)>,
     /// Keeps the paused clock from advancing on its own.
     _still: std::sync::mpsc::Sender<()>,
 }
@@ -337,7 +326,6 @@ impl DeliveryFixture {
             directory,
             cancel,
             running,
-            seen: Mutex::default(),
             _still: still,
         }
     }
@@ -396,19 +384,12 @@ impl DeliveryFixture {
     }
 
     async fn step(&self, time: Duration) {
-        let (seen, quiet) = *self.seen.lock().unwrap();
         for _ in 0..3 {
             // The store answers earlier requests before these two. A locked store answers late, which is enough here.
             let _ = self.store.write(|_| Ok(())).await;
             let _ = self.store.next_due("slack").await;
             tokio::task::yield_now().await;
-            // In most seconds of an outage, nothing happens.
-            if quiet >= QUIET_STEPS && self.fake.call_count() == seen {
-                break;
-            }
         }
-        let count = self.fake.call_count();
-        *self.seen.lock().unwrap() = (count, if count == seen { quiet + 1 } else { 0 });
         tokio::time::advance(time).await;
     }
 
