@@ -4,6 +4,7 @@
 use super::active_turns::ActiveTurns;
 use super::parts::Parts;
 use super::turn::{ClaimedMessage, TurnRunner};
+use crate::base::model::InboundKind;
 use crate::crash_point;
 use crate::rendering::jsonnet::Budget;
 use crate::state::store::{Claim, Claimable, ClaimedWork, DirectClaim, Store, StoreError, TurnWorker};
@@ -35,8 +36,8 @@ pub(super) struct TurnScheduler {
     /// The running turns; `None` when no more turns may begin.
     turns: Mutex<Option<JoinSet<()>>>,
     wake: Notify,
-    /// Notified when a turn has ended. A run of a pipeline may go on then.
-    turn_ended: Arc<Notify>,
+    /// Notified when a message has ended with which a run of a pipeline may begin or go on.
+    runs_changed: Arc<Notify>,
     /// The shutdown token. It is set when turns may begin, and fires when no more may.
     shutdown: OnceLock<CancellationToken>,
 }
@@ -87,7 +88,7 @@ impl TurnScheduler {
             suspects: Arc::new(Semaphore::new(1)),
             turns: Mutex::new(Some(JoinSet::new())),
             wake: Notify::new(),
-            turn_ended: Arc::default(),
+            runs_changed: Arc::default(),
             shutdown: OnceLock::new(),
         }
     }
@@ -120,9 +121,9 @@ impl TurnScheduler {
         self.wake.notify_one();
     }
 
-    /// Returns what is notified when a turn has ended.
-    pub(super) fn turn_ended(&self) -> Arc<Notify> {
-        Arc::clone(&self.turn_ended)
+    /// Returns the notification of the end of a message with which a run of a pipeline may begin or go on.
+    pub(super) fn runs_changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.runs_changed)
     }
 
     fn turns(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
@@ -252,7 +253,6 @@ impl TurnScheduler {
         crash_point::before("B22");
         self.release_claim(claim, &shutdown).await;
         crash_point::after("B22");
-        self.turn_ended.notify_one();
         self.wake();
     }
 
@@ -285,7 +285,9 @@ impl TurnScheduler {
                 Ok(Some(work)) => work,
                 Ok(None) => return Ok(()),
                 Err(error @ StoreError::Unreadable { .. }) => {
-                    return self.runner.end_unreadable(claim, error).await;
+                    let ended = self.runner.end_unreadable(claim, error).await;
+                    self.runs_changed.notify_one();
+                    return ended;
                 }
                 Err(error) => return Err(error.into()),
             },
@@ -296,12 +298,20 @@ impl TurnScheduler {
             .card
             .send_modify(|card| card.add_waiting(work.behind as usize));
         let person = self.runner.person(&work.inbound);
+        let moves_runs = matches!(
+            work.inbound.kind,
+            InboundKind::Pipeline(_) | InboundKind::Hook { .. }
+        );
         let turn = self
             .runner
             .run_message_turn(ClaimedMessage { claim, work }, &handle, shutdown);
-        match person {
+        let ended = match person {
             Some(person) => Box::pin(Budget::for_person(person).charge(turn)).await,
             None => Box::pin(turn).await,
+        };
+        if moves_runs {
+            self.runs_changed.notify_one();
         }
+        ended
     }
 }

@@ -46,7 +46,7 @@ pub struct Runs {
     active_turns: ActiveTurns,
     definitions: Arc<PipelineDefinitions>,
     shutdown: CancellationToken,
-    /// Also notified at the end of each turn.
+    /// Also notified at the end of a message with which a run may begin or go on.
     changed: Arc<Notify>,
 }
 
@@ -64,7 +64,7 @@ impl Runs {
             active_turns,
             definitions: Arc::clone(definitions),
             shutdown: shutdown.clone(),
-            changed: scheduler.turn_ended(),
+            changed: scheduler.runs_changed(),
         }
     }
 
