@@ -86,7 +86,7 @@ impl Runs {
             let next = match self.advance_due().await {
                 Ok(next) => next,
                 Err(error) => {
-                    warn!(%error, "a run cannot go on; it is tried again");
+                    warn!(%error, "runs are tried again later");
                     tokio::select! {
                         () = tokio::time::sleep(RETRY_WAIT) => {}
                         () = cancel.cancelled() => {}
@@ -113,8 +113,9 @@ impl Runs {
                 return store.next_run_deadline().await;
             }
             let mut failed = None;
-            for row in &due {
-                if let Err(error) = self.advance(row, at).await {
+            for id in due {
+                if let Err(error) = self.advance_one(id, at).await {
+                    warn!(run = %id, %error, "a run cannot go on");
                     failed = Some(error);
                 }
             }
@@ -123,6 +124,14 @@ impl Runs {
             if let Some(error) = failed {
                 return Err(error);
             }
+        }
+    }
+
+    /// Makes the moves of one run. One that is not readable keeps no other from going on.
+    async fn advance_one(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {
+        match self.parts.store.run(id).await? {
+            Some(row) => self.advance(&row, at).await,
+            None => Ok(()),
         }
     }
 

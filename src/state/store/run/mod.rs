@@ -48,7 +48,7 @@ impl Store {
 
     /// Returns the runs that the driver has to look at, oldest first, at most so many: those whose steps changed, those whose
     /// time is over, and those that somebody else ended.
-    pub async fn open_runs(&self, at: Timestamp, count_max: u32) -> Result<Vec<RunRow>, StoreError> {
+    pub async fn open_runs(&self, at: Timestamp, count_max: u32) -> Result<Vec<RunId>, StoreError> {
         self.read(move |tx| rows::due(tx, at, count_max)).await
     }
 

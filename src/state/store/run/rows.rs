@@ -133,19 +133,14 @@ pub(super) fn newest(
 }
 
 /// Returns the runs that the driver has to look at, oldest first.
-pub(super) fn due(tx: &Transaction<'_>, at: Timestamp, count_max: u32) -> Result<Vec<RunRow>, StoreError> {
+pub(super) fn due(tx: &Transaction<'_>, at: Timestamp, count_max: u32) -> Result<Vec<RunId>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT id FROM run WHERE due = 1
          UNION SELECT id FROM run WHERE ended_at IS NULL AND deadline <= ?1
          ORDER BY id LIMIT ?2",
     )?;
     let ids = statement.query_map(params![millis(at), count_max], |row| row.get(0).map(RunId))?;
-    let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
-    let mut runs = Vec::new();
-    for id in ids {
-        runs.extend(find(tx, id)?);
-    }
-    Ok(runs)
+    Ok(ids.collect::<rusqlite::Result<Vec<_>>>()?)
 }
 
 /// Returns the earliest deadline of a run that has not ended.

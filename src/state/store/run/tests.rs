@@ -86,7 +86,7 @@ async fn advance(store: &Store, id: RunId, moves: RunAdvance, second: i64) -> Op
 
 async fn due(store: &Store, second: i64) -> Vec<i64> {
     let runs = store.open_runs(at(second), 10).await.unwrap();
-    runs.iter().map(|run| run.head.id.0).collect()
+    runs.into_iter().map(|id| id.0).collect()
 }
 
 async fn count(store: &Store, sql: &'static str) -> i64 {
