@@ -145,7 +145,7 @@ fn nothing_of_axum_but_its_router_is_built() {
     let allowed = [
         "axum::Router",
         "axum::extract::State",
-        "axum::routing::{get, post}",
+        "axum::routing::{MethodRouter, get, post}",
         "axum::response::IntoResponse",
         "axum::response::Response",
         "axum::body::Body",

@@ -4,6 +4,7 @@
 mod errors;
 mod paths;
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests;
 
 use super::answer::{self, Answer};

@@ -134,7 +134,8 @@ fn end_of(tx: &Transaction<'_>, inbox: InboxId, withheld: Option<String>) -> Res
 }
 
 fn newest_turn(tx: &Transaction<'_>, inbox: InboxId) -> Result<StoredEnd, StoreError> {
-    let turn: Option<(i64, Option<String>, Option<String>, Option<String>)> = tx
+    type TurnColumns = (i64, Option<String>, Option<String>, Option<String>);
+    let turn: Option<TurnColumns> = tx
         .prepare_cached(
             "SELECT id, verdict, source, json_extract(summary, '$.notice') FROM turn WHERE inbox = ?1
              ORDER BY id DESC LIMIT 1",
