@@ -131,6 +131,7 @@ mod outputs;
 mod packages;
 mod packages_in_chat;
 mod panics;
+mod pipeline_examples;
 mod platform_schemas;
 mod platforms;
 mod postconditions;
