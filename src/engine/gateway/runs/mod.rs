@@ -52,7 +52,6 @@ pub struct Runs {
     scheduler: Arc<TurnScheduler>,
     active_turns: ActiveTurns,
     definitions: Arc<PipelineDefinitions>,
-    shutdown: CancellationToken,
     /// Also notified at the end of a message with which a run may begin or go on.
     changed: Arc<Notify>,
 }
@@ -62,7 +61,7 @@ impl Runs {
         parts: &Arc<Parts>,
         outgoing: &Arc<OutgoingMessages>,
         (scheduler, active_turns): (&Arc<TurnScheduler>, ActiveTurns),
-        (definitions, shutdown): (&Arc<PipelineDefinitions>, &CancellationToken),
+        definitions: &Arc<PipelineDefinitions>,
     ) -> Self {
         Self {
             parts: Arc::clone(parts),
@@ -70,7 +69,6 @@ impl Runs {
             scheduler: Arc::clone(scheduler),
             active_turns,
             definitions: Arc::clone(definitions),
-            shutdown: shutdown.clone(),
             changed: scheduler.runs_changed(),
         }
     }
