@@ -2,7 +2,6 @@
 
 use super::{cancel, group};
 use crate::base::model::{RunId, RunStatus};
-use crate::crash_point;
 use crate::state::store::column::{millis, word};
 use crate::state::store::{StoppedWork, Store, StoreError, audit_in};
 use jiff::Timestamp;
@@ -17,10 +16,7 @@ impl Store {
         why: &'static str,
         at: Timestamp,
     ) -> Result<Vec<StoppedWork>, StoreError> {
-        crash_point::before("effect");
-        let abandoned = self.write(move |tx| abandon(tx, id, why, at)).await;
-        crash_point::after("effect");
-        abandoned
+        self.write(move |tx| abandon(tx, id, why, at)).await
     }
 }
 
