@@ -542,6 +542,10 @@ impl Admin {
     async fn revoke(&self, which: &str) -> Result<AdminReply, AdminError> {
         let user = self.access.user(which).await?;
         let tokens = self.access.revoke(user.id, "operator", (self.now)()).await?;
+        // Their runs are cancelled, and the next runs of their groups begin.
+        if let Some(gateway) = &self.gateway {
+            gateway.runs.wake();
+        }
         Ok(AdminReply::Revoked {
             user: self.access.user(&user.id.to_string()).await?,
             tokens: tokens.unwrap_or_default(),

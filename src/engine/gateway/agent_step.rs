@@ -10,6 +10,7 @@ use crate::base::redact::Redactor;
 use crate::engine::agent::{ModelChain, prompt};
 use crate::interfaces::tool::{self, Toolbox, ToolboxError};
 use crate::state::access::Identity;
+use std::collections::BTreeSet;
 
 /// The channel of these messages. Nothing is sent over it.
 const CHANNEL: &str = "pipeline";
@@ -60,12 +61,21 @@ pub(super) fn request(work: &PipelineWork, words: &str, redactor: &Redactor) -> 
     prompt::step_request(words, &work.pipeline, &data, &work.results)
 }
 
+/// Returns the tools that the definition of a step lists, without those that the operator has ceased to allow since the run
+/// was planned.
+fn allowed_tools(bounds: &AgentBounds, operator: Option<&[String]>) -> BTreeSet<String> {
+    let listed = bounds.tools.iter();
+    let allowed = listed.filter(|name| operator.is_none_or(|operator| operator.contains(name)));
+    allowed.cloned().collect()
+}
+
 impl Parts {
-    /// Returns the tools of a step: those that its definition lists, and that for the results of earlier steps, if there are
-    /// any.
+    /// Returns the tools of a step: those that its definition lists and the operator allows, and that for the results of earlier
+    /// steps, if there are any.
     pub(super) fn step_tools(&self, work: &PipelineWork) -> Result<Toolbox, ToolboxError> {
         let PipelineWork { bounds, results, .. } = work;
-        let listed = self.toolbox.limited_to(&bounds.tools)?;
+        let tools = allowed_tools(bounds, self.config.pipelines.tools.as_deref());
+        let listed = self.toolbox.limited_to(&tools)?;
         match results.is_empty() {
             true => Ok(listed),
             false => listed.with(tool::get_step_result(
@@ -120,7 +130,7 @@ pub(super) mod testing {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::testing::work;
-    use super::{limited, message, request};
+    use super::{allowed_tools, limited, message, request};
     use crate::base::model::{InboundKind, RepoPath, Role, Sender};
     use crate::base::redact::Redactor;
     use crate::state::access::testing::identity;
@@ -144,6 +154,20 @@ mod tests {
             panic!("{:?}", read.kind);
         };
         assert_eq!(work.words, "Use ⟦secret:1⟧.");
+    }
+
+    #[test]
+    fn a_step_has_the_tools_of_its_definition_that_the_operator_still_allows() {
+        let mut bounds = work().bounds;
+        bounds.tools = ["file_list".to_owned(), "file_read".to_owned()].into();
+        let allowed = |operator: Option<&[String]>| {
+            let allowed = allowed_tools(&bounds, operator);
+            allowed.into_iter().collect::<Vec<_>>()
+        };
+        let operator = ["file_read".to_owned(), "grep".to_owned()];
+        assert_eq!(allowed(None), ["file_list", "file_read"]);
+        assert_eq!(allowed(Some(&operator)), ["file_read"]);
+        assert_eq!(allowed(Some(&[])), Vec::<String>::new());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Running inspections of environments: their stop tokens and their limits.
+//! Running inspections of environments and of pipelines: their stop tokens and their limits.
 
 use crate::base::model::{ConversationId, UserId};
 use std::collections::HashMap;

@@ -160,7 +160,7 @@ impl Gateway {
             &parts,
             &outgoing,
             (&scheduler, active_turns.clone()),
-            (&definitions, &shutdown),
+            &definitions,
         ));
         let commands = Arc::new(CommandRunner::new(
             Arc::clone(&parts),

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-const INSPECTION_TIME_MAX: Duration = Duration::from_secs(120);
+/// The longest time of a command that evaluates files.
+pub(super) const INSPECTION_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// The answer to a question about environments.
 pub(super) enum LookedInto {

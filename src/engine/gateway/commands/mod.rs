@@ -204,6 +204,9 @@ impl CommandRunner {
         }
         // Turns of the conversation may be waiting for the command.
         self.scheduler.wake();
+        if written(&asked.inbound.kind).is_some_and(|command| command.verb == Verb::Run) {
+            self.runs.wake();
+        }
         true
     }
 

@@ -1,20 +1,26 @@
 //! `run` and `runs`: the pipelines that a person starts in a chat, and their runs. A run of another person is answered like
 //! one that does not exist.
 
-use super::{AcceptedCommand, CommandAnswer, CommandRunner, may_be_without_bot};
+use super::environments::INSPECTION_TIME_MAX;
+use super::{AcceptedCommand, CommandAnswer, CommandRunner, ShuttingDown, may_be_without_bot};
 use crate::base::model::{ConversationId, Reply, ReplyPart, Role, RunId, quoted};
 use crate::engine::gateway::choice::RepositoryChoiceError;
 use crate::engine::gateway::compose::Address;
+use crate::engine::gateway::inspections::Inspection;
 use crate::engine::gateway::runs::{
     MESSAGE, RUN_USAGE, RunReport, RunVerb, RunsRequest, list, needs_editor, parse_run, parse_runs,
     unknown_pipeline,
 };
+use crate::engine::gateway::turn::locked_out_text;
 use crate::engine::pipeline::run::RunPlan;
 use crate::state::access::{Access, Identity};
 use crate::state::store::{RunChange, RunCreation, RunHead, RunRow};
 
 /// The most runs of one answer.
 const RUNS_SHOWN_MAX: usize = 20;
+/// The answer to a person who has too many slow commands.
+const TOO_MANY_COMMANDS: &str =
+    "Nothing is started: too many slow commands are running. Try again when one has ended.";
 /// The answer to a slash command of which nobody knows whether a result could be posted to its chat.
 const AS_MESSAGE: &str = "Nothing is started: a slash command does not say whether I am in this chat, and only then a result can \
                           come here. Write `!run …` as a message to me here.";
@@ -57,7 +63,8 @@ impl CommandRunner {
             None => (repository, words.as_str()),
         };
         if let (Some(repository), "") = (&repository, words) {
-            return Ok(self.posted(address, self.startable(repository).await));
+            let listed = self.list_startable((repository, conversation), identity).await?;
+            return Ok(self.posted(address, listed));
         }
         let request = match parse_run(words) {
             Ok(request) => request,
@@ -67,7 +74,16 @@ impl CommandRunner {
             return refused(unknown_pipeline(&request.name));
         };
         let place = (asked.inbound.channel.clone(), asked.inbound.place.clone());
-        let new = match self.runs.planned(identity, &repository, &request, place).await {
+        let Some(inspection) = self.inspections.begin(conversation, identity.user()) else {
+            return refused(TOO_MANY_COMMANDS.to_owned());
+        };
+        let stop = &inspection.stop;
+        let planning = Box::pin(self.runs.planned(identity, &repository, &request, place, stop));
+        let planned = self
+            .within(&inspection, (identity, &repository), planning)
+            .await?;
+        drop(inspection);
+        let new = match planned {
             Ok(new) => new,
             Err(why) => return refused(why),
         };
@@ -75,12 +91,17 @@ impl CommandRunner {
             .create_run(new, Some(asked.inbox), (self.parts.now)())
             .await?;
         self.runs.stop(stopped);
-        self.runs.wake();
+        // The driver is woken once the answer is stored, so that the run's message replies to that of the person.
         self.started(created, asked, address).await
     }
 
-    async fn startable(&self, repository: &str) -> Reply {
-        match self.runs.startable(repository).await {
+    async fn list_startable(
+        &self,
+        (repository, conversation): (&str, ConversationId),
+        identity: &Identity,
+    ) -> anyhow::Result<Reply> {
+        let startable = self.startable((repository, conversation), identity).await?;
+        Ok(match startable {
             Err(why) => Reply::text(why),
             Ok(pipelines) if pipelines.is_empty() => Reply::text(format!(
                 "`{repository}` has no pipeline that is started in a chat."
@@ -93,7 +114,41 @@ impl CommandRunner {
                     },
                 ],
             },
-        }
+        })
+    }
+
+    /// Returns the pipelines that a person can start now, or the text why they are not known.
+    async fn startable(
+        &self,
+        (repository, conversation): (&str, ConversationId),
+        identity: &Identity,
+    ) -> anyhow::Result<Result<Vec<(String, String)>, String>> {
+        let Some(inspection) = self.inspections.begin(conversation, identity.user()) else {
+            return Ok(Err(TOO_MANY_COMMANDS.to_owned()));
+        };
+        let reading = Box::pin(self.runs.startable(repository, &inspection.stop));
+        self.within(&inspection, (identity, repository), reading).await
+    }
+
+    /// Reads the definitions of pipelines until a stop, the end of the person's access or of the time. A shutdown leaves the
+    /// command for the next start.
+    async fn within<T>(
+        &self,
+        inspection: &Inspection,
+        (identity, repository): (&Identity, &str),
+        reading: impl Future<Output = Result<T, String>>,
+    ) -> anyhow::Result<Result<T, String>> {
+        Ok(tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => return Err(ShuttingDown.into()),
+            () = inspection.stop.cancelled() => Err("Stopped.".to_owned()),
+            () = identity.wait_until_locked_out(repository) => Err(locked_out_text(identity, repository)),
+            read = reading => read,
+            () = tokio::time::sleep(INSPECTION_TIME_MAX) => {
+                let seconds = INSPECTION_TIME_MAX.as_secs();
+                Err(format!("Nothing is started: it took more than {seconds} s to read the pipelines, so I stopped."))
+            }
+        })
     }
 
     /// Returns the answer about a run that was started: its message, which shows its progress and its result.
@@ -187,6 +242,35 @@ impl CommandRunner {
         })
     }
 
+    /// Checks that a person may still start the pipeline of an own run. The error is a text for them.
+    async fn may_repeat(
+        &self,
+        row: &RunRow,
+        asked: &AcceptedCommand,
+        identity: &Identity,
+    ) -> anyhow::Result<Result<(), String>> {
+        let head = &row.head;
+        let plan = serde_json::from_str::<RunPlan>(&row.plan);
+        let may_start = plan
+            .is_ok_and(|plan| !needs_editor(&plan) || identity.role(&head.repository) >= Some(Role::Editor));
+        if !may_start {
+            return Ok(Err(format!(
+                "Nothing was started: {} may change files, and your role in `{}` is viewer.",
+                quoted(&head.pipeline),
+                head.repository
+            )));
+        }
+        let place = (head.repository.as_str(), asked.conversation);
+        let startable = self.startable(place, identity).await?;
+        Ok(startable.and_then(|pipelines| {
+            let is_startable = pipelines.iter().any(|(name, _)| *name == head.pipeline);
+            match is_startable {
+                true => Ok(()),
+                false => Err(unknown_pipeline(&head.pipeline)),
+            }
+        }))
+    }
+
     async fn retry_run(
         &self,
         row: &RunRow,
@@ -200,15 +284,10 @@ impl CommandRunner {
                 "Nothing was started: run {id} is of a service; `drydock runs retry {id}` on the server repeats it."
             ));
         }
-        let plan = serde_json::from_str::<RunPlan>(&row.plan);
-        let may_start = plan
-            .is_ok_and(|plan| !needs_editor(&plan) || identity.role(&head.repository) >= Some(Role::Editor));
-        if !may_start && !self.parts.store.has_effect(asked.inbox).await? {
-            return Ok(format!(
-                "Nothing was started: {} may change files, and your role in `{}` is viewer.",
-                quoted(&head.pipeline),
-                head.repository
-            ));
+        if !self.parts.store.has_effect(asked.inbox).await?
+            && let Err(why) = self.may_repeat(row, asked, identity).await?
+        {
+            return Ok(why);
         }
         let (store, at) = (&self.parts.store, (self.parts.now)());
         let (created, stopped) = store.retry_run(id, None, Some(asked.inbox), at).await?;

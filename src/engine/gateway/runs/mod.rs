@@ -24,12 +24,14 @@ use super::parts::Parts;
 use super::scheduler::TurnScheduler;
 use crate::base::model::{ChatPlace, MessageRef, RunId};
 use crate::state::store::{StoppedWork, StoreError};
+use futures_util::FutureExt;
 use jiff::Timestamp;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{error, warn};
 
 /// The most runs that are read at a time.
 const DUE_AT_ONCE_MAX: u32 = 50;
@@ -38,6 +40,11 @@ const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// The wait before another attempt after a failure of the store.
 const RETRY_WAIT: Duration = Duration::from_secs(5);
 
+/// The reason of the end of a run whose row is not readable.
+const UNREADABLE: &str = "it cannot be read by this version; start it again";
+/// The reason of the end of a run whose moves fail in another way.
+const BROKEN: &str = "an internal error ended it; the log has the reason";
+
 /// The driver of runs.
 pub struct Runs {
     parts: Arc<Parts>,
@@ -45,7 +52,6 @@ pub struct Runs {
     scheduler: Arc<TurnScheduler>,
     active_turns: ActiveTurns,
     definitions: Arc<PipelineDefinitions>,
-    shutdown: CancellationToken,
     /// Also notified at the end of a message with which a run may begin or go on.
     changed: Arc<Notify>,
 }
@@ -55,7 +61,7 @@ impl Runs {
         parts: &Arc<Parts>,
         outgoing: &Arc<OutgoingMessages>,
         (scheduler, active_turns): (&Arc<TurnScheduler>, ActiveTurns),
-        (definitions, shutdown): (&Arc<PipelineDefinitions>, &CancellationToken),
+        definitions: &Arc<PipelineDefinitions>,
     ) -> Self {
         Self {
             parts: Arc::clone(parts),
@@ -63,7 +69,6 @@ impl Runs {
             scheduler: Arc::clone(scheduler),
             active_turns,
             definitions: Arc::clone(definitions),
-            shutdown: shutdown.clone(),
             changed: scheduler.runs_changed(),
         }
     }
@@ -127,8 +132,29 @@ impl Runs {
         }
     }
 
-    /// Makes the moves of one run. One that is not readable keeps no other from going on.
+    /// Makes the moves of one run. One that can never go on is ended, and keeps no other from going on.
     async fn advance_one(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {
+        let moving = AssertUnwindSafe(self.read_and_advance(id, at)).catch_unwind();
+        let why = match moving.await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) if error.may_pass() => return Err(error),
+            Ok(Err(error)) => {
+                error!(run = %id, %error, "a run can never go on, and is ended");
+                match matches!(error, StoreError::Unreadable { .. }) {
+                    true => UNREADABLE,
+                    false => BROKEN,
+                }
+            }
+            Err(_) => {
+                error!(run = %id, "the moves of a run panicked, and it is ended");
+                BROKEN
+            }
+        };
+        self.stop(self.parts.store.abandon_run(id, why, at).await?);
+        Ok(())
+    }
+
+    async fn read_and_advance(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {
         match self.parts.store.run(id).await? {
             Some(row) => self.advance(&row, at).await,
             None => Ok(()),

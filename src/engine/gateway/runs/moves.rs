@@ -13,6 +13,7 @@ use crate::engine::pipeline::run::{
 use crate::state::access::Identity;
 use crate::state::store::{RunAdvance, RunRow, StepBegin, StoreError};
 use jiff::Timestamp;
+use std::time::Duration;
 
 /// The name of the operation that posts the message of a run.
 pub(in crate::engine::gateway) const MESSAGE: &str = "message";
@@ -82,7 +83,8 @@ impl Runs {
         let owner = self.parts.access.admit(&row.head.owner);
         let mut moves = RunMove::of(row);
         if !row.head.status.is_end() {
-            match obstacle(row, owner.as_ref(), at) {
+            let time_max = self.parts.config.pipelines.run_time_max;
+            match obstacle(row, owner.as_ref(), (at, time_max)) {
                 Some(why) => moves.fail(why),
                 None => self.go_on(&mut moves),
             }
@@ -105,9 +107,11 @@ impl Runs {
         let row = moves.row;
         let plan: Option<RunPlan> = serde_json::from_str(&row.plan).ok();
         let inputs: Option<RunInputs> = serde_json::from_str(&row.inputs).ok();
-        let (Some(plan), Some(inputs)) = (plan, inputs) else {
+        let (Some(mut plan), Some(inputs)) = (plan, inputs) else {
             return moves.fail("this version of Drydock cannot read its plan; start it again".to_owned());
         };
+        // The operator may have reduced the bounds since the run was planned, which may be that of an earlier attempt.
+        plan.budget = plan.budget.within(&self.parts.config.pipelines);
         // Each round begins or ends a step.
         for _ in 0..=2 * plan.steps.len() {
             let next = next_moves(&plan, &inputs, &moves.state);
@@ -244,7 +248,7 @@ impl Runs {
 }
 
 /// Returns the reason why a run may not go on.
-fn obstacle(row: &RunRow, owner: Option<&Identity>, at: Timestamp) -> Option<String> {
+fn obstacle(row: &RunRow, owner: Option<&Identity>, (at, time_max): (Timestamp, Duration)) -> Option<String> {
     let repository = &row.head.repository;
     match owner.map(|owner| owner.role(repository)) {
         None => return Some("access was revoked".to_owned()),
@@ -252,6 +256,12 @@ fn obstacle(row: &RunRow, owner: Option<&Identity>, at: Timestamp) -> Option<Str
         Some(Some(_)) => {}
     }
     let is_late = row.deadline.is_some_and(|deadline| deadline <= at);
+    // The operator may have reduced the time since the deadline was stored.
+    let passed = row
+        .head
+        .started_at
+        .and_then(|started| Duration::try_from(at.duration_since(started)).ok());
+    let is_late = is_late || passed.is_some_and(|passed| passed >= time_max);
     is_late.then(|| "its time is over".to_owned())
 }
 

@@ -10,6 +10,7 @@ use crate::engine::pipeline::definition::{PipelineDefinition, PipelineTrigger, T
 use crate::engine::pipeline::run::{RunInputs, trigger_admits};
 use crate::state::access::Identity;
 use crate::state::store::NewRun;
+use tokio_util::sync::CancellationToken;
 
 /// Returns the text about a pipeline that this person cannot start here, whether or not it exists.
 pub(in crate::engine::gateway) fn unknown_pipeline(name: &str) -> String {
@@ -21,15 +22,13 @@ pub(in crate::engine::gateway) fn unknown_pipeline(name: &str) -> String {
 
 impl Runs {
     /// Returns the pipelines that people can start in a chat, with their descriptions. The error is a text for a person who
-    /// may read the repository.
+    /// may read the repository. `cancel` ends the search.
     pub(in crate::engine::gateway) async fn startable(
         &self,
         repository: &str,
+        cancel: &CancellationToken,
     ) -> Result<Vec<(String, String)>, String> {
-        let published = self
-            .definitions
-            .published(&self.parts, repository, &self.shutdown)
-            .await;
+        let published = self.definitions.published(&self.parts, repository, cancel).await;
         let published = published.map_err(|why| unpublished_text(repository, &why, &self.parts.redactor))?;
         let Some(loaded) = published.loaded else {
             return Ok(Vec::new());
@@ -51,16 +50,14 @@ impl Runs {
         repository: &str,
         request: &RunRequest,
         place: (String, ChatPlace),
+        cancel: &CancellationToken,
     ) -> Result<NewRun, String> {
         let name = &request.name;
         let redactor = &self.parts.redactor;
         if identity.role(repository).is_none() {
             return Err(unknown_pipeline(name));
         }
-        let published = self
-            .definitions
-            .published(&self.parts, repository, &self.shutdown)
-            .await;
+        let published = self.definitions.published(&self.parts, repository, cancel).await;
         let published = published.map_err(|why| unpublished_text(repository, &why, redactor))?;
         let loaded = published.loaded.ok_or_else(|| unknown_pipeline(name))?;
         let definition = loaded.file.pipelines.get(name.as_str());

@@ -1,6 +1,7 @@
 //! The bounds of a run, and what is left of them for a step.
 
 use super::{PlannedWork, RunPlan, RunState};
+use crate::base::config::PipelineSettings;
 use crate::base::model::{AgentBounds, Money, StepSpending, seconds};
 use crate::engine::pipeline::EffectiveBudget;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,17 @@ impl RunBudget {
             max_tokens: effective.max_tokens.value,
             max_cents: effective.max_cents.value,
             timeout: effective.timeout.value.duration(),
+        }
+    }
+
+    /// Returns these bounds, each reduced to that of the operator.
+    #[must_use]
+    pub fn within(self, operator: &PipelineSettings) -> Self {
+        Self {
+            max_steps: self.max_steps.min(operator.run_steps_max),
+            max_tokens: smaller_of(self.max_tokens, operator.run_tokens_max),
+            max_cents: smaller_of(self.max_cents, operator.run_cents_max),
+            timeout: self.timeout.min(operator.run_time_max),
         }
     }
 }
@@ -69,6 +81,14 @@ pub(super) fn bounds_of_step(
 
 fn used_up(unit: &str, key: &str, most: impl std::fmt::Display) -> String {
     format!("too few of the {most} {unit} of the run are left for this step; raise {key} of its budget")
+}
+
+/// Returns the smaller of two bounds, where 0 means none.
+fn smaller_of(own: u64, other: u64) -> u64 {
+    match other {
+        0 => own,
+        other => smaller_bound(own, other),
+    }
 }
 
 /// Returns the smaller of two bounds, where 0 of the first means none.

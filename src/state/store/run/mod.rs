@@ -2,6 +2,7 @@
 //! A driver reads an open run, decides what happens next, and stores all of it in one transaction, unless the run has changed
 //! in the meantime. The transaction that ends the turn of an agent step also ends the step.
 
+mod abandonment;
 mod advance;
 mod cancel;
 mod creation;

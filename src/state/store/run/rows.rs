@@ -8,6 +8,9 @@ use crate::state::store::column::{millis, parse, parse_word, time};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use tracing::warn;
 
 /// The columns of a [`RunHead`].
 const HEAD: &str =
@@ -110,7 +113,8 @@ pub(super) fn find(tx: &Transaction<'_>, id: RunId) -> Result<Option<RunRow>, St
     }))
 }
 
-/// Returns the newest runs of which `is_listed` is true. At most `looked_at_max` are looked at.
+/// Returns the newest runs of which `is_listed` is true. At most `looked_at_max` are looked at. One that is not readable is
+/// left out.
 pub(super) fn newest(
     tx: &Transaction<'_>,
     is_listed: impl Fn(&RunHead) -> bool,
@@ -124,12 +128,23 @@ pub(super) fn newest(
         && let Some(row) = rows.next()?
     {
         looked_at += 1;
-        let head = head(row)?;
-        if is_listed(&head) {
-            found.push(head);
+        match head(row) {
+            Ok(head) if is_listed(&head) => found.push(head),
+            Ok(_) => {}
+            Err(error) if error.may_pass() => return Err(error),
+            Err(error) => log_once(RunId(row.get(0)?), &error),
         }
     }
     Ok(found)
+}
+
+/// Logs a run that is not readable, once while the process lives.
+fn log_once(id: RunId, error: &StoreError) {
+    static LOGGED: Mutex<BTreeSet<i64>> = Mutex::new(BTreeSet::new());
+    let mut logged = LOGGED.lock().unwrap_or_else(PoisonError::into_inner);
+    if logged.insert(id.0) {
+        warn!(run = %id, %error, "a run is left out of lists");
+    }
 }
 
 /// Returns the runs that the driver has to look at, oldest first.

@@ -540,6 +540,50 @@ async fn the_runs_of_a_revoked_person_are_cancelled_with_their_work() {
 }
 
 #[tokio::test]
+async fn an_unreadable_run_is_ended_without_being_read_and_hides_no_other() {
+    let (_directory, store) = fresh();
+    let id = created(&store, grouped(RunConflictRule::Serial), 0).await.head.id;
+    let next = created(&store, grouped(RunConflictRule::Serial), 0).await.head.id;
+    let healthy = created(&store, new(&[]), 0).await.head.id;
+    advance(&store, id, begins(id, 0), 1).await.unwrap();
+    let spoiled = store.write(move |tx| {
+        tx.execute(
+            "UPDATE run SET owner = 'odd', place = 'odd', due = 1 WHERE id = ?1",
+            [id.0],
+        )?;
+        tx.execute(
+            "UPDATE run_step SET status = 'odd' WHERE run = ?1 AND step = 1",
+            [id.0],
+        )?;
+        Ok(())
+    });
+    spoiled.await.unwrap();
+    let unreadable = store.run(id).await.err().unwrap();
+    assert!(
+        matches!(unreadable, StoreError::Unreadable { .. }) && !unreadable.may_pass(),
+        "{unreadable:?}"
+    );
+    let listed = store.runs(|_| true, 10).await.unwrap();
+    let ids: Vec<_> = listed.iter().map(|head| head.id).collect();
+    assert_eq!(ids, [healthy, next]);
+    assert_eq!(due(&store, 1).await, [id.0, healthy.0]);
+
+    let stopped = store.abandon_run(id, "it cannot be read", at(2)).await.unwrap();
+    assert_eq!(stopped.len(), 1);
+    // The next run of its group begins, and the driver is done with this one.
+    assert_eq!(due(&store, 2).await, [next.0, healthy.0]);
+    assert_eq!(read(&store, next).await.head.status, RunStatus::Running);
+    let ended = "SELECT COUNT(*) FROM run WHERE status = 'failed' AND why = 'it cannot be read' AND ended_at IS NOT NULL";
+    assert_eq!(count(&store, ended).await, 1);
+    let steps = "SELECT COUNT(*) FROM run_step WHERE status = 'cancelled' AND ended_at IS NOT NULL";
+    assert_eq!(count(&store, steps).await, 3);
+    let again = store.abandon_run(id, "it cannot be read", at(3)).await.unwrap();
+    assert_eq!(again, Vec::new());
+    let audited = "SELECT COUNT(*) FROM audit WHERE line LIKE '%\"run.ended\"%'";
+    assert_eq!(count(&store, audited).await, 1);
+}
+
+#[tokio::test]
 async fn too_many_runs_and_too_large_ones_store_nothing() {
     let (_directory, store) = fresh();
     let start = |new: NewRun| store.create_run(new, None, at(0));

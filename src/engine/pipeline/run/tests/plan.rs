@@ -1,8 +1,34 @@
 //! The plan of a run, and what is refused before it begins.
 
 use super::*;
+use crate::base::config::PipelineSettings;
 use crate::engine::agent::shorthand::Shorthand;
 use crate::engine::pipeline::tests::COMPLETE;
+use std::time::Duration;
+
+#[test]
+fn bounds_that_the_operator_has_reduced_hold_for_a_planned_run() {
+    let budget = |max_steps: u32, max_tokens: u64, max_cents: u64, seconds: u64| RunBudget {
+        max_steps,
+        max_tokens,
+        max_cents,
+        timeout: Duration::from_secs(seconds),
+    };
+    let operator = PipelineSettings {
+        run_steps_max: 10,
+        run_tokens_max: 1_000,
+        run_cents_max: 0,
+        run_time_max: Duration::from_secs(60),
+        ..PipelineSettings::default()
+    };
+    for (planned, expected) in [
+        (budget(200, 0, 0, 3_600), budget(10, 1_000, 0, 60)),
+        (budget(20, 2_000, 50, 61), budget(10, 1_000, 50, 60)),
+        (budget(5, 500, 50, 30), budget(5, 500, 50, 30)),
+    ] {
+        assert_eq!(planned.within(&operator), expected, "{planned:?}");
+    }
+}
 
 /// CI-13
 #[test]
