@@ -84,7 +84,8 @@ impl PipelineDefinitions {
                 continue;
             }
             let found: &mut EventRuns = found.get_or_insert_default();
-            match event.inputs(&loaded, name.as_str(), (&triggers, &converted)) {
+            let of_event = (event.name, event.payload, &converted);
+            match inputs_of_event(&loaded, name.as_str(), &triggers, of_event) {
                 Ok(None) => {}
                 Ok(Some(_)) if found.runs.len() >= EVENT_RUNS_MAX => {
                     let why = format!(
@@ -139,34 +140,34 @@ fn triggers_of<'a>(
     of_hooks.collect()
 }
 
-impl HookEvent<'_> {
-    /// Returns the inputs by the first trigger that accepts the event; `None` if none does. The error is that of the first
-    /// trigger with a problem, if no other one accepts the event.
-    fn inputs(
-        &self,
-        loaded: &LoadedPipelines,
-        pipeline: &str,
-        (triggers, converted): (&[(&PipelineTrigger, &HookTrigger)], &ConditionEvent),
-    ) -> Result<Option<RunInputs>, String> {
-        let Some(definition) = loaded.file.pipelines.get(pipeline) else {
-            return Ok(None);
-        };
-        let mut refused = None;
-        for &(trigger, hook) in triggers {
-            if !(hook.events.is_empty() || hook.events.iter().any(|entry| accepts(entry, self.name))) {
-                continue;
-            }
-            match RunInputs::of_event(definition, (trigger, hook), (self.payload, converted)) {
-                Ok(Some(inputs)) => return Ok(Some(inputs)),
-                Ok(None) => {}
-                Err(problems) => {
-                    refused.get_or_insert_with(|| problems.join("; "));
-                }
+/// Returns the inputs by the first trigger that accepts an event; `None` if none does. The error is that of the first trigger
+/// with a problem, if no other one accepts the event.
+fn inputs_of_event(
+    loaded: &LoadedPipelines,
+    pipeline: &str,
+    triggers: &[(&PipelineTrigger, &HookTrigger)],
+    (name, payload, converted): (&str, &Value, &ConditionEvent),
+) -> Result<Option<RunInputs>, String> {
+    let Some(definition) = loaded.file.pipelines.get(pipeline) else {
+        return Ok(None);
+    };
+    let mut refused = None;
+    for &(trigger, hook) in triggers {
+        if !(hook.events.is_empty() || hook.events.iter().any(|entry| accepts(entry, name))) {
+            continue;
+        }
+        match RunInputs::of_event(definition, (trigger, hook), (payload, converted)) {
+            Ok(Some(inputs)) => return Ok(Some(inputs)),
+            Ok(None) => {}
+            Err(problems) => {
+                refused.get_or_insert_with(|| problems.join("; "));
             }
         }
-        refused.map_or(Ok(None), Err)
     }
+    refused.map_or(Ok(None), Err)
+}
 
+impl HookEvent<'_> {
     fn start<'s>(&'s self, identity: &'s Identity, commit: &'s str, pipeline: &str) -> RunStart<'s> {
         let names = self.inbound.delivery.iter();
         let post_to = &self.hook.post_to;
@@ -201,8 +202,35 @@ fn problem(pipeline: &str, why: &str, parts: &Parts) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{EVENT_PROBLEMS_SHOWN_MAX, EventRuns, accepts};
+    use super::{EVENT_PROBLEMS_SHOWN_MAX, EventRuns, accepts, inputs_of_event, triggers_of};
+    use crate::engine::pipeline::definition::ScalarValue;
+    use crate::engine::pipeline::{ConditionEvent, LoadedPipelines, OperatorLimits};
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_trigger_with_a_problem_leaves_the_event_to_the_next_one() {
+        let text = "pipelines:\n  p:\n    triggers:\n    - {when: event.draft == false, hook: {name: ci, params: {n: /a}}}\n    \
+                    - {hook: {name: ci, params: {n: /b}}}\n    params: {n: {type: integer}}\n    steps: [{name: a, reply: {to: \
+                    'channel:team:C1', text: done}}]\n";
+        let operator = OperatorLimits {
+            tools: BTreeSet::new(),
+            server: None,
+        };
+        let loaded = LoadedPipelines::from_yaml(text.as_bytes(), &operator).unwrap();
+        let triggers = triggers_of(&loaded, "p", "ci");
+        assert_eq!(triggers.len(), 2);
+        let inputs = |payload: serde_json::Value| {
+            let event = ConditionEvent::of(&payload);
+            inputs_of_event(&loaded, "p", &triggers, ("event", &payload, &event))
+        };
+        let accepted = inputs(json!({ "b": 2 })).unwrap().unwrap();
+        assert_eq!(accepted.params["n"], ScalarValue::Integer(2));
+        let problem = inputs(json!({ "draft": false })).unwrap_err();
+        assert!(problem.starts_with("params.n: /a of the event"), "{problem}");
+    }
 
     #[test]
     fn some_problems_of_an_event_are_shown_and_the_others_counted() {
