@@ -5,7 +5,7 @@ use crate::support::shell::Shell;
 use drydock::base::model::{
     RunConflictRule, RunId, RunStatus, Sender, StepEnd, StepStatus, Verdict, VerdictSource,
 };
-use drydock::state::store::{NewRun, RunAdvance, Store};
+use drydock::state::store::{GroupReach, NewRun, RunAdvance, Store};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::time::Duration;
@@ -23,6 +23,7 @@ fn store_runs(shell: &Shell) {
         deliveries: Vec::new(),
         group: None,
         on_conflict: RunConflictRule::Serial,
+        reach: GroupReach::All,
         place: None,
         commit: "0123456789abcdef".repeat(3).chars().take(40).collect(),
         plan: "{}".to_owned(),

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 
 /// The maximum number of characters of a field; longer values are truncated.
 const FIELD_CHARS_MAX: usize = 1_000;
+/// The maximum nesting of a payload that is stored as a whole, and of an event in a condition. The stored message nests it
+/// further, and no parser may refuse that.
+pub const EVENT_NESTING_MAX: usize = 64;
 /// The maximum number of characters of an event name or delivery id, both of which the sender chooses.
 const NAME_CHARS_MAX: usize = 100;
 
@@ -34,6 +37,15 @@ impl HookEvents {
             fields: settings.fields.clone(),
             starts_pipelines: settings.starts_pipelines,
         }
+    }
+
+    /// Decodes a verified payload. One that is stored as a whole is nested at most [`EVENT_NESTING_MAX`] levels deep.
+    pub(super) fn decode(&self, body: &[u8]) -> Result<Value, Rejected> {
+        let payload = decode(body)?;
+        if self.starts_pipelines && is_deeper(&payload, EVENT_NESTING_MAX) {
+            return Err(Rejected::Malformed("the body is nested more than 64 levels deep"));
+        }
+        Ok(payload)
     }
 
     /// Returns true if the payload comes from a repository that the hook accepts.
@@ -104,11 +116,21 @@ pub(super) fn is_of_type(headers: &HeaderMap, essence: &str) -> bool {
 }
 
 /// Decodes a verified payload, which must be a JSON object. The parser refuses deep nesting.
-pub(super) fn decode(body: &[u8]) -> Result<Value, Rejected> {
+fn decode(body: &[u8]) -> Result<Value, Rejected> {
     match serde_json::from_slice(body) {
         Ok(payload @ Value::Object(_)) => Ok(payload),
         Ok(_) => Err(Rejected::Malformed("the body is not a JSON object")),
         Err(_) => Err(Rejected::Malformed("the body is not JSON")),
+    }
+}
+
+/// Returns true if a value has more than so many levels of lists and objects.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let is_inner_deeper = |inner: &Value| is_deeper(inner, levels.saturating_sub(1));
+    match value {
+        Value::Array(values) => levels == 0 || values.iter().any(is_inner_deeper),
+        Value::Object(fields) => levels == 0 || fields.values().any(is_inner_deeper),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -136,7 +158,7 @@ fn scalar(value: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{decode, is_name, scalar};
+    use super::{EVENT_NESTING_MAX, decode, is_deeper, is_name, scalar};
     use crate::base::webhook::Rejected;
     use proptest::prelude::{ProptestConfig, any, proptest};
     use serde_json::{Value, json};
@@ -171,6 +193,17 @@ mod tests {
             decode(deep.as_bytes()),
             Err(Rejected::Malformed("the body is not JSON"))
         );
+    }
+
+    #[test]
+    fn a_payload_to_store_has_a_bounded_nesting() {
+        let nested = |lists: usize| -> Value {
+            let text = format!("{{\"a\":{}{}}}", "[".repeat(lists), "]".repeat(lists));
+            serde_json::from_str(&text).unwrap()
+        };
+        assert!(!is_deeper(&nested(EVENT_NESTING_MAX - 1), EVENT_NESTING_MAX));
+        assert!(is_deeper(&nested(EVENT_NESTING_MAX), EVENT_NESTING_MAX));
+        assert!(!is_deeper(&json!({ "a": 1 }), 1) && is_deeper(&json!({ "a": {} }), 1));
     }
 
     proptest! {

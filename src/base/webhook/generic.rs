@@ -1,7 +1,7 @@
 //! Webhooks with Drydock's own signature schemes. `generic` signs identity, time and body; `generic-body` signs only
 //! the body, so its identity is the body's hash.
 
-use super::event::{HookEvents, content_identity, decode, is_name, require_json};
+use super::event::{HookEvents, content_identity, is_name, require_json};
 use super::other_schemes::refuse_other_schemes;
 use super::signature::{require_fresh, single_header, verify_hex_hmac_sha256};
 use super::{HookSettings, Received, Rejected, SchemeDefinition, Webhook};
@@ -105,7 +105,7 @@ impl Generic {
     }
 
     fn event(&self, body: &[u8], delivery: &str) -> Result<Received, Rejected> {
-        let payload = decode(body)?;
+        let payload = self.hook.decode(body)?;
         let named = payload
             .get("event")
             .and_then(Value::as_str)

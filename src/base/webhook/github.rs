@@ -2,7 +2,7 @@
 //! the body or a field of a form; the form is GitHub's default for a new webhook. See
 //! <https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks>.
 
-use super::event::{HookEvents, content_identity, decode, is_name, is_of_type};
+use super::event::{HookEvents, content_identity, is_name, is_of_type};
 use super::other_schemes::refuse_other_schemes;
 use super::signature::{single_header, verify_hex_hmac_sha256};
 use super::{HookSettings, Received, Rejected, SchemeDefinition, Webhook, github_events};
@@ -95,7 +95,7 @@ impl Webhook for Github {
         if !self.is_any_filter(|wanted| wanted.event == event) {
             return Ok(Received::Ignored("hook.not_allowed"));
         }
-        let payload = decode(&sent.payload(request.body())?)?;
+        let payload = self.hook.decode(&sent.payload(request.body())?)?;
         let action = payload.get("action").and_then(Value::as_str);
         let counts = |wanted: &EventFilter| {
             wanted.event == event && wanted.action.as_deref().is_none_or(|one| Some(one) == action)

@@ -11,6 +11,7 @@ mod secret_use;
 mod settings;
 mod signature;
 
+pub use event::EVENT_NESTING_MAX;
 pub(crate) use other_schemes::refuse_other_schemes;
 #[cfg(test)]
 pub(crate) use other_schemes::signature_headers;

@@ -90,6 +90,7 @@ impl Admin {
             RunCreation::TooMany => refused("too many runs have not ended; wait, or cancel some".to_owned()),
             RunCreation::Unfinished => refused(format!("run {id} has not ended; cancel it first")),
             RunCreation::Succeeded => refused(format!("run {id} has succeeded")),
+            RunCreation::NotKept => refused(format!("run {id} was skipped, and its plan is not kept")),
             RunCreation::TooLarge => refused(format!("the plan of run {id} is too large")),
             RunCreation::Known(_) | RunCreation::Gone => Err(unknown(id)),
         }

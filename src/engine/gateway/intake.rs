@@ -5,11 +5,14 @@ use crate::base::model::{Inbound, InboundKind};
 use crate::base::redact::Redactor;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 
 /// Length of an invite token, in characters.
 const TOKEN_CHARS: usize = 43;
 /// Maximum number of words around an invite for which the message is clearly meant as one.
 const WORDS_AROUND_MAX: usize = 8;
+/// The text between two texts of a payload that are searched together. No secret contains it.
+const BETWEEN_TEXTS: &str = "\n¶\n";
 /// The text that replaces a token.
 const INSTEAD_OF_TOKEN: &str = "[invite]";
 
@@ -69,7 +72,7 @@ pub(super) fn extract_invite(mut inbound: Inbound) -> Inbound {
 /// Returns the message to store: without secrets, and with a hash instead of a button's token.
 pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbound {
     let redact = |text: &mut String| {
-        if let std::borrow::Cow::Owned(redacted) = redactor.redact(text) {
+        if let Cow::Owned(redacted) = redactor.redact(text) {
             *text = redacted;
         }
     };
@@ -87,7 +90,7 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
             redact(event);
             fields.values_mut().for_each(&redact);
             if let Some(payload) = payload {
-                each_text(payload, &redact);
+                redact_payload(payload, redactor);
             }
         }
         InboundKind::Schedule(work) => redact(&mut work.words),
@@ -102,13 +105,59 @@ pub(super) fn without_secrets(mut inbound: Inbound, redactor: &Redactor) -> Inbo
     inbound
 }
 
-/// Changes each text in a value. The names of fields stay.
-fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
+/// Removes the secrets of a payload. Most payloads have none, which one search in all of their texts shows.
+fn redact_payload(payload: &mut Value, redactor: &Redactor) {
+    let mut texts = String::new();
+    add_texts(payload, &mut texts);
+    if matches!(redactor.redact(&texts), Cow::Owned(_)) {
+        redact_value(payload, redactor);
+    }
+}
+
+/// Adds the texts, the numbers and the names of fields, without the escapes of JSON.
+fn add_texts(value: &Value, texts: &mut String) {
+    let mut add = |text: &str| {
+        texts.push_str(text);
+        texts.push_str(BETWEEN_TEXTS);
+    };
     match value {
-        Value::String(text) => change(text),
-        Value::Array(values) => values.iter_mut().for_each(|value| each_text(value, change)),
-        Value::Object(fields) => fields.values_mut().for_each(|value| each_text(value, change)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::String(text) => add(text),
+        Value::Number(number) => add(&number.to_string()),
+        Value::Array(values) => values.iter().for_each(|value| add_texts(value, texts)),
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                texts.push_str(name);
+                texts.push_str(BETWEEN_TEXTS);
+                add_texts(field, texts);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Removes the secrets of each text, of each number as a text, and of each name of a field. Of two names that become the same
+/// one, the first stays.
+fn redact_value(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(redacted) = redactor.redact(text) {
+                *text = redacted;
+            }
+        }
+        Value::Number(number) => {
+            let text = number.to_string();
+            if let Cow::Owned(redacted) = redactor.redact(&text) {
+                *value = Value::String(redacted);
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| redact_value(value, redactor)),
+        Value::Object(fields) => {
+            for (name, mut field) in std::mem::take(fields) {
+                redact_value(&mut field, redactor);
+                fields.entry(redactor.redact(&name)).or_insert(field);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -162,7 +211,10 @@ fn is_token(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{FoundInvite, find, hash_of_click, take_out};
+    use super::{FoundInvite, find, hash_of_click, redact_payload, take_out};
+    use crate::base::model::Secret;
+    use crate::base::redact::Redactor;
+    use serde_json::json;
     use sha2::{Digest, Sha256};
 
     const TOKEN: &str = "-Aa0_bcdefghijklmnopqrstuvwxyz0123456789ABC";
@@ -209,6 +261,32 @@ mod tests {
         let mut text = format!("join {TOKEN} or start {other}: {TOKEN}");
         take_out(&mut text);
         assert_eq!(text, "join [invite] or start [invite]: [invite]");
+    }
+
+    #[test]
+    fn a_payload_is_kept_without_secrets_in_texts_names_and_numbers() {
+        let secrets = ["line \"one\"\nline two", "4711471147"];
+        let redactor = Redactor::new(secrets.map(|secret| Secret::new(secret.to_owned())));
+        let clean = json!({ "a": ["b", 1.5, null, true], "c": { "d": "" } });
+        let mut kept = clean.clone();
+        redact_payload(&mut kept, &redactor);
+        assert_eq!(kept, clean);
+        let mut payload = json!({
+            "texts": ["x", format!("a {} z", secrets[0])],
+            "numbers": [4711, 4_711_471_147_i64],
+            (secrets[0]): { (secrets[1]): true },
+        });
+        redact_payload(&mut payload, &redactor);
+        let shown = payload.to_string();
+        assert!(
+            !shown.contains("line two") && !shown.contains(secrets[1]),
+            "{shown}"
+        );
+        assert_eq!(
+            (&payload["texts"][0], &payload["numbers"][0]),
+            (&json!("x"), &json!(4711))
+        );
+        assert_eq!(payload.as_object().map(serde_json::Map::len), Some(3));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::definition::{ConditionText, ScalarValue};
 use super::problem::name_hint;
+use crate::base::webhook::EVENT_NESTING_MAX;
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, operators};
 use cel::parser::PrattParser;
 use cel::{Context, ExecutionError};
@@ -22,8 +23,6 @@ const EVENT_SIZE_MAX: usize = 2 << 20;
 const VALUE_BYTES: usize = 40;
 /// The maximum number of bytes of a parameter. A loop may use it for each of its entries.
 const PARAMETER_BYTES_MAX: usize = 4_096;
-/// The maximum nesting of an event.
-const EVENT_NESTING_MAX: usize = 64;
 
 /// The variables.
 const EVENT: &str = "event";
@@ -76,13 +75,22 @@ pub struct ConditionNames {
     pub params: BTreeSet<String>,
     /// The steps, as `steps.NAME.output` and `steps.NAME.status`.
     pub steps: BTreeSet<String>,
+    /// True if it names `event`.
+    pub uses_event: bool,
+}
+
+/// An event that is converted once for any number of evaluations. A copy shares its values.
+#[derive(Clone, Debug)]
+pub struct ConditionEvent {
+    /// `None` if the event is too large.
+    value: Option<cel::Value>,
 }
 
 /// The values of one evaluation.
 #[derive(Clone, Debug, Default)]
 pub struct ConditionValues {
     /// `event`: the payload of the event that started the run.
-    pub event: serde_json::Value,
+    pub event: ConditionEvent,
     /// `params`, by name.
     pub params: BTreeMap<String, ScalarValue>,
     /// `steps`, by name.
@@ -115,6 +123,23 @@ pub enum ConditionError {
     Failed(String),
 }
 
+impl ConditionEvent {
+    /// Converts an event.
+    pub fn of(event: &serde_json::Value) -> Self {
+        Self {
+            value: event_value(event, 0, &mut 0),
+        }
+    }
+}
+
+impl Default for ConditionEvent {
+    fn default() -> Self {
+        Self {
+            value: Some(cel::Value::Null),
+        }
+    }
+}
+
 impl CompiledCondition {
     /// Compiles a condition. The error is the reason why it is refused.
     pub fn compile(text: &ConditionText) -> Result<Self, String> {
@@ -137,15 +162,14 @@ impl CompiledCondition {
         })
     }
 
-    /// Returns the names of parameters and steps in the condition.
+    /// Returns the names in the condition.
     pub fn names(&self) -> &ConditionNames {
         &self.names
     }
 
     /// Evaluates the condition.
     pub fn evaluate(&self, values: &ConditionValues) -> Result<bool, ConditionError> {
-        let mut size = 0;
-        let event = event_value(&values.event, 0, &mut size).ok_or(ConditionError::EventTooLarge)?;
+        let event = values.event.value.clone().ok_or(ConditionError::EventTooLarge)?;
         let too_long = values.params.iter().find(|(_, value)| match value {
             ScalarValue::Text(text) => text.len() > PARAMETER_BYTES_MAX,
             ScalarValue::Boolean(_) | ScalarValue::Integer(_) | ScalarValue::Number(_) => false,
@@ -273,7 +297,10 @@ impl ExpressionCheck {
         let below = depth + 1;
         match &node.expr {
             Expr::Literal(_) => Ok(()),
-            Expr::Ident(name) => Self::variable(name, place),
+            Expr::Ident(name) => {
+                self.names.uses_event |= name == EVENT;
+                Self::variable(name, place)
+            }
             Expr::Select(select) => match self.named(&node.expr, place)? {
                 true => Ok(()),
                 false => self.node(&select.operand, below, place),

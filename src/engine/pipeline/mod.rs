@@ -20,7 +20,9 @@ mod structure;
 mod tests;
 
 pub use check::OperatorLimits;
-pub use condition::{CompiledCondition, ConditionError, ConditionNames, ConditionValues, StepResult};
+pub use condition::{
+    CompiledCondition, ConditionError, ConditionEvent, ConditionNames, ConditionValues, StepResult,
+};
 pub use effective::{
     EffectiveAgent, EffectiveBudget, EffectivePermissions, EffectivePipeline, EffectiveStep, LimitedBy,
     Sourced, ValueSource, effective, similar_pipeline,

@@ -3,7 +3,7 @@
 
 use super::environments::INSPECTION_TIME_MAX;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner, ShuttingDown, may_be_without_bot};
-use crate::base::model::{ConversationId, Reply, ReplyPart, Role, RunId, quoted};
+use crate::base::model::{ConversationId, Reply, ReplyPart, Role, RunId, RunStatus, quoted};
 use crate::engine::gateway::choice::RepositoryChoiceError;
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::inspections::Inspection;
@@ -38,7 +38,7 @@ impl CommandRunner {
         let store = &self.parts.store;
         // It may have been started before a restart.
         if let Some(created) = store.run_of_command(asked.inbox).await? {
-            return self.started(created, asked, address).await;
+            return self.started(created, asked, (address, identity)).await;
         }
         let refused = |why: String| Ok(self.posted(address, Reply::text(why)));
         if may_be_without_bot(&asked.inbound) {
@@ -92,7 +92,7 @@ impl CommandRunner {
             .await?;
         self.runs.stop(stopped);
         // The driver is woken once the answer is stored, so that the run's message replies to that of the person.
-        self.started(created, asked, address).await
+        self.started(created, asked, (address, identity)).await
     }
 
     async fn list_startable(
@@ -156,14 +156,14 @@ impl CommandRunner {
         &self,
         created: RunCreation,
         asked: &AcceptedCommand,
-        address: &Address,
+        (address, identity): (&Address, &Identity),
     ) -> anyhow::Result<CommandAnswer> {
         let row = match created {
             RunCreation::Created(run) => self.parts.store.run(run).await?,
             _ => None,
         };
         let Some(row) = row else {
-            return Ok(self.posted(address, Reply::text(not_started(created))));
+            return Ok(self.posted(address, Reply::text(self.not_started(created, identity).await?)));
         };
         let inbound = &asked.inbound;
         let place = (inbound.channel.as_str(), &inbound.place);
@@ -284,6 +284,9 @@ impl CommandRunner {
                 "Nothing was started: run {id} is of a service; `drydock runs retry {id}` on the server repeats it."
             ));
         }
+        if head.status == RunStatus::Skipped {
+            return self.not_started(RunCreation::NotKept, identity).await;
+        }
         if !self.parts.store.has_effect(asked.inbox).await?
             && let Err(why) = self.may_repeat(row, asked, identity).await?
         {
@@ -297,8 +300,33 @@ impl CommandRunner {
             RunCreation::Created(new) => format!(
                 "Run {new} repeats run {id} from its first step that did not succeed. Its result comes to where run {id} was started."
             ),
-            other => not_started(other),
+            other => self.not_started(other, identity).await?,
         })
+    }
+
+    /// Returns the text about a run that was not started. It names another run only to a person who may see that.
+    async fn not_started(&self, outcome: RunCreation, identity: &Identity) -> anyhow::Result<String> {
+        let why = match outcome {
+            RunCreation::Created(RunId(id)) => {
+                return Ok(format!("Run {id} was started, and is removed by now."));
+            }
+            RunCreation::Known(_) => "it was started before".to_owned(),
+            RunCreation::Skipped(busy) => {
+                let row = self.parts.store.run(busy).await?;
+                let other = match row.is_some_and(|row| may_see(&self.parts.access, identity, &row.head)) {
+                    true => format!("run {busy}"),
+                    false => "another run".to_owned(),
+                };
+                format!("{other} of its group has not ended, and this pipeline does not wait for it")
+            }
+            RunCreation::TooMany => "too many runs are open; `!runs cancel` one first".to_owned(),
+            RunCreation::TooLarge => "its values are too large; give shorter ones".to_owned(),
+            RunCreation::Gone => "it is removed by now".to_owned(),
+            RunCreation::Unfinished => "it has not ended; `!runs cancel` it first".to_owned(),
+            RunCreation::Succeeded => "it succeeded; `!run` starts a new one".to_owned(),
+            RunCreation::NotKept => "it was skipped before it began; `!run` starts a new one".to_owned(),
+        };
+        Ok(format!("Nothing was started: {why}."))
     }
 }
 
@@ -321,23 +349,6 @@ fn is_own(access: &Access, identity: &Identity, head: &RunHead) -> bool {
 fn may_see(access: &Access, identity: &Identity, head: &RunHead) -> bool {
     let is_of_service = head.owner.platform.chat().is_none();
     identity.role(&head.repository).is_some() && (is_of_service || is_own(access, identity, head))
-}
-
-/// Returns the text about a run that was not started.
-fn not_started(outcome: RunCreation) -> String {
-    let why = match outcome {
-        RunCreation::Created(RunId(id)) => return format!("Run {id} was started, and is removed by now."),
-        RunCreation::Known(_) => "it was started before".to_owned(),
-        RunCreation::Skipped(busy) => {
-            format!("run {busy} of its group has not ended, and this pipeline does not wait for it")
-        }
-        RunCreation::TooMany => "too many runs are open; `!runs cancel` one first".to_owned(),
-        RunCreation::TooLarge => "its values are too large; give shorter ones".to_owned(),
-        RunCreation::Gone => "it is removed by now".to_owned(),
-        RunCreation::Unfinished => "it has not ended; `!runs cancel` it first".to_owned(),
-        RunCreation::Succeeded => "it succeeded; `!run` starts a new one".to_owned(),
-    };
-    format!("Nothing was started: {why}.")
 }
 
 #[cfg(test)]

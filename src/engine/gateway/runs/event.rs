@@ -4,16 +4,23 @@
 use super::definitions::{PipelineDefinitions, UnpublishedReason};
 use super::plan::RunStart;
 use super::start::unpublished_text;
-use crate::base::model::{ChatPlace, Inbound, InboundKind, quoted};
+use crate::base::model::{ChatPlace, Inbound, InboundKind, cut_to, quoted};
 use crate::base::webhook::HookSettings;
 use crate::engine::gateway::parts::Parts;
-use crate::engine::pipeline::LoadedPipelines;
 use crate::engine::pipeline::definition::{HookTrigger, PipelineTrigger, TriggerSource};
 use crate::engine::pipeline::run::RunInputs;
+use crate::engine::pipeline::{ConditionEvent, LoadedPipelines};
 use crate::state::access::Identity;
 use crate::state::store::NewRun;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+/// The most runs that one event starts. All of them are in memory before the first is stored.
+const EVENT_RUNS_MAX: usize = 20;
+/// The most characters of the line about a pipeline that cannot start.
+const PROBLEM_CHARS_MAX: usize = 500;
+/// The most of these lines that are shown.
+const EVENT_PROBLEMS_SHOWN_MAX: usize = 10;
 
 /// The runs that an event starts.
 #[derive(Debug, Default)]
@@ -21,6 +28,20 @@ pub(in crate::engine::gateway) struct EventRuns {
     pub(in crate::engine::gateway) runs: Vec<NewRun>,
     /// A line for each pipeline that should start and cannot.
     pub(in crate::engine::gateway) problems: Vec<String>,
+}
+
+impl EventRuns {
+    /// Returns the first problems, and the number of the others.
+    pub(in crate::engine::gateway) fn shown(problems: &[String]) -> String {
+        let shown = problems.iter().take(EVENT_PROBLEMS_SHOWN_MAX);
+        let mut lines: Vec<&str> = shown.map(String::as_str).collect();
+        let more = match problems.len().saturating_sub(EVENT_PROBLEMS_SHOWN_MAX) {
+            0 => return lines.join("\n"),
+            more => format!("And {more} more."),
+        };
+        lines.push(&more);
+        lines.join("\n")
+    }
 }
 
 /// An event of a hook that starts pipelines.
@@ -52,18 +73,30 @@ impl PipelineDefinitions {
             return Ok(None);
         };
         let hook_name = &inbound.sender.id;
+        // Converted once for the conditions of all triggers.
+        let converted = ConditionEvent::of(event.payload);
         let mut found = None;
         for name in loaded.file.pipelines.keys() {
+            // Many pipelines keep no other task from its work.
+            tokio::task::yield_now().await;
             let triggers = triggers_of(&loaded, name.as_str(), hook_name);
             if triggers.is_empty() {
                 continue;
             }
             let found: &mut EventRuns = found.get_or_insert_default();
-            match event.inputs(&loaded, name.as_str(), &triggers) {
+            let of_event = (event.name, event.payload, &converted);
+            match inputs_of_event(&loaded, name.as_str(), &triggers, of_event) {
                 Ok(None) => {}
+                Ok(Some(_)) if found.runs.len() >= EVENT_RUNS_MAX => {
+                    let why = format!(
+                        "an event starts at most {EVENT_RUNS_MAX} runs; the pipelines after it were left out too"
+                    );
+                    found.problems.push(problem(name.as_str(), &why, parts));
+                    break;
+                }
                 Ok(Some(inputs)) => {
                     let start = event.start(identity, &published.commit, name.as_str());
-                    match start.planned(&loaded, &self.operator, name.as_str(), &inputs) {
+                    match start.planned(&loaded, &self.operator, name.as_str(), inputs) {
                         Ok(new) => found.runs.push(new),
                         Err(why) => found.problems.push(problem(name.as_str(), &why, parts)),
                     }
@@ -107,29 +140,34 @@ fn triggers_of<'a>(
     of_hooks.collect()
 }
 
-impl HookEvent<'_> {
-    /// Returns the inputs by the first trigger that accepts the event; `None` if none does.
-    fn inputs(
-        &self,
-        loaded: &LoadedPipelines,
-        pipeline: &str,
-        triggers: &[(&PipelineTrigger, &HookTrigger)],
-    ) -> Result<Option<RunInputs>, String> {
-        let Some(definition) = loaded.file.pipelines.get(pipeline) else {
-            return Ok(None);
-        };
-        for &(trigger, hook) in triggers {
-            if !(hook.events.is_empty() || hook.events.iter().any(|entry| accepts(entry, self.name))) {
-                continue;
-            }
-            let inputs = RunInputs::of_event(definition, (trigger, hook), self.payload.clone());
-            if let Some(inputs) = inputs.map_err(|problems| problems.join("; "))? {
-                return Ok(Some(inputs));
+/// Returns the inputs by the first trigger that accepts an event; `None` if none does. The error is that of the first trigger
+/// with a problem, if no other one accepts the event.
+fn inputs_of_event(
+    loaded: &LoadedPipelines,
+    pipeline: &str,
+    triggers: &[(&PipelineTrigger, &HookTrigger)],
+    (name, payload, converted): (&str, &Value, &ConditionEvent),
+) -> Result<Option<RunInputs>, String> {
+    let Some(definition) = loaded.file.pipelines.get(pipeline) else {
+        return Ok(None);
+    };
+    let mut refused = None;
+    for &(trigger, hook) in triggers {
+        if !(hook.events.is_empty() || hook.events.iter().any(|entry| accepts(entry, name))) {
+            continue;
+        }
+        match RunInputs::of_event(definition, (trigger, hook), (payload, converted)) {
+            Ok(Some(inputs)) => return Ok(Some(inputs)),
+            Ok(None) => {}
+            Err(problems) => {
+                refused.get_or_insert_with(|| problems.join("; "));
             }
         }
-        Ok(None)
     }
+    refused.map_or(Ok(None), Err)
+}
 
+impl HookEvent<'_> {
     fn start<'s>(&'s self, identity: &'s Identity, commit: &'s str, pipeline: &str) -> RunStart<'s> {
         let names = self.inbound.delivery.iter();
         let post_to = &self.hook.post_to;
@@ -137,6 +175,7 @@ impl HookEvent<'_> {
             owner: identity,
             repository: &self.hook.repository,
             commit,
+            event: Some(self.payload),
             trigger: format!("hook {}", self.inbound.sender.id),
             deliveries: names.map(|name| format!("{name}/pipeline/{pipeline}")).collect(),
             place: (
@@ -159,12 +198,48 @@ fn accepts(entry: &str, event: &str) -> bool {
 
 fn problem(pipeline: &str, why: &str, parts: &Parts) -> String {
     let text = format!("{} was not started: {why}.", quoted(pipeline));
-    parts.redactor.redact(&text).into_owned()
+    cut_to(&parts.redactor.redact(&text), PROBLEM_CHARS_MAX).into_owned()
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::accepts;
+    use super::{EVENT_PROBLEMS_SHOWN_MAX, EventRuns, accepts, inputs_of_event, triggers_of};
+    use crate::engine::pipeline::definition::ScalarValue;
+    use crate::engine::pipeline::{ConditionEvent, LoadedPipelines, OperatorLimits};
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn a_trigger_with_a_problem_leaves_the_event_to_the_next_one() {
+        let text = "pipelines:\n  p:\n    triggers:\n    - {when: event.draft == false, hook: {name: ci, params: {n: /a}}}\n    \
+                    - {hook: {name: ci, params: {n: /b}}}\n    params: {n: {type: integer}}\n    steps: [{name: a, reply: {to: \
+                    'channel:team:C1', text: done}}]\n";
+        let operator = OperatorLimits {
+            tools: BTreeSet::new(),
+            server: None,
+        };
+        let loaded = LoadedPipelines::from_yaml(text.as_bytes(), &operator).unwrap();
+        let triggers = triggers_of(&loaded, "p", "ci");
+        assert_eq!(triggers.len(), 2);
+        let inputs = |payload: serde_json::Value| {
+            let event = ConditionEvent::of(&payload);
+            inputs_of_event(&loaded, "p", &triggers, ("event", &payload, &event))
+        };
+        let accepted = inputs(json!({ "b": 2 })).unwrap().unwrap();
+        assert_eq!(accepted.params["n"], ScalarValue::Integer(2));
+        let problem = inputs(json!({ "draft": false })).unwrap_err();
+        assert!(problem.starts_with("params.n: /a of the event"), "{problem}");
+    }
+
+    #[test]
+    fn some_problems_of_an_event_are_shown_and_the_others_counted() {
+        let problems = vec!["no".to_owned(); EVENT_PROBLEMS_SHOWN_MAX + 3];
+        let shown = EventRuns::shown(&problems);
+        assert_eq!(shown.lines().count(), EVENT_PROBLEMS_SHOWN_MAX + 1);
+        assert!(shown.ends_with("no\nAnd 3 more."), "{shown}");
+        assert_eq!(EventRuns::shown(&problems[..2]), "no\nno");
+    }
 
     #[test]
     fn an_entry_accepts_one_action_or_all_of_an_event() {

@@ -4,7 +4,8 @@ use crate::base::model::{ChatPlace, Role};
 use crate::engine::pipeline::run::{PlannedWork, RunDoor, RunInputs, RunPlan, run_group};
 use crate::engine::pipeline::{LoadedPipelines, OperatorLimits, effective};
 use crate::state::access::Identity;
-use crate::state::store::NewRun;
+use crate::state::store::{GroupReach, NewRun};
+use serde_json::Value;
 
 /// The most problems that are shown at once.
 const PROBLEMS_SHOWN_MAX: usize = 5;
@@ -17,6 +18,8 @@ pub(super) struct RunStart<'a> {
     pub(super) repository: &'a str,
     /// The commit of the definition.
     pub(super) commit: &'a str,
+    /// The event that started it, if one did.
+    pub(super) event: Option<&'a Value>,
     /// The kind of the trigger, and its name.
     pub(super) trigger: String,
     /// Every name under which the event may come again.
@@ -32,7 +35,7 @@ impl RunStart<'_> {
         loaded: &LoadedPipelines,
         operator: &OperatorLimits,
         name: &str,
-        inputs: &RunInputs,
+        mut inputs: RunInputs,
     ) -> Result<NewRun, String> {
         let Some(pipeline) = effective(&loaded.file, name, operator) else {
             return Err("it does not exist".to_owned());
@@ -41,13 +44,17 @@ impl RunStart<'_> {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             format!("parts of it are not available here:\n{}", shown(&problems))
         })?;
-        if needs_editor(&plan) && self.owner.role(self.repository) < Some(Role::Editor) {
+        let is_editor = self.owner.role(self.repository) >= Some(Role::Editor);
+        if needs_editor(&plan) && !is_editor {
             let repository = self.repository;
             return Err(format!(
                 "it may change files, and the role in `{repository}` is viewer; an administrator gives another grant"
             ));
         }
-        let group = run_group(name, pipeline.definition, inputs);
+        let group = run_group(name, pipeline.definition, &inputs);
+        if let Some(event) = self.event.filter(|_| plan.uses_event()) {
+            inputs.event = event.clone();
+        }
         let steps = plan.steps.iter();
         let unstorable = |_| "its plan cannot be stored".to_owned();
         Ok(NewRun {
@@ -57,6 +64,10 @@ impl RunStart<'_> {
             trigger: self.trigger,
             deliveries: self.deliveries,
             on_conflict: group.as_ref().map(|group| group.on_conflict).unwrap_or_default(),
+            reach: match is_editor {
+                true => GroupReach::All,
+                false => GroupReach::Own,
+            },
             group: group.map(|group| format!("{}/{}", self.repository, group.name)),
             place: Some(self.place),
             commit: self.commit.to_owned(),
@@ -65,7 +76,7 @@ impl RunStart<'_> {
                 .collect(),
             timeout: plan.budget.timeout,
             plan: serde_json::to_string(&plan).map_err(unstorable)?,
-            inputs: serde_json::to_string(inputs).map_err(unstorable)?,
+            inputs: serde_json::to_string(&inputs).map_err(unstorable)?,
         })
     }
 }

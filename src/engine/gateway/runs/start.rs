@@ -70,11 +70,12 @@ impl Runs {
             owner: identity,
             repository,
             commit: &published.commit,
+            event: None,
             trigger: "chat".to_owned(),
             deliveries: Vec::new(),
             place,
         };
-        let planned = start.planned(&loaded, &self.definitions.operator, name, &inputs);
+        let planned = start.planned(&loaded, &self.definitions.operator, name, inputs);
         planned.map_err(|why| {
             let text = format!("{} was not started: {why}.", quoted(name));
             redactor.redact(&text).into_owned()

@@ -59,7 +59,8 @@ impl TurnRunner {
             }
         }
         if !problems.is_empty() {
-            self.refuse(assigned, address, &problems.join("\n")).await?;
+            self.refuse(assigned, address, &EventRuns::shown(&problems))
+                .await?;
             return Ok(EventOutcome::Done);
         }
         store

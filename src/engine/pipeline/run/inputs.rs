@@ -7,7 +7,7 @@ use crate::engine::pipeline::definition::{
     PipelineValue, RunConflict, ScalarValue, ValueReference,
 };
 use crate::engine::pipeline::problem::{name_hint, shown_name};
-use crate::engine::pipeline::{ConditionNames, ConditionValues};
+use crate::engine::pipeline::{ConditionEvent, ConditionNames, ConditionValues};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ pub struct RunInputs {
     pub params: BTreeMap<String, ScalarValue>,
     /// The fields of the event, by name.
     pub trigger: BTreeMap<String, ScalarValue>,
-    /// The event; null if a person started the run.
+    /// The event, if the condition of a step names it; otherwise null.
     pub event: Value,
 }
 
@@ -42,28 +42,28 @@ impl RunInputs {
         for (name, text) in given {
             reader.word(name, text);
         }
-        match reader.finish(Value::Null) {
+        match reader.finish() {
             (inputs, problems) if problems.is_empty() => Ok(inputs),
             (_, problems) => Err(problems),
         }
     }
 
     /// Reads the inputs of a run from an event; `None` if the condition of the trigger is false, also if values are missing
-    /// then. The error lists all problems; it quotes no value.
+    /// then. They do not contain the event. The error lists all problems; it quotes no value.
     pub fn of_event(
         definition: &PipelineDefinition,
         (trigger, hook): (&PipelineTrigger, &HookTrigger),
-        payload: Value,
+        (payload, event): (&Value, &ConditionEvent),
     ) -> Result<Option<Self>, Vec<String>> {
         let mut reader = InputReader::new(definition);
         for (name, pointer) in &hook.params {
-            reader.parameter_of_event(name.as_str(), pointer, &payload);
+            reader.parameter_of_event(name.as_str(), pointer, payload);
         }
         for (name, field) in &hook.fields {
-            reader.field(name.as_str(), &field.pointer, field.kind, &payload);
+            reader.field(name.as_str(), &field.pointer, field.kind, payload);
         }
-        let (inputs, problems) = reader.finish(payload);
-        match trigger_admits(trigger, &inputs) {
+        let (inputs, problems) = reader.finish();
+        match admits(trigger, &inputs, event) {
             Ok(false) => Ok(None),
             _ if !problems.is_empty() => Err(problems),
             Ok(true) => Ok(Some(inputs)),
@@ -81,13 +81,21 @@ impl RunInputs {
     }
 }
 
-/// Returns true if the condition of a trigger, if it has one, is true. The error is the reason why it has no result.
+/// Returns true if the condition of a trigger without an event, if it has one, is true. The error is the reason why it has no
+/// result.
 pub fn trigger_admits(trigger: &PipelineTrigger, inputs: &RunInputs) -> Result<bool, String> {
+    admits(trigger, inputs, &ConditionEvent::default())
+}
+
+fn admits(trigger: &PipelineTrigger, inputs: &RunInputs, event: &ConditionEvent) -> Result<bool, String> {
     let Some(when) = &trigger.when else {
         return Ok(true);
     };
     evaluated(when, |names| ConditionValues {
-        event: inputs.event.clone(),
+        event: match names.uses_event {
+            true => event.clone(),
+            false => ConditionEvent::default(),
+        },
         params: inputs.params_of(names),
         steps: BTreeMap::new(),
     })
@@ -190,7 +198,7 @@ impl<'a> InputReader<'a> {
     }
 
     /// Adds the defaults, and reports the parameters without a value. Returns the inputs with all problems.
-    fn finish(mut self, event: Value) -> (RunInputs, Vec<String>) {
+    fn finish(mut self) -> (RunInputs, Vec<String>) {
         for (name, parameter) in &self.definition.params {
             if self.inputs.params.contains_key(name.as_str()) {
                 continue;
@@ -208,7 +216,6 @@ impl<'a> InputReader<'a> {
                 }
             }
         }
-        self.inputs.event = event;
         (self.inputs, self.problems)
     }
 }

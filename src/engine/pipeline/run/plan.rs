@@ -8,7 +8,7 @@ use crate::engine::agent::shorthand::Shorthand;
 use crate::engine::pipeline::definition::{
     AgentStep, AskStep, PipelineRole, PipelineValue, ReplyStep, StepCondition, StepWork, TaskStep,
 };
-use crate::engine::pipeline::{EffectiveAgent, EffectivePipeline, EffectiveStep};
+use crate::engine::pipeline::{CompiledCondition, EffectiveAgent, EffectivePipeline, EffectiveStep};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -99,6 +99,15 @@ impl RunPlan {
             }),
             false => Err(problems),
         }
+    }
+
+    /// Returns true if the condition of a step names the event.
+    pub fn uses_event(&self) -> bool {
+        let mut conditions = self.steps.iter().filter_map(|step| step.condition.when.as_ref());
+        conditions.any(|when| {
+            let compiled = CompiledCondition::compile(when);
+            compiled.is_ok_and(|condition| condition.names().uses_event)
+        })
     }
 
     /// Returns the indexes of the steps of a group.

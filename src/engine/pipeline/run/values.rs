@@ -3,7 +3,9 @@
 use super::{PlannedWork, RunInputs, RunPlan, RunState};
 use crate::base::model::{StepEnd, StepStatus};
 use crate::engine::pipeline::definition::{ConditionText, PipelineValue, ValueReference};
-use crate::engine::pipeline::{CompiledCondition, ConditionNames, ConditionValues, StepResult};
+use crate::engine::pipeline::{
+    CompiledCondition, ConditionEvent, ConditionNames, ConditionValues, StepResult,
+};
 use std::collections::BTreeMap;
 
 /// The values that one step can refer to: the inputs of the run, and the steps before it or before its group.
@@ -49,7 +51,10 @@ impl<'a> VisibleValues<'a> {
             (name.to_owned(), result)
         });
         ConditionValues {
-            event: self.inputs.event.clone(),
+            event: match names.uses_event {
+                true => ConditionEvent::of(&self.inputs.event),
+                false => ConditionEvent::default(),
+            },
             params: self.inputs.params_of(names),
             steps: steps.collect(),
         }

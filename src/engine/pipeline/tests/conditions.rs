@@ -1,7 +1,9 @@
 //! Tests of conditions: what they mean, what is refused, and that their work is bounded.
 
 use crate::engine::pipeline::definition::{ConditionText, ScalarValue};
-use crate::engine::pipeline::{CompiledCondition, ConditionError, ConditionValues, StepResult};
+use crate::engine::pipeline::{
+    CompiledCondition, ConditionError, ConditionEvent, ConditionValues, StepResult,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -13,10 +15,10 @@ fn compile(text: &str) -> Result<CompiledCondition, String> {
 
 fn values() -> ConditionValues {
     ConditionValues {
-        event: json!({
+        event: ConditionEvent::of(&json!({
             "action": "opened", "number": 7, "ratio": 0.5, "draft": false, "none": null,
             "labels": [{"name": "infra"}, {"name": "urgent"}],
-        }),
+        })),
         params: [
             ("env".to_owned(), ScalarValue::Text("dev".to_owned())),
             ("count".to_owned(), ScalarValue::Integer(3)),
@@ -88,7 +90,7 @@ fn a_condition_without_a_result_says_why_and_shows_no_value() {
         );
     }
     let mut values = values();
-    values.event = "x".repeat(3 << 20).into();
+    values.event = ConditionEvent::of(&json!("x".repeat(3 << 20)));
     assert_eq!(
         compile("true").unwrap().evaluate(&values),
         Err(ConditionError::EventTooLarge)
@@ -167,13 +169,21 @@ fn a_condition_names_the_parameters_and_steps_that_it_needs() {
     let names = condition.names();
     assert_eq!(names.params, ["env".to_owned()].into());
     assert_eq!(names.steps, ["build", "test"].map(str::to_owned).into());
+    assert!(!names.uses_event);
+    for text in [
+        "event.labels.exists(l, l.name == 'x')",
+        "params.dry && !has(event.sender)",
+    ] {
+        assert!(compile(text).unwrap().names().uses_event, "{text}");
+    }
 }
 
 #[test]
 fn the_work_of_an_evaluation_is_bounded() {
     let mut values = values();
-    values.event =
-        json!({ "list": vec![json!({ "name": "x".repeat(20) }); 5_000], "text": "y".repeat(50_000) });
+    values.event = ConditionEvent::of(
+        &json!({ "list": vec![json!({ "name": "x".repeat(20) }); 5_000], "text": "y".repeat(50_000) }),
+    );
     // Several comparisons for each entry of a list.
     let comparisons = ["l.name != 'y'"; 12].join(" && ");
     let many = format!("event.list.all(l, {comparisons})");
@@ -197,11 +207,11 @@ fn the_work_of_an_evaluation_is_bounded() {
 fn an_event_with_too_many_values_and_a_long_parameter_are_refused() {
     let mut values = values();
     let condition = compile("size(event) > 0 || params.env == 'x'").unwrap();
-    values.event = vec![1; 50_000].into();
+    values.event = ConditionEvent::of(&json!(vec![1; 50_000]));
     assert_eq!(condition.evaluate(&values), Ok(true));
-    values.event = vec![1; 60_000].into();
+    values.event = ConditionEvent::of(&json!(vec![1; 60_000]));
     assert_eq!(condition.evaluate(&values), Err(ConditionError::EventTooLarge));
-    values.event = json!([1]);
+    values.event = ConditionEvent::of(&json!([1]));
     values
         .params
         .insert("env".to_owned(), ScalarValue::Text("x".repeat(4_097)));

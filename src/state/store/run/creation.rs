@@ -18,8 +18,21 @@ pub const OPEN_RUNS_OF_OWNER_MAX: u32 = 50;
 pub const OPEN_RUNS_MAX: u32 = 1_000;
 /// The most bytes of the plan of a run and its inputs.
 pub const RUN_BYTES_MAX: usize = 8 << 20;
+/// The most runs that are recorded as skipped because of one run of their group.
+pub(super) const SKIPPED_RUNS_MAX: u32 = 100;
+/// The plan and the inputs of a skipped run, as JSON. It is never begun or repeated.
+const NOT_KEPT: &str = "null";
 /// The longest time of a run, in seconds.
 const RUN_SECONDS_MAX: u64 = 366 * 86_400;
+
+/// The runs of a busy group that a new run with the rule `cancel` ends. If others are left, it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupReach {
+    /// Those of the same person or service.
+    Own,
+    /// All of them, for an editor of the repository.
+    All,
+}
 
 /// A run to start.
 #[derive(Clone, Debug)]
@@ -38,6 +51,8 @@ pub struct NewRun {
     pub group: Option<String>,
     /// The rule if its group is busy.
     pub on_conflict: RunConflictRule,
+    /// The runs that it ends if its rule is to cancel.
+    pub reach: GroupReach,
     /// The channel and the place in which a person started it.
     pub place: Option<(String, ChatPlace)>,
     /// The commit of the definition.
@@ -60,7 +75,7 @@ pub enum RunCreation {
     Created(RunId),
     /// The event has started this run before; `None` if that is not kept any more.
     Known(Option<RunId>),
-    /// It was left out, because this run of its group has not ended. That is recorded.
+    /// It was left out, because this run of its group has not ended. That is recorded, up to a number of runs.
     Skipped(RunId),
     /// Nothing was stored, because too many runs have not ended.
     TooMany,
@@ -72,6 +87,8 @@ pub enum RunCreation {
     Unfinished,
     /// Nothing was repeated, because the run has succeeded.
     Succeeded,
+    /// Nothing was repeated, because the run was skipped, and its plan is not kept.
+    NotKept,
 }
 
 impl Store {
@@ -128,8 +145,13 @@ pub(super) fn create(
     let group = new.group.as_deref();
     let busy = group.map(|group| group::busy(tx, group)).transpose()?.flatten();
     if let (Some(busy), RunConflictRule::Skip) = (busy, new.on_conflict) {
-        let why = format!("run {busy} of its group had not ended");
-        insert(tx, new, (RunStatus::Skipped, Some(&why)), retry_of, at)?;
+        match skipped_since(tx, busy)? < SKIPPED_RUNS_MAX {
+            true => {
+                let why = "another run of its group had not ended";
+                insert(tx, new, (RunStatus::Skipped, Some(why)), retry_of, at)?;
+            }
+            false => inbox::remember_delivery(tx, &new.deliveries, at)?,
+        }
         return nothing(RunCreation::Skipped(busy));
     }
     if has_too_many(tx, &new.owner)? {
@@ -137,7 +159,14 @@ pub(super) fn create(
     }
     let (status, stopped) = match (busy.and(group), new.on_conflict) {
         (Some(_), RunConflictRule::Serial) => (RunStatus::Queued, Vec::new()),
-        (Some(group), RunConflictRule::Cancel) => (RunStatus::Running, group::cancel_all(tx, group, at)?),
+        (Some(group), RunConflictRule::Cancel) => {
+            let stopped = group::cancel_reached(tx, group, (new.reach, &new.owner), at)?;
+            let status = match group::busy(tx, group)? {
+                Some(_) => RunStatus::Queued,
+                None => RunStatus::Running,
+            };
+            (status, stopped)
+        }
         (Some(_), RunConflictRule::Skip) | (None, _) => (RunStatus::Running, Vec::new()),
     };
     let id = insert(tx, new, (status, None), retry_of, at)?;
@@ -154,6 +183,17 @@ fn started_by(tx: &Transaction<'_>, deliveries: &[String]) -> Result<Option<RunI
         }
     }
     Ok(None)
+}
+
+/// Returns the number of runs that were skipped because of a run of their group that has not ended.
+fn skipped_since(tx: &Transaction<'_>, busy: RunId) -> Result<u32, StoreError> {
+    let skipped = tx
+        .prepare_cached(
+            "SELECT COUNT(*) FROM run WHERE id > ?1 AND status = ?2
+               AND concurrency_group = (SELECT concurrency_group FROM run WHERE id = ?1)",
+        )?
+        .query_row(params![busy.0, word(&RunStatus::Skipped)?], |row| row.get(0))?;
+    Ok(skipped)
 }
 
 fn has_too_many(tx: &Transaction<'_>, owner: &Sender) -> Result<bool, StoreError> {
@@ -180,6 +220,10 @@ fn insert(
     let runs = status == RunStatus::Running;
     let ended_at = status.is_end().then_some(now);
     let place = new.place.as_ref();
+    let (plan, inputs) = match status {
+        RunStatus::Skipped => (NOT_KEPT, NOT_KEPT),
+        _ => (new.plan.as_str(), new.inputs.as_str()),
+    };
     tx.prepare_cached(
         "INSERT INTO run (pipeline, repository, owner, started_by, status, why, created_at, started_at, ended_at, retry_of,
            event, concurrency_group, on_conflict, seconds_max, deadline, due, channel, place, base, plan, inputs)
@@ -205,8 +249,8 @@ fn insert(
         place.map(|(channel, _)| channel),
         place.map(|(_, place)| json(place)).transpose()?,
         new.commit,
-        new.plan,
-        new.inputs
+        plan,
+        inputs
     ])?;
     let id = RunId(tx.last_insert_rowid());
     let (step_status, end) = match why {

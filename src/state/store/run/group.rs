@@ -1,8 +1,8 @@
 //! Concurrency groups: at most one run of a group runs at a time.
 
-use super::cancel;
-use crate::base::model::{RunId, RunStatus};
-use crate::state::store::column::{millis, word};
+use super::{GroupReach, cancel};
+use crate::base::model::{RunId, RunStatus, Sender};
+use crate::state::store::column::{json, millis, word};
 use crate::state::store::{StoppedWork, StoreError};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -35,17 +35,24 @@ pub(super) fn start_next(tx: &Transaction<'_>, group: &str, at: Timestamp) -> Re
     Ok(())
 }
 
-/// Cancels the runs of a group, those that wait first, so that none of them begins.
-pub(super) fn cancel_all(
+/// Cancels the runs of a group, or those of the same person or service, with any of their accounts: those that wait first, so
+/// that none of them begins.
+pub(super) fn cancel_reached(
     tx: &Transaction<'_>,
     group: &str,
+    (reach, owner): (GroupReach, &Sender),
     at: Timestamp,
 ) -> Result<Vec<StoppedWork>, StoreError> {
     let mut statement = tx.prepare_cached(
         "SELECT id FROM run INDEXED BY run_group
-         WHERE concurrency_group = ?1 AND ended_at IS NULL ORDER BY id DESC",
+         WHERE concurrency_group = ?1 AND ended_at IS NULL
+           AND (?2 OR owner = ?3 OR owner IN (
+             SELECT other.sender FROM identity AS own JOIN identity AS other ON other.user_id = own.user_id
+             WHERE own.sender = ?3))
+         ORDER BY id DESC",
     )?;
-    let ids = statement.query_map([group], |row| row.get(0).map(RunId))?;
+    let of_all = reach == GroupReach::All;
+    let ids = statement.query_map(params![group, of_all, json(owner)?], |row| row.get(0).map(RunId))?;
     let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
     let mut stopped = Vec::new();
     for id in ids {

@@ -17,7 +17,7 @@ mod turn_end;
 pub use advance::{RunAdvance, StepBegin};
 pub(super) use cancel::cancel_all;
 pub use cancel::{RunCancellation, RunChange};
-pub use creation::{NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
+pub use creation::{GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
 pub use rows::{RunHead, RunRow, StepRow};
 pub(super) use turn_end::{end_step_of, refuse};
 

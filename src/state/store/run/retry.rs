@@ -1,6 +1,6 @@
 //! The repetition of a run that did not succeed, as a new run.
 
-use super::creation::{NewRun, RunCreation, create};
+use super::creation::{GroupReach, NewRun, RunCreation, create};
 use super::position;
 use super::rows::{self, StepRow};
 use crate::base::model::{InboxId, RunId, RunStatus, Sender, StepEnd, StepSpending, StepStatus};
@@ -47,7 +47,8 @@ fn retry(
     match row.head.status {
         RunStatus::Queued | RunStatus::Running => return nothing(RunCreation::Unfinished),
         RunStatus::Succeeded => return nothing(RunCreation::Succeeded),
-        RunStatus::Failed | RunStatus::Cancelled | RunStatus::Skipped => {}
+        RunStatus::Skipped => return nothing(RunCreation::NotKept),
+        RunStatus::Failed | RunStatus::Cancelled => {}
     }
     let (group, on_conflict, seconds_max): (Option<String>, String, i64) = tx
         .prepare_cached("SELECT concurrency_group, on_conflict, seconds_max FROM run WHERE id = ?1")?
@@ -60,6 +61,10 @@ fn retry(
         deliveries: Vec::new(),
         group,
         on_conflict: parse_word("rule", on_conflict)?,
+        reach: match command {
+            Some(_) => GroupReach::Own,
+            None => GroupReach::All,
+        },
         place: row.place,
         commit: row.commit,
         plan: row.plan,

@@ -1,10 +1,11 @@
 //! Tests of runs and their steps in the store.
 
 use super::advance::apply;
-use super::creation::create;
+use super::creation::{SKIPPED_RUNS_MAX, create};
 use super::turn_end::{StoredEnd, judged};
 use super::{
-    NewRun, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunAdvance, RunChange, RunCreation, RunRow, StepBegin,
+    GroupReach, NewRun, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunAdvance, RunChange, RunCreation, RunRow,
+    StepBegin,
 };
 use crate::base::model::{
     ChatPlace, Inbound, RunConflictRule, RunId, RunStatus, Sender, StepEnd, StepStatus, UserId, Verdict,
@@ -30,6 +31,7 @@ fn new(deliveries: &[&str]) -> NewRun {
         deliveries: deliveries.iter().map(|name| (*name).to_owned()).collect(),
         group: None,
         on_conflict: RunConflictRule::Serial,
+        reach: GroupReach::All,
         place: Some(("slack".to_owned(), place(Some("1.0")))),
         commit: "0".repeat(40),
         plan: "{}".to_owned(),
@@ -328,7 +330,7 @@ async fn a_run_whose_group_is_busy_waits_cancels_the_others_or_is_left_out() {
     let skipped = read(&store, RunId(4)).await;
     assert_eq!(
         skipped.head.why.as_deref(),
-        Some("run 1 of its group had not ended")
+        Some("another run of its group had not ended")
     );
     assert!(
         skipped
@@ -458,6 +460,55 @@ async fn a_command_that_runs_again_starts_cancels_and_repeats_a_run_once() {
     let audited =
         "SELECT COUNT(*) FROM audit WHERE line LIKE '%\"run.started\"%' OR line LIKE '%\"run.ended\"%'";
     assert_eq!(count(&store, audited).await, 3);
+}
+
+#[tokio::test]
+async fn a_newer_run_ends_only_those_of_its_owner_unless_an_editor_started_it() {
+    let (_directory, store) = fresh();
+    let of = |owner: &str, reach: GroupReach| NewRun {
+        owner: person(owner),
+        reach,
+        ..grouped(RunConflictRule::Cancel)
+    };
+    let first = created(&store, of("U1", GroupReach::Own), 0).await.head;
+    let waits = created(&store, of("U2", GroupReach::Own), 1).await.head;
+    assert_eq!(
+        (first.status, waits.status),
+        (RunStatus::Running, RunStatus::Queued)
+    );
+    let status = async |id: i64| read(&store, RunId(id)).await.head.status;
+    let newer = created(&store, of("U1", GroupReach::Own), 2).await.head;
+    assert_eq!(
+        [status(1).await, status(2).await, newer.status],
+        [RunStatus::Cancelled, RunStatus::Running, RunStatus::Queued]
+    );
+    let of_editor = created(&store, of("U3", GroupReach::All), 3).await.head;
+    assert_eq!(
+        [status(2).await, status(3).await, of_editor.status],
+        [RunStatus::Cancelled, RunStatus::Cancelled, RunStatus::Running]
+    );
+}
+
+#[tokio::test]
+async fn a_storm_of_skipped_runs_is_bounded_and_none_of_them_is_repeated() {
+    let (_directory, store) = fresh();
+    created(&store, grouped(RunConflictRule::Serial), 0).await;
+    for event in 0..=SKIPPED_RUNS_MAX {
+        let skipped = NewRun {
+            deliveries: vec![format!("ci/{event}")],
+            ..grouped(RunConflictRule::Skip)
+        };
+        let skipped = store.create_run(skipped, None, at(1)).await.unwrap().0;
+        assert_eq!(skipped, RunCreation::Skipped(RunId(1)));
+    }
+    let recorded = "SELECT COUNT(*) FROM run WHERE status = 'skipped' AND plan = 'null' AND inputs = 'null'";
+    assert_eq!(count(&store, recorded).await, i64::from(SKIPPED_RUNS_MAX));
+    // One that is not recorded is not started later either.
+    let last = new(&[&format!("ci/{SKIPPED_RUNS_MAX}")]);
+    let known = store.create_run(last, None, at(2)).await.unwrap().0;
+    assert_eq!(known, RunCreation::Known(None));
+    let retried = store.retry_run(RunId(2), None, None, at(3)).await.unwrap().0;
+    assert_eq!(retried, RunCreation::NotKept);
 }
 
 #[tokio::test]

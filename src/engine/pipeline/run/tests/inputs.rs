@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::model::RunConflictRule;
+use crate::engine::pipeline::ConditionEvent;
 use crate::engine::pipeline::definition::{HookTrigger, PipelineTrigger, TriggerSource};
 use serde_json::{Value, json};
 
@@ -97,7 +98,10 @@ fn hook(loaded: &LoadedPipelines) -> (&PipelineTrigger, &HookTrigger) {
 fn an_event_gives_parameters_and_fields_by_its_pointers() {
     let loaded = hook_file();
     let trigger = hook(&loaded);
-    let of_event = |payload| RunInputs::of_event(definition(&loaded), trigger, payload);
+    let of_event = |payload: Value| {
+        let event = ConditionEvent::of(&payload);
+        RunInputs::of_event(definition(&loaded), trigger, (&payload, &event))
+    };
     let payload =
         json!({ "title": "Fix it", "number": "17", "by": { "id": 4711 }, "count": null, "draft": false });
     let inputs = of_event(payload.clone()).unwrap().unwrap();
@@ -105,7 +109,7 @@ fn an_event_gives_parameters_and_fields_by_its_pointers() {
     assert_eq!(inputs.params["count"], ScalarValue::Integer(2));
     assert_eq!(inputs.trigger["number"], ScalarValue::Integer(17));
     assert_eq!(inputs.trigger["by"], ScalarValue::Text("4711".to_owned()));
-    assert_eq!(inputs.event, payload);
+    assert_eq!(inputs.event, Value::Null);
     let group = run_group("p", definition(&loaded), &inputs).unwrap();
     assert_eq!(
         (group.name.as_str(), group.on_conflict),
@@ -131,7 +135,8 @@ fn an_event_without_a_value_is_refused_with_all_its_problems_and_none_of_its_val
     let loaded = hook_file();
     let trigger = hook(&loaded);
     let payload = json!({ "title": ["secret-value"], "number": "secret-value", "count": 1.5 });
-    let problems = RunInputs::of_event(definition(&loaded), trigger, payload).unwrap_err();
+    let event = ConditionEvent::of(&payload);
+    let problems = RunInputs::of_event(definition(&loaded), trigger, (&payload, &event)).unwrap_err();
     let expected = [
         "params.count: /count of the event is no integer; expected a whole number, such as 42",
         "params.name: /title of the event is a list or an object; expected a text, a number or a boolean",

@@ -153,3 +153,11 @@ fn a_terminal_and_a_server_refuse_different_work() {
         refusals(&loaded, RunDoor::Local)
     );
 }
+
+#[test]
+fn an_event_is_kept_only_for_the_condition_of_a_step() {
+    let agent = |name: &str, when: &str| format!("name: {name}, when: \"{when}\", agent: {{prompt: Look.}}");
+    let (first, second) = (agent("a", "true"), agent("b", "has(event.draft)"));
+    assert!(!planned("", &[&first]).uses_event());
+    assert!(planned("", &[&first, &second]).uses_event());
+}
