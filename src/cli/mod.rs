@@ -315,6 +315,11 @@ impl CliError {
             message: message.to_string(),
         }
     }
+
+    /// Returns true if the configuration, or what it names, has to be corrected.
+    fn is_configuration(&self) -> bool {
+        self.code == 78
+    }
 }
 
 impl From<EditError> for CliError {

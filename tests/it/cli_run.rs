@@ -252,6 +252,36 @@ pipelines:
     assert!(!last.tools.iter().any(|tool| tool.name == "file_edit"));
 }
 
+/// The checks of the whole run still fail. The next step is neither failed nor asked to repair anything.
+#[test]
+fn a_step_that_edits_nothing_does_not_answer_for_the_edits_of_earlier_steps() {
+    let definition = "\
+defaults: {model: anthropic/claude-sonnet-4-5}
+pipelines:
+  write:
+    triggers: [{command_line: {}}]
+    steps:
+      - {name: limits, agent: {prompt: Write the limits.}}
+      - {name: tell, on: always, agent: {prompt: Tell what happened.}}
+";
+    let shell = shell(definition);
+    let model = BlockingModel::start(queue([
+        calls(
+            "file_write",
+            json!({ "path": "limits.json", "content": "{ nope" }),
+        ),
+        concludes("fail", "It does not parse."),
+        concludes("pass", "The limits do not parse."),
+    ]));
+    let ended = run(&shell, &model, &["write", "--json"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let report = ended.json();
+    assert_eq!(statuses(&report), ["failed", "succeeded"], "{ended:?}");
+    assert_eq!(model.asked().len(), 3);
+    let checks = report["checks"].as_array().unwrap();
+    assert!(checks.iter().any(|check| check["state"] == "fail"), "{report}");
+}
+
 /// CI-8, CI-20, CI-21
 #[test]
 fn what_cannot_run_here_is_refused_with_its_line_before_a_model_is_asked() {
@@ -273,8 +303,15 @@ fn what_cannot_run_here_is_refused_with_its_line_before_a_model_is_asked() {
     let line =
         format!("{FILE}:22:pipelines.scale.steps[2].agent: the step would send its requests, and your key");
     refused(&elsewhere, &scale, 78, &line);
+    let key = "the API key is missing; set OPENAI_API_KEY";
     let other = SCALE.replace("prompt: debug", "prompt: debug, model: openai/gpt-4o");
-    refused(&other, &scale, 78, "the API key is missing; set OPENAI_API_KEY");
+    let line =
+        format!("{FILE}:22:pipelines.scale.steps[2].agent: command line: providers.openai.api_key: {key}");
+    refused(&other, &scale, 78, &line);
+    let first = SCALE.replace("anthropic/claude-sonnet-4-5", "openai/gpt-4o");
+    let line =
+        format!("{FILE}:11:pipelines.scale.steps[0].agent: command line: providers.openai.api_key: {key}");
+    refused(&first, &scale, 78, &line);
     let unpriced = SCALE.replace("    params:\n", "    budget: {max_cents: 5}\n    params:\n");
     let unpriced = unpriced.replace("claude-sonnet-4-5", "of-no-known-price");
     refused(

@@ -223,7 +223,13 @@ fn help(verbs: &[&str]) -> Option<String> {
 
 #[test]
 fn every_command_and_flag_in_the_documents_is_one_of_the_programs() {
-    let documents = ["README.md", "docs/connect.md", "docs/operate.md", "docs/demo.md"];
+    let documents = [
+        "README.md",
+        "docs/connect.md",
+        "docs/operate.md",
+        "docs/demo.md",
+        "docs/pipelines.md",
+    ];
     let documents = documents.map(document).join("\n");
     let word = pattern("^[a-z]+$");
     let flag = pattern("--[a-z-]+");
@@ -241,6 +247,7 @@ fn every_command_and_flag_in_the_documents_is_one_of_the_programs() {
         let words: Vec<&str> = line.split_whitespace().skip(1).collect();
         let nested = [
             "user", "token", "session", "audit", "data", "outbox", "slack", "telegram", "channel", "secrets",
+            "runs", "schedule", "pipeline",
         ];
         let nested = nested.contains(words.first().expect("a verb"));
         let verbs = &words[..if nested { words.len().min(2) } else { 1 }];

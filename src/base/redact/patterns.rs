@@ -49,7 +49,7 @@ const PATTERNS: &[Pattern] = &[
     Pattern {
         anchors: &["drydock_"],
         expression: r"drydock_[A-Za-z0-9_-]{43}",
-        accept: has_digit,
+        accept: has_digit_or_capital,
         may_end: &[],
     },
     Pattern {
@@ -312,6 +312,12 @@ fn always(_: &str, _: Range<usize>) -> bool {
 fn has_digit(text: &str, range: Range<usize>) -> bool {
     text.get(range)
         .is_some_and(|secret| secret.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// True for a token of this program. The names of its modules, such as `drydock__interfaces__tool`, have small letters.
+fn has_digit_or_capital(text: &str, range: Range<usize>) -> bool {
+    text.get(range)
+        .is_some_and(|secret| secret.contains(|c: char| c.is_ascii_digit() || c.is_ascii_uppercase()))
 }
 
 fn has_three_classes(text: &str, range: Range<usize>) -> bool {

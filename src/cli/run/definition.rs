@@ -60,9 +60,21 @@ impl PreparedRun {
         })
     }
 
-    /// Returns the model of the first agent step.
-    pub(super) fn first_model(&self) -> Option<&str> {
-        self.agents().next().map(|(_, agent)| agent.bounds.model.as_str())
+    /// Returns the index of the first agent step, and its model.
+    pub(super) fn first_agent(&self) -> Option<(usize, &str)> {
+        let (index, agent) = self.agents().next()?;
+        Some((index, agent.bounds.model.as_str()))
+    }
+
+    /// Returns an error with the place of an agent step, if it is about the configuration.
+    pub(super) fn at_agent(&self, step: usize, error: CliError) -> CliError {
+        match self.places.get(step) {
+            Some(place) if error.is_configuration() => CliError {
+                message: format!("{place}: {}", error.message),
+                ..error
+            },
+            _ => error,
+        }
     }
 
     /// Returns true if a step may edit files.
@@ -73,13 +85,9 @@ impl PreparedRun {
     /// Prepares the models of all steps. The error names the step.
     pub(super) fn prepare_models(&self, session: &mut PipelineSession) -> Result<(), CliError> {
         for (index, agent) in self.agents() {
-            session.prepare(&agent.bounds).map_err(|error| {
-                let place = self.places.get(index).map_or("", String::as_str);
-                CliError {
-                    message: format!("{place}: {}", error.message),
-                    ..error
-                }
-            })?;
+            session
+                .prepare(&agent.bounds)
+                .map_err(|error| self.at_agent(index, error))?;
         }
         match session.unpriced_model() {
             Some(model) if self.plan.budget.max_cents > 0 => Err(CliError::config(format!(
@@ -112,7 +120,7 @@ async fn load(global: &Global) -> Result<LoadedPipelines, CliError> {
     let loaded = LoadedPipelines::read(tree, evaluate.as_ref(), &known, &cancel).await;
     match loaded {
         Ok(Some(loaded)) => Ok(loaded),
-        Ok(None) => Err(CliError::failed(format!(
+        Ok(None) => Err(CliError::config(format!(
             "this repository has no pipelines; write {YAML_FILE} or {JSONNET_FILE}"
         ))),
         // The file can hold secrets by mistake, and output is often pasted elsewhere.

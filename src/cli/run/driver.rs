@@ -7,7 +7,7 @@ use super::trace::RunTraces;
 use crate::base::model::{RunStatus, StepEnd, StepStatus, Verdict};
 use crate::cli::CliError;
 use crate::cli::output::{Output, OutputStyle};
-use crate::cli::terminal::{CommonTerminalOptions, PipelineSession, SessionStep, SessionWork};
+use crate::cli::terminal::{CommonTerminalOptions, PipelineSession, SessionStep, SessionWork, termination};
 use crate::engine::agent::TurnOutcome;
 use crate::engine::pipeline::run::{
     PlannedStep, PlannedWork, ResolvedWork, RunState, next_moves, resolved_work,
@@ -25,9 +25,9 @@ pub(super) struct RunTime {
 }
 
 impl RunTime {
-    /// Begins the time of a run. From now on Ctrl-C stops it.
-    pub(super) fn begin(time_max: Duration) -> Result<Self, CliError> {
-        let stopped = CancellationToken::new();
+    /// Begins the time of a run. From now on Ctrl-C stops it, and so do the signals that end a session.
+    pub(super) fn begin(time_max: Duration, output: &Output) -> Result<Self, CliError> {
+        let stopped = termination::watch(output)?;
         // The signal handler is installed here, not when the task first runs, so that no Ctrl-C is missed.
         let mut interrupts = signal(SignalKind::interrupt()).map_err(CliError::failed)?;
         tokio::spawn({
@@ -117,6 +117,7 @@ impl<'a> LocalRun<'a> {
                 self.show_end(*step, end);
             }
             if let Some(status) = moves.finish {
+                self.write_traces_again();
                 return Ok(FinishedRun {
                     status,
                     state: self.state,
@@ -226,9 +227,15 @@ impl<'a> LocalRun<'a> {
         let Some(session) = self.session.as_deref_mut() else {
             return StepEnd::failed("the step has no session; this is an error of Drydock");
         };
+        let before = session.used();
         let ended = match session.run(work).await {
             Ok(ended) => ended,
-            Err(error) => return StepEnd::failed(session.redacted(&error.message)),
+            Err(error) => {
+                return StepEnd {
+                    spent: session.spent_since(before),
+                    ..StepEnd::failed(session.redacted(&error.message))
+                };
+            }
         };
         if !self.output.json()
             && let Err(error) = session.print(&ended).await
@@ -262,6 +269,20 @@ impl<'a> LocalRun<'a> {
         };
         self.output
             .styled_message(OutputStyle::Dim, &end_line(planned, end, done));
+        self.write_trace(planned, end, done);
+    }
+
+    /// Writes the traces once more, because a later step can have told which texts are secret.
+    fn write_traces_again(&self) {
+        let ended = self.prepared.plan.steps.iter().zip(&self.state.steps);
+        for ((planned, state), done) in ended.zip(&self.done) {
+            if let Some(end) = state.end() {
+                self.write_trace(planned, end, done);
+            }
+        }
+    }
+
+    fn write_trace(&self, planned: &PlannedStep, end: &StepEnd, done: &DoneStep) {
         let mut value = step_value(planned, end, done);
         if let Some(fields) = value.as_object_mut() {
             fields.insert("prompt".to_owned(), done.request.clone().into());

@@ -40,7 +40,7 @@ tokensUsed, steps (the calls of the model) and duration.
 
 --record writes trace.json, result.txt and status of each step, without secrets, to
 runs/<run>/<step> below that directory. Runs older than 30 days, and the oldest beyond 100 runs or
-256 MiB, are removed.
+256 MiB, are removed; those of the last day stay.
 
 Exit codes: 0 the run succeeded, 1 it failed or was cancelled, 2 wrong arguments, 78 wrong
 configuration or a definition that cannot run here.";
@@ -64,8 +64,11 @@ pub(super) async fn run(arguments: RunArguments, global: &Global, output: &Outpu
         options,
     } = arguments;
     let prepared = PreparedRun::read(&name, &params, global).await?;
-    let mut session = match prepared.first_model() {
-        Some(model) => Some(PipelineSession::open(model, &options, global, *output)?),
+    let mut session = match prepared.first_agent() {
+        Some((step, model)) => {
+            let session = PipelineSession::open(model, &options, global, *output);
+            Some(session.map_err(|error| prepared.at_agent(step, error))?)
+        }
         None => None,
     };
     if let Some(session) = &mut session {
@@ -75,8 +78,8 @@ pub(super) async fn run(arguments: RunArguments, global: &Global, output: &Outpu
         }
     }
     let id = trace::new_id();
-    let traces = RunTraces::open(options.record.as_deref(), &id)?;
-    let time = RunTime::begin(prepared.plan.budget.timeout)?;
+    let traces = RunTraces::open(options.record.as_deref(), &id, output)?;
+    let time = RunTime::begin(prepared.plan.budget.timeout, output)?;
     let run = LocalRun::new(&prepared, session.as_mut(), traces, time, &options, output);
     let finished = Box::pin(run.run()).await?;
     let report = LocalReport::new(id, &prepared, finished, session.as_mut()).await?;

@@ -106,11 +106,12 @@ impl PipelineQuestion {
     /// Returns the question with its values and its numbered choices.
     fn menu(&self) -> String {
         let mut lines = vec![self.text.clone()];
-        lines.extend(
-            self.values
-                .iter()
-                .map(|(name, value)| format!("  {name}: {}", cut_to(value, VALUE_CHARS_MAX))),
-        );
+        for (name, value) in &self.values {
+            let value = cut_to(value, VALUE_CHARS_MAX);
+            // A border marks the further lines of a value, which could look like choices.
+            let shown: Vec<&str> = value.lines().collect();
+            lines.push(format!("  {name}: {}", shown.join("\n  │ ")));
+        }
         for (choice, number) in self.choices.iter().zip(1..) {
             let mark = match self.default.as_ref() == Some(choice) {
                 true => " (default)",
@@ -154,6 +155,18 @@ mod tests {
             question(Some("No")).menu(),
             "Scale prod?\n  replicas: 4\n  1. Yes\n  2. No (default)\nType a number; Enter, or no answer within 10m, \
              takes the default. Ctrl-C cancels the run."
+        );
+        let mut imitating = question(Some("No"));
+        imitating.values = vec![(
+            "result".to_owned(),
+            "Fine.\n  1. No\r\n  2. Yes (default)\n".to_owned(),
+        )];
+        let menu = imitating.menu();
+        assert!(
+            menu.starts_with(
+                "Scale prod?\n  result: Fine.\n  │   1. No\n  │   2. Yes (default)\n  1. Yes\n  2. No (default)\n"
+            ),
+            "{menu}"
         );
         let menu = question(None).menu();
         assert!(

@@ -2,6 +2,7 @@
 
 use super::definition::PreparedRun;
 use super::driver::FinishedRun;
+use super::trace::known_formats;
 use crate::base::model::{
     Check, CheckState, RunStatus, StepEnd, StepSpending, StepStatus, Verdict, VerdictSource, group_thousands,
     pluralize, totals,
@@ -10,6 +11,7 @@ use crate::cli::CliError;
 use crate::cli::output::{Output, OutputStyle};
 use crate::cli::terminal::{ChangeCheck, PipelineSession};
 use crate::engine::pipeline::run::{PlannedStep, PlannedWork};
+use crate::state::recording::{Redact, redact_value};
 use crate::state::workspace::patch::Patch;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -54,7 +56,7 @@ impl LocalReport {
         id: String,
         prepared: &PreparedRun,
         finished: FinishedRun,
-        session: Option<&mut PipelineSession>,
+        mut session: Option<&mut PipelineSession>,
     ) -> Result<Self, CliError> {
         let FinishedRun {
             status,
@@ -62,10 +64,14 @@ impl LocalReport {
             done,
             took,
         } = finished;
-        let change = match session {
+        let change = match session.as_deref_mut() {
             None => None,
             Some(session) => Some(changed(session, status).await?),
         };
+        // A later step can have told that a text of an earlier one is a secret.
+        let redact = session
+            .as_deref()
+            .map_or_else(known_formats, PipelineSession::redact);
         let ended = prepared.plan.steps.iter().zip(&state.steps).zip(&done);
         let ended = ended.filter_map(|((planned, state), done)| Some((planned, state.end()?, done)));
         let ended: Vec<(&PlannedStep, &StepEnd, &DoneStep)> = ended.collect();
@@ -78,7 +84,7 @@ impl LocalReport {
             pipeline: prepared.plan.pipeline.clone(),
             steps: ended
                 .iter()
-                .map(|(planned, end, done)| step_value(planned, end, done))
+                .map(|(planned, end, done)| redacted_value(step_value(planned, end, done), &redact))
                 .collect(),
             rows: ended
                 .iter()
@@ -86,7 +92,7 @@ impl LocalReport {
                 .collect(),
             why: failed.map(|(planned, end, _)| {
                 let why = end.why.as_deref().unwrap_or("it failed");
-                format!("step {}: {why}", planned.name)
+                redact(&format!("step {}: {why}", planned.name))
             }),
             spent: ended.iter().map(|(_, end, _)| end.spent).sum(),
             took,
@@ -169,6 +175,11 @@ async fn changed(session: &mut PipelineSession, status: RunStatus) -> Result<Run
         checks,
         effects,
     })
+}
+
+fn redacted_value(mut value: Value, redact: &Redact) -> Value {
+    redact_value(&mut value, redact);
+    value
 }
 
 /// Returns a step as an object for scripts.

@@ -4,12 +4,13 @@
 use crate::base::model::{StepEnd, StepStatus, truncated_result};
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
+use crate::cli::output::Output;
 use crate::cli::private_file::replace;
 use crate::cli::serve::{now, random};
 use crate::state::recording::{Redact, redact_value};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, DirEntry};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,9 @@ use std::sync::Arc;
 
 /// The maximum age of a run in days.
 const RUN_DAYS_MAX: i64 = 30;
-/// The maximum number of runs that are kept.
+/// The maximum time of a run in hours. The files of a younger one may still be written.
+const RUN_HOURS_MAX: i64 = 24;
+/// The maximum number of runs that are kept. Younger ones are kept in any case.
 const RUNS_MAX: usize = 100;
 /// The maximum number of bytes of all runs.
 const RUNS_BYTES_MAX: u64 = 256 << 20;
@@ -51,7 +54,7 @@ pub(super) struct RunTraces {
 
 impl RunTraces {
     /// Creates the directory of a run below `directory`, and removes old runs. Without a directory nothing is written.
-    pub(super) fn open(directory: Option<&Path>, run: &str) -> Result<Self, CliError> {
+    pub(super) fn open(directory: Option<&Path>, run: &str, output: &Output) -> Result<Self, CliError> {
         let Some(directory) = directory else {
             return Ok(Self { directory: None });
         };
@@ -59,7 +62,10 @@ impl RunTraces {
         let failed = |error: std::io::Error| {
             CliError::failed(format!("runs cannot be recorded in {}: {error}", runs.display()))
         };
-        remove_old(&runs, now()).map_err(failed)?;
+        if let Err(error) = remove_old(&runs, now()) {
+            let why = format!("Old runs in {} were not removed: {error}", runs.display());
+            output.message(&why);
+        }
         let own = runs.join(run);
         create(&own).map_err(failed)?;
         Ok(Self { directory: Some(own) })
@@ -102,7 +108,7 @@ impl RunTraces {
 }
 
 /// Returns the redaction of a run without a model: known formats of secrets.
-fn known_formats() -> Redact {
+pub(super) fn known_formats() -> Redact {
     let redactor = Redactor::new([]);
     Arc::new(move |text: &str| redactor.redact(text).into_owned())
 }
@@ -158,33 +164,51 @@ struct KeptRun {
 fn remove_old(runs: &Path, at: Timestamp) -> std::io::Result<()> {
     let mut kept = kept_runs(runs)?;
     kept.sort_by(|one, other| other.name.cmp(&one.name));
-    let oldest = at
-        .checked_sub(SignedDuration::from_hours(24 * RUN_DAYS_MAX))
-        .unwrap_or(at);
-    let oldest = time_of(oldest);
+    let before = |hours| {
+        let earlier = at.checked_sub(SignedDuration::from_hours(hours));
+        time_of(earlier.unwrap_or(at))
+    };
+    let (oldest, ended) = (before(24 * RUN_DAYS_MAX), before(RUN_HOURS_MAX));
     let mut bytes = 0_u64;
+    let mut removed = Ok(());
     for (index, run) in kept.iter().enumerate() {
         bytes = bytes.saturating_add(run.bytes);
         // The new run is one of them.
-        if run.name < oldest || index + 1 >= RUNS_MAX || bytes > RUNS_BYTES_MAX {
-            std::fs::remove_dir_all(runs.join(&run.name))?;
+        let is_beyond = run.name < oldest || index + 1 >= RUNS_MAX || bytes > RUNS_BYTES_MAX;
+        if is_beyond && run.name < ended {
+            // Another run may remove the same one.
+            let result = present_or(std::fs::remove_dir_all(runs.join(&run.name)), ());
+            removed = removed.and(result);
         }
     }
-    Ok(())
+    removed
+}
+
+/// Returns `absent` instead of the error that a file does not exist.
+fn present_or<T>(result: std::io::Result<T>, absent: T) -> std::io::Result<T> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(absent),
+        other => other,
+    }
+}
+
+/// Returns the entries of a directory; none if it does not exist.
+fn entries(directory: &Path) -> std::io::Result<Vec<DirEntry>> {
+    let entries = present_or(std::fs::read_dir(directory).map(Some), None)?;
+    entries.into_iter().flatten().collect()
+}
+
+/// Returns true for a directory that exists.
+fn is_directory(entry: &DirEntry) -> std::io::Result<bool> {
+    present_or(entry.file_type().map(|kind| kind.is_dir()), false)
 }
 
 /// Returns the runs in a directory. Other files, and links, are left alone.
 fn kept_runs(runs: &Path) -> std::io::Result<Vec<KeptRun>> {
-    let entries = match std::fs::read_dir(runs) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
     let mut kept = Vec::new();
-    for entry in entries {
-        let entry = entry?;
+    for entry in entries(runs)? {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.file_type()?.is_dir() && is_run(&name) {
+        if is_run(&name) && is_directory(&entry)? {
             let bytes = bytes_below(&entry.path())?;
             kept.push(KeptRun { name, bytes });
         }
@@ -201,16 +225,15 @@ fn is_run(name: &str) -> bool {
     is_time && digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the bytes of the files of the steps of a run.
+/// Returns the bytes of the files of the steps of a run. Another run may write or remove them meanwhile.
 fn bytes_below(run: &Path) -> std::io::Result<u64> {
     let mut bytes = 0;
-    for step in std::fs::read_dir(run)? {
-        let step = step?;
-        if !step.file_type()?.is_dir() {
+    for step in entries(run)? {
+        if !is_directory(&step)? {
             continue;
         }
-        for file in std::fs::read_dir(step.path())? {
-            bytes += file?.metadata()?.len();
+        for file in entries(&step.path())? {
+            bytes += present_or(file.metadata().map(|facts| facts.len()), 0)?;
         }
     }
     Ok(bytes)
@@ -223,8 +246,12 @@ mod tests {
         clippy::disallowed_methods,
         reason = "tests read their own files"
     )]
-    use super::{RUNS_MAX, RunTraces, TRACE_BYTES_MAX, bounded, is_run, new_id, remove_old};
+    use super::{
+        RUNS_MAX, RunTraces, TRACE_BYTES_MAX, bounded, bytes_below, is_run, kept_runs, new_id, present_or,
+        remove_old,
+    };
     use crate::base::model::StepEnd;
+    use crate::cli::output::Output;
     use jiff::Timestamp;
     use serde_json::{Value, json};
     use std::os::unix::fs::PermissionsExt;
@@ -242,7 +269,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let id = new_id();
         assert!(is_run(&id), "{id}");
-        let traces = RunTraces::open(Some(home.path()), &id).unwrap();
+        let traces = RunTraces::open(Some(home.path()), &id, &Output::plain()).unwrap();
         traces.begin("scan").unwrap();
         let step = home.path().join("runs").join(&id).join("scan");
         assert_eq!(std::fs::read_to_string(step.join("status")).unwrap(), "running");
@@ -257,7 +284,8 @@ mod tests {
         }
         assert_eq!(mode(&step), 0o700);
         assert_eq!(std::fs::read_dir(&step).unwrap().count(), 3);
-        RunTraces::open(None, &id).unwrap().begin("scan").unwrap();
+        let none = RunTraces::open(None, &id, &Output::plain()).unwrap();
+        none.begin("scan").unwrap();
     }
 
     #[test]
@@ -295,12 +323,30 @@ mod tests {
         assert!(!runs.join("20260301T115959Z-00000000").exists());
         assert!(runs.join("20260301T120001Z-00000001").exists() && runs.join("notes").exists());
         for number in 0..RUNS_MAX {
-            put(&format!("20260331T110000Z-{number:08}"));
+            put(&format!("20260330T110000Z-{number:08}"));
         }
         remove_old(runs, at).unwrap();
         // One place is for the run that begins.
         assert_eq!(std::fs::read_dir(runs).unwrap().count(), RUNS_MAX);
         assert!(!runs.join("20260301T120001Z-00000001").exists());
-        assert!(!runs.join("20260331T110000Z-00000000").exists());
+        assert!(!runs.join("20260330T110000Z-00000000").exists());
+        // Runs of the last day may still write.
+        for number in 0..RUNS_MAX {
+            put(&format!("20260331T110000Z-{number:08}"));
+        }
+        remove_old(runs, at).unwrap();
+        assert_eq!(std::fs::read_dir(runs).unwrap().count(), RUNS_MAX + 1);
+        assert!(runs.join("20260331T110000Z-00000000").exists());
+    }
+
+    #[test]
+    fn what_another_run_removes_meanwhile_is_no_error() {
+        let home = tempfile::tempdir().unwrap();
+        let absent = home.path().join("20260331T110000Z-00000000");
+        assert_eq!(bytes_below(&absent).unwrap(), 0);
+        assert!(kept_runs(&absent).unwrap().is_empty());
+        assert!(present_or(std::fs::remove_dir_all(&absent), ()).is_ok());
+        std::fs::write(&absent, "a file").unwrap();
+        assert!(bytes_below(&absent).is_err());
     }
 }

@@ -38,6 +38,8 @@ pub(super) enum CheckedChange {
     Reviewed(ReviewedPackages),
     /// The edits of earlier steps, which a step that may not edit does not answer for.
     EarlierSteps,
+    /// The edits of a step and of those before it. A step that leaves these changes as they are does not answer for them.
+    Step(Vec<FileChange>),
     /// A patch file that the session reviews. It is not applied, so nothing is checked.
     PatchFile,
 }
@@ -79,7 +81,7 @@ impl ChangeChecker {
         cancel: &CancellationToken,
     ) -> Result<ChangeCheck, CompareError> {
         let packages = match &self.subject {
-            CheckedChange::Session => None,
+            CheckedChange::Session | CheckedChange::Step(_) => None,
             CheckedChange::EarlierSteps => return Ok(unchanged()),
             CheckedChange::Reviewed(packages) => Some(packages),
             CheckedChange::PatchFile => {
@@ -90,7 +92,9 @@ impl ChangeChecker {
         };
         let sides = Sides::from_workspace(&self.workspace)?;
         let changes = sides.changes.clone();
-        if changes.is_empty() {
+        let is_of_earlier_steps =
+            matches!(&self.subject, CheckedChange::Step(earlier) if *earlier == changes);
+        if changes.is_empty() || is_of_earlier_steps {
             return Ok(unchanged());
         }
         let known = self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -151,7 +155,7 @@ impl ChangeChecker {
             branch: "HEAD",
         };
         match self.subject {
-            CheckedChange::Session | CheckedChange::EarlierSteps => {
+            CheckedChange::Session | CheckedChange::EarlierSteps | CheckedChange::Step(_) => {
                 change_checks::check_files(changes, state, &self.redactor)
             }
             CheckedChange::Reviewed(_) | CheckedChange::PatchFile => {

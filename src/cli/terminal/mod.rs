@@ -30,7 +30,7 @@ mod run_budget;
 mod running;
 mod session_model;
 mod status_line;
-mod termination;
+pub(super) mod termination;
 mod turn_watch;
 mod typed_line;
 mod undo;

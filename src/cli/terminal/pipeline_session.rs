@@ -12,7 +12,7 @@ use crate::engine::agent::prompt::step_request;
 use crate::engine::agent::{Questions, TurnOutcome, VerdictRule};
 use crate::interfaces::tool::{Toolbox, get_step_result};
 use crate::state::access::{Identity, Role};
-use crate::state::recording::{DueNotes, Redact};
+use crate::state::recording::{DueNotes, Redact, SessionUsage};
 use crate::state::workspace::patch::Patch;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -86,8 +86,11 @@ impl PipelineSession {
     /// Prepares the model of a step. The error says what is missing, or why it is not asked.
     pub(in crate::cli) fn prepare(&mut self, bounds: &AgentBounds) -> Result<(), CliError> {
         if !self.models.contains_key(&bounds.model) {
-            let model = self.terminal.find_model(&bounds.model)?;
-            self.models.insert(bounds.model.clone(), model);
+            let SessionModel { config, models } = self.terminal.find_model(&bounds.model)?;
+            // A step names its model, so no fallback of the person answers for it.
+            let models = models.without_fallbacks();
+            self.models
+                .insert(bounds.model.clone(), SessionModel { config, models });
         }
         let Some(model) = self.models.get(&bounds.model) else {
             return Ok(());
@@ -150,6 +153,28 @@ impl PipelineSession {
         })
     }
 
+    /// Returns the use of all steps.
+    pub(in crate::cli) fn used(&self) -> SessionUsage {
+        self.terminal.used()
+    }
+
+    /// Returns the use of a step that ended with an error and began with this use of the session.
+    pub(in crate::cli) fn spent_since(&self, before: SessionUsage) -> StepSpending {
+        let used = self.terminal.used();
+        let tokens = used.usage.total().saturating_sub(before.usage.total());
+        let turn = self.terminal.history.turns().last();
+        let recorded = turn.map_or(0, |turn| turn.steps().len());
+        StepSpending {
+            // The answer whose recording failed is no step of the conversation.
+            calls: match tokens {
+                0 => 0,
+                _ => u32::try_from(recorded).unwrap_or(u32::MAX).max(1),
+            },
+            tokens,
+            cost: used.cost.saturating_sub(before.cost),
+        }
+    }
+
     /// Sets the model, the limits, the rights and the tools of a step, with an empty conversation.
     fn begin(&mut self, bounds: &AgentBounds, results: BTreeMap<String, String>) -> Result<(), CliError> {
         let Some(model) = self.models.get(&bounds.model) else {
@@ -182,7 +207,7 @@ impl PipelineSession {
         terminal.system = system(&workspace.repository, workspace.tree.as_ref(), role, innermost)?;
         terminal.checking.subject = match role {
             Role::Viewer => CheckedChange::EarlierSteps,
-            Role::Editor | Role::Admin => CheckedChange::Session,
+            Role::Editor | Role::Admin => CheckedChange::Step(terminal.changes()?),
         };
         terminal.history = History::default();
         terminal.outputs.clear();

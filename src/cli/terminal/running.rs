@@ -144,8 +144,8 @@ impl Terminal {
             self.checking.stop_review();
         }
         self.is_printed = watch.finish(outcome.as_ref().ok());
-        self.undo.record_turn(&before, &self.changes()?);
         self.used = used.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.undo.record_turn(&before, &self.changes()?);
         let outcome = outcome.map_err(|error| CliError::failed(format!("{error:#}")))?;
         self.answered_by = Some(outcome.model.clone());
         self.last_output = outcome.last_output;

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// Returns a token that is cancelled by these signals. On a pipe they end the program at once, as usual.
-pub(super) fn watch(output: &Output) -> Result<CancellationToken, CliError> {
+pub(in crate::cli) fn watch(output: &Output) -> Result<CancellationToken, CliError> {
     let ended = CancellationToken::new();
     if output.is_interactive() {
         let mut terminations = signal(SignalKind::terminate()).map_err(CliError::failed)?;

@@ -157,6 +157,13 @@ impl ModelChain {
         })
     }
 
+    /// Returns the default model alone.
+    #[must_use]
+    pub fn without_fallbacks(mut self) -> Self {
+        self.models.truncate(1);
+        self
+    }
+
     /// Returns the models, in order.
     pub fn models(&self) -> Vec<TurnModel<'_>> {
         let models = self.models.iter().map(|model| TurnModel {
