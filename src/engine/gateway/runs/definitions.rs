@@ -62,7 +62,7 @@ impl NewestDefinitions {
 /// The newest definitions of each repository. They are read and checked once for each commit.
 #[derive(Debug)]
 pub(in crate::engine::gateway) struct PipelineDefinitions {
-    /// What the operator allows.
+    /// The limits of the operator.
     pub(in crate::engine::gateway) operator: OperatorLimits,
     newest: BTreeMap<String, Mutex<Option<NewestDefinitions>>>,
 }
