@@ -236,14 +236,15 @@ impl CardEditor {
                 () = tokio::time::sleep_until(free_at.max(Instant::now() + GATHERED_FOR)) => {}
                 () = done.cancelled() => return,
             }
-            let (newest, whole) = card.borrow_and_update().reply_and_whole(&self.redactor);
-            if newest == shown {
-                continue;
-            }
+            // The card may wait for the limit of posts until it is shown. What is edited then is the state of that time.
             if message.is_none() {
                 message = self.message(&done).await;
             }
             let Some(message) = message.clone() else { return };
+            let (newest, whole) = card.borrow_and_update().reply_and_whole(&self.redactor);
+            if newest == shown {
+                continue;
+            }
             let spacing = channel.update_spacing(&message);
             let edit = Action::Progress {
                 message,

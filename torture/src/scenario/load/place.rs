@@ -125,8 +125,9 @@ impl LoadPlace {
             if current.is_some_and(|current| message.is_result_of(&current.run)) {
                 self.note_result(now);
             } else if message.is_open() {
-                // The first card may have waited for the limit of posts, and is edited at once.
-                let is_edit = before.is_some();
+                // The first card may have waited for the limit of posts, and is edited at once. A stream without words is no
+                // card yet.
+                let is_edit = current.is_some_and(|current| current.changed.is_some());
                 let heading = message.text.lines().next().unwrap_or_default();
                 world.note(&format!("place {}: {heading}", self.number));
                 self.note_card(now, message.step().filter(|_| is_edit), world);
