@@ -12,6 +12,7 @@ mod audit;
 mod change_preparation;
 mod change_view;
 mod choice;
+mod clock_watch;
 mod commands;
 mod compose;
 mod delivery;

@@ -18,6 +18,7 @@ pub(super) use request::{RUN_USAGE, RunRequest, RunVerb, RunsRequest, parse_run,
 pub(super) use start::unknown_pipeline;
 
 use super::active_turns::ActiveTurns;
+use super::clock_watch::ClockWatch;
 use super::compose::Address;
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
@@ -28,17 +29,12 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
 /// The most runs that are read at a time.
 const DUE_AT_ONCE_MAX: u32 = 50;
-/// The longest sleep before the clock is compared again, which may have been set.
-const SLEEP_MAX: Duration = Duration::from_secs(60);
-/// The wait before another attempt after a failure of the store.
-const RETRY_WAIT: Duration = Duration::from_secs(5);
 
 /// The reason of the end of a run whose row is not readable.
 const UNREADABLE: &str = "it cannot be read by this version; start it again";
@@ -87,23 +83,10 @@ impl Runs {
 
     /// Drives the runs until `cancel`.
     pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
-        while !cancel.is_cancelled() {
-            let next = match self.advance_due().await {
-                Ok(next) => next,
-                Err(error) => {
-                    warn!(%error, "runs are tried again later");
-                    tokio::select! {
-                        () = tokio::time::sleep(RETRY_WAIT) => {}
-                        () = cancel.cancelled() => {}
-                    }
-                    continue;
-                }
-            };
-            tokio::select! {
-                () = self.wait_until(next) => {}
-                () = self.changed.notified() => {}
-                () = cancel.cancelled() => {}
-            }
+        let mut watch = ClockWatch::new(self.parts.now, Arc::clone(&self.changed), cancel);
+        while watch.look().is_some() {
+            let next = self.advance_due().await;
+            watch.wait(next, "runs are tried again later").await;
         }
     }
 
@@ -158,18 +141,6 @@ impl Runs {
         match self.parts.store.run(id).await? {
             Some(row) => self.advance(&row, at).await,
             None => Ok(()),
-        }
-    }
-
-    /// Waits until a time has come; forever without one.
-    async fn wait_until(&self, time: Option<Timestamp>) {
-        let Some(time) = time else {
-            return std::future::pending().await;
-        };
-        while let Ok(left) = Duration::try_from(time.duration_since((self.parts.now)()))
-            && !left.is_zero()
-        {
-            tokio::time::sleep(left.min(SLEEP_MAX)).await;
         }
     }
 

@@ -8,6 +8,7 @@ pub(super) use request::{ScheduleRequest, ScheduleVerb, USAGE, own_times, parse}
 pub use start::{ScheduleStartError, start_now};
 
 use super::active_turns::ActiveTurns;
+use super::clock_watch::{ClockLook, ClockWatch};
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
 use super::scheduler::TurnScheduler;
@@ -21,17 +22,12 @@ use jiff::{SignedDuration, Timestamp};
 use start::{message, notice, pause_text};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 /// The most schedules that are read at a time.
 const DUE_AT_ONCE_MAX: u32 = 100;
-/// The longest sleep before the clock is compared again, which may have been set. Nothing is read then.
-const SLEEP_MAX: Duration = Duration::from_secs(60);
-/// The wait before another attempt after a failure of the store.
-const RETRY_WAIT: Duration = Duration::from_secs(5);
 /// A time that is later than this has been missed, because no server ran.
 const LATENESS_MAX: SignedDuration = SignedDuration::from_secs(90);
 /// The one who turns a schedule off, for the audit log.
@@ -45,7 +41,7 @@ pub struct Schedules {
     outgoing: Arc<OutgoingMessages>,
     scheduler: Arc<TurnScheduler>,
     active_turns: ActiveTurns,
-    changed: Notify,
+    changed: Arc<Notify>,
 }
 
 /// Stores the schedules of the configuration, and removes those that are in it no longer.
@@ -80,7 +76,7 @@ impl Schedules {
             outgoing: Arc::clone(outgoing),
             scheduler: Arc::clone(scheduler),
             active_turns,
-            changed: Notify::new(),
+            changed: Arc::default(),
         }
     }
 
@@ -99,36 +95,19 @@ impl Schedules {
 
     /// Fires the times that come until `cancel`.
     pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
-        // The latest time that the clock has shown since the times were compared with it.
-        let mut seen = Timestamp::MAX;
-        while !cancel.is_cancelled() {
-            let next = match self.look(&mut seen).await {
-                Ok(next) => next,
-                Err(error) => {
-                    warn!(%error, "no schedule can fire; it is tried again");
-                    tokio::select! {
-                        () = tokio::time::sleep(RETRY_WAIT) => {}
-                        () = cancel.cancelled() => {}
-                    }
-                    continue;
-                }
-            };
-            tokio::select! {
-                () = self.wait_until(next, &mut seen) => {}
-                () = self.changed.notified() => {}
-                () = cancel.cancelled() => {}
-            }
+        let mut watch = ClockWatch::new(self.parts.now, Arc::clone(&self.changed), cancel);
+        while let Some(look) = watch.look() {
+            let next = self.fire_all(look).await;
+            watch.wait(next, "no schedule can fire; it is tried again").await;
         }
     }
 
     /// Fires all schedules that are due, and returns the next time of any. At the start, and when the clock went back,
     /// schedules that wait for a time too late get an earlier one first.
-    async fn look(&self, seen: &mut Timestamp) -> Result<Option<Timestamp>, StoreError> {
-        let at = (self.parts.now)();
-        if at < *seen {
-            self.bring_forward(at).await?;
+    async fn fire_all(&self, look: ClockLook) -> Result<Option<Timestamp>, StoreError> {
+        if look.is_earlier {
+            self.bring_forward(look.at).await?;
         }
-        *seen = at;
         self.fire_due().await
     }
 
@@ -143,29 +122,6 @@ impl Schedules {
             }
         }
         Ok(())
-    }
-
-    /// Waits until a time has come, or the clock shows an earlier time than `seen`, which is kept up to date; forever
-    /// without a time.
-    async fn wait_until(&self, time: Option<Timestamp>, seen: &mut Timestamp) {
-        let Some(time) = time else {
-            return std::future::pending().await;
-        };
-        loop {
-            let at = (self.parts.now)();
-            if at < *seen {
-                return;
-            }
-            *seen = at;
-            let left = time.duration_since(at);
-            let Ok(left) = Duration::try_from(left) else {
-                return;
-            };
-            if left.is_zero() {
-                return;
-            }
-            tokio::time::sleep(left.min(SLEEP_MAX)).await;
-        }
     }
 
     /// Fires all schedules that are due, and returns the next time of any. Each fire moves its schedule behind the current
