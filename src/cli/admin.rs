@@ -151,10 +151,9 @@ pub(super) async fn invite(
         environments: grant.environments,
         hours: arguments.hours,
     };
-    let answer = client.send(request).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = client.answer_to_show(request, output).await? else {
+        return Ok(());
+    };
     if let AdminReply::Invite { how, expires, .. } = answer {
         for line in how {
             output.line(&line);
@@ -203,10 +202,9 @@ pub(super) async fn user(command: UserCommand, global: &Global, output: &Output)
             },
         },
     };
-    let answer = client.send(request).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = client.answer_to_show(request, output).await? else {
+        return Ok(());
+    };
     match answer {
         AdminReply::Users { users } => {
             let rows: Vec<Vec<String>> = users.iter().map(row).collect();
@@ -260,7 +258,8 @@ pub(super) async fn session(
     output: &Output,
 ) -> Result<(), CliError> {
     let SessionCommand::Show { which } = command;
-    let AdminReply::Session { records } = send_request(global, AdminRequest::Session { which }).await? else {
+    let request = AdminRequest::Session { which };
+    let AdminReply::Session { records } = AdminClient::new(global)?.send(request).await? else {
         return Ok(());
     };
     if output.json() {
@@ -273,14 +272,14 @@ pub(super) async fn session(
     Ok(())
 }
 
-pub(super) fn print_json(output: &Output, answer: &AdminReply) -> Result<(), CliError> {
-    output.value(&serde_json::to_value(answer).map_err(CliError::failed)?);
-    Ok(())
-}
-
-/// Sends a request to the running server, or applies it to the database if no server runs.
-pub(super) async fn send_request(global: &Global, request: AdminRequest) -> Result<AdminReply, CliError> {
-    AdminClient::new(global)?.send(request).await
+/// Sends a request to the running server, or applies it to the database if no server runs. Returns the answer that is still
+/// to be shown; `None` if it was printed as JSON.
+pub(super) async fn answer_to_show(
+    request: AdminRequest,
+    global: &Global,
+    output: &Output,
+) -> Result<Option<AdminReply>, CliError> {
+    AdminClient::new(global)?.answer_to_show(request, output).await
 }
 
 /// A client for an operator's requests. It uses the running server, or else opens the database and keeps it open.
@@ -333,6 +332,20 @@ impl AdminClient {
             AdminReply::Failed { why } => Err(CliError::failed(why)),
             answer => Ok(answer),
         }
+    }
+
+    /// Sends a request. Returns the answer that is still to be shown; `None` if it was printed as JSON.
+    pub(super) async fn answer_to_show(
+        &mut self,
+        request: AdminRequest,
+        output: &Output,
+    ) -> Result<Option<AdminReply>, CliError> {
+        let answer = self.send(request).await?;
+        if output.json() {
+            output.value(&serde_json::to_value(&answer).map_err(CliError::failed)?);
+            return Ok(None);
+        }
+        Ok(Some(answer))
     }
 
     async fn open(&self, request: &AdminRequest) -> Result<Admin, CliError> {

@@ -1,6 +1,6 @@
 //! `drydock audit`: verifies the audit log and lists its entries.
 
-use super::admin::{print_json, send_request};
+use super::admin::answer_to_show;
 use super::output::Output;
 use super::{CliError, Global, serve};
 use crate::base::model::edit_distance;
@@ -58,10 +58,9 @@ pub(super) async fn run(command: AuditCommand, global: &Global, output: &Output)
             limit: arguments.limit,
         },
     };
-    let answer = send_request(global, request).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = answer_to_show(request, global, output).await? else {
+        return Ok(());
+    };
     match answer {
         AdminReply::Audit {
             rows,

@@ -1,6 +1,6 @@
 //! `drydock data`: shows the stored data and its retention, and removes expired data.
 
-use super::admin::{AdminClient, print_json, send_request};
+use super::admin::{AdminClient, answer_to_show};
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::model::pluralize;
@@ -52,10 +52,9 @@ pub(super) async fn run(command: DataCommand, global: &Global, output: &Output) 
 }
 
 async fn show(global: &Global, output: &Output) -> Result<(), CliError> {
-    let answer = send_request(global, AdminRequest::Data).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = answer_to_show(AdminRequest::Data, global, output).await? else {
+        return Ok(());
+    };
     let AdminReply::Data { kinds, database } = answer else {
         return Ok(());
     };

@@ -1,6 +1,6 @@
 //! `drydock outbox`: lists messages that could not be delivered, with the reason, and retries or removes them.
 
-use super::admin::{print_json, send_request};
+use super::admin::answer_to_show;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::model::pluralize;
@@ -75,10 +75,9 @@ pub(super) async fn run(command: OutboxCommand, global: &Global, output: &Output
             "dropped",
         ),
     };
-    let answer = send_request(global, request).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = answer_to_show(request, global, output).await? else {
+        return Ok(());
+    };
     if let AdminReply::Letters { count, withdrawn } = answer {
         if count > 0 {
             let operations = pluralize(count as usize, "operation is", "operations are");
@@ -96,10 +95,9 @@ pub(super) async fn run(command: OutboxCommand, global: &Global, output: &Output
 }
 
 async fn list(channel: Option<String>, global: &Global, output: &Output) -> Result<(), CliError> {
-    let answer = send_request(global, AdminRequest::Outbox { channel }).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = answer_to_show(AdminRequest::Outbox { channel }, global, output).await? else {
+        return Ok(());
+    };
     let AdminReply::Outbox {
         channels,
         letters,

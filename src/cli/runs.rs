@@ -1,6 +1,6 @@
 //! `drydock runs`: lists and shows the runs of pipelines of a server, cancels and repeats them.
 
-use super::admin::{print_json, send_request};
+use super::admin::answer_to_show;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::model::{RunId, RunStatus, group_thousands};
@@ -57,10 +57,9 @@ pub(super) async fn run(command: RunsCommand, global: &Global, output: &Output) 
         RunsCommand::Cancel { id } => of(id, RunOrder::Cancel),
         RunsCommand::Retry { id } => of(id, RunOrder::Retry),
     };
-    let answer = send_request(global, request).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = answer_to_show(request, global, output).await? else {
+        return Ok(());
+    };
     match answer {
         AdminReply::Runs { runs, .. } if runs.is_empty() => output.message("No run matches."),
         AdminReply::Runs { runs, has_more } => {

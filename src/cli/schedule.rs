@@ -1,6 +1,6 @@
 //! `drydock schedule`: lists, adds, removes, turns on and off and starts schedules, and lists what they did.
 
-use super::admin::{AdminClient, print_json, send_request};
+use super::admin::{AdminClient, answer_to_show};
 use super::channel::edit;
 use super::output::Output;
 use super::{CliError, Global};
@@ -95,14 +95,14 @@ pub(super) async fn run(command: ScheduleCommand, global: &Global, output: &Outp
         ScheduleCommand::Trigger { which } => (which, ScheduleOrder::Trigger),
         ScheduleCommand::History { which } => (which, ScheduleOrder::History),
     };
-    let answer = send_request(global, AdminRequest::Schedule { which, order }).await?;
-    show(answer, output)
+    let request = AdminRequest::Schedule { which, order };
+    if let Some(answer) = answer_to_show(request, global, output).await? {
+        show(answer, output);
+    }
+    Ok(())
 }
 
-fn show(answer: AdminReply, output: &Output) -> Result<(), CliError> {
-    if output.json() {
-        return print_json(output, &answer);
-    }
+fn show(answer: AdminReply, output: &Output) {
     match answer {
         AdminReply::ScheduleChanged { schedule, done } => {
             output.line(&format!("{} is {done}", schedule.name));
@@ -116,14 +116,12 @@ fn show(answer: AdminReply, output: &Output) -> Result<(), CliError> {
         }
         _ => {}
     }
-    Ok(())
 }
 
 async fn list(global: &Global, output: &Output) -> Result<(), CliError> {
-    let answer = send_request(global, AdminRequest::Schedules).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = answer_to_show(AdminRequest::Schedules, global, output).await? else {
+        return Ok(());
+    };
     let AdminReply::Schedules { schedules } = answer else {
         return Ok(());
     };
@@ -210,8 +208,11 @@ async fn remove(which: String, global: &Global, output: &Output) -> Result<(), C
     let mut client = AdminClient::new(global)?;
     if !client.has_configured_schedule(&which) {
         let order = ScheduleOrder::Remove;
-        let answer = client.send(AdminRequest::Schedule { which, order }).await?;
-        return show(answer, output);
+        let request = AdminRequest::Schedule { which, order };
+        if let Some(answer) = client.answer_to_show(request, output).await? {
+            show(answer, output);
+        }
+        return Ok(());
     }
     let sources = global.sources()?;
     let file = edit(&sources, |edit| edit.remove_section("schedules", &which))?;

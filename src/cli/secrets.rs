@@ -1,6 +1,6 @@
 //! `drydock secrets`: shows which of the two secrets of a section its sender uses, and refuses the replaced one.
 
-use super::admin::{print_json, send_request};
+use super::admin::answer_to_show;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::webhook::{SecretState, SecretUse};
@@ -36,10 +36,9 @@ pub(super) async fn run(command: SecretsCommand, global: &Global, output: &Outpu
         SecretsCommand::List => AdminRequest::Secrets,
         SecretsCommand::Retire { key } => AdminRequest::RetireSecret { key },
     };
-    let answer = send_request(global, request).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = answer_to_show(request, global, output).await? else {
+        return Ok(());
+    };
     match answer {
         AdminReply::Secrets { secrets, .. } if secrets.is_empty() => {
             output.message("No section of the configuration has a previous secret.");

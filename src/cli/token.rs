@@ -1,6 +1,6 @@
 //! `drydock token`: makes, lists and revokes tokens for people, for requests of scripts and pipelines to the server.
 
-use super::admin::{print_json, send_request};
+use super::admin::answer_to_show;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::engine::admin::{AdminReply, AdminRequest};
@@ -68,10 +68,9 @@ pub(super) async fn run(command: TokenCommand, global: &Global, output: &Output)
         TokenCommand::List => AdminRequest::Tokens,
         TokenCommand::Revoke { name, person } => AdminRequest::RevokeToken { name, person },
     };
-    let answer = send_request(global, request).await?;
-    if output.json() {
-        return print_json(output, &answer);
-    }
+    let Some(answer) = answer_to_show(request, global, output).await? else {
+        return Ok(());
+    };
     match answer {
         AdminReply::TokenCreated { secret, token } => {
             output.line(&secret);
