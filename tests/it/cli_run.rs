@@ -372,10 +372,7 @@ fn ctrl_c_cancels_the_run_and_keeps_its_edits() {
     );
 }
 
-/// A run without a model needs neither a model nor a key.
-#[test]
-fn a_question_of_a_run_is_a_menu_at_a_terminal() {
-    let definition = "\
+const QUESTIONS: &str = "\
 pipelines:
   ask:
     triggers: [{command_line: {}}]
@@ -386,7 +383,11 @@ pipelines:
         when: steps.release.output == 'Yes'
         ask: {to: {person: alice}, question: Are you sure?, choices: [Yes, Later], deadline: 10m}
 ";
-    let shell = Shell::with_repository(&[(FILE, definition)]);
+
+/// A run without a model needs neither a model nor a key.
+#[test]
+fn a_question_of_a_run_is_a_menu_at_a_terminal() {
+    let shell = Shell::with_repository(&[(FILE, QUESTIONS)]);
     let program = ScreenProgram::start(&shell, &["run", "ask"], 120, "xterm-256color");
     program.wait_for(
         "1. Yes\n  2. Later (default)\nType a number; Enter, or no answer within 10m, takes the default.",
@@ -402,4 +403,22 @@ pipelines:
     let ended = program.end();
     assert_eq!(ended.code, Some(0), "{}", ended.written);
     assert!(ended.written.contains("again    succeeded"), "{}", ended.written);
+}
+
+/// The signal of a service manager is no answer, and the default does not count.
+#[test]
+fn a_signal_at_a_question_cancels_the_run_and_restores_the_terminal() {
+    let shell = Shell::with_repository(&[(FILE, QUESTIONS)]);
+    let program = ScreenProgram::start(&shell, &["run", "ask"], 120, "xterm-256color");
+    program.wait_for("Tell the team?");
+    program.wait_for_prompt();
+    program.terminate();
+    let screen = program.wait_for("the run was cancelled; what was edited stays");
+    assert!(program.has_echo(), "{screen}");
+    let ended = program.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.written);
+    for row in ["release  cancelled", "again    cancelled"] {
+        assert!(ended.written.contains(row), "{row}: {}", ended.written);
+    }
+    assert!(!ended.written.contains("Are you sure?"), "{}", ended.written);
 }

@@ -1,6 +1,7 @@
 //! Runs of pipelines. One task makes the next moves of the runs that are due: what begins, what ends and what is posted is one
 //! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
 
+mod broken_run;
 mod definitions;
 mod event;
 mod moves;
@@ -25,21 +26,15 @@ use super::parts::Parts;
 use super::scheduler::TurnScheduler;
 use crate::base::model::{ChatPlace, MessageRef, RunId};
 use crate::state::store::{StoppedWork, StoreError};
-use futures_util::FutureExt;
+use broken_run::reason_to_end;
 use jiff::Timestamp;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::warn;
 
 /// The most runs that are read at a time.
 const DUE_AT_ONCE_MAX: u32 = 50;
-
-/// The reason of the end of a run whose row is not readable.
-const UNREADABLE: &str = "it cannot be read by this version; start it again";
-/// The reason of the end of a run whose moves fail in another way.
-const BROKEN: &str = "an internal error ended it; the log has the reason";
 
 /// The driver of runs.
 pub struct Runs {
@@ -117,23 +112,10 @@ impl Runs {
 
     /// Makes the moves of one run. One that can never go on is ended, and keeps no other from going on.
     async fn advance_one(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {
-        let moving = AssertUnwindSafe(self.read_and_advance(id, at)).catch_unwind();
-        let why = match moving.await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) if error.may_pass() => return Err(error),
-            Ok(Err(error)) => {
-                error!(run = %id, %error, "a run can never go on, and is ended");
-                match matches!(error, StoreError::Unreadable { .. }) {
-                    true => UNREADABLE,
-                    false => BROKEN,
-                }
-            }
-            Err(_) => {
-                error!(run = %id, "the moves of a run panicked, and it is ended");
-                BROKEN
-            }
-        };
-        self.stop(self.parts.store.abandon_run(id, why, at).await?);
+        let moving = Box::pin(self.read_and_advance(id, at));
+        if let Some(why) = reason_to_end(id, moving).await? {
+            self.stop(self.parts.store.abandon_run(id, why, at).await?);
+        }
         Ok(())
     }
 
