@@ -7,6 +7,7 @@ mod secret_pairs;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod any_json;
+mod api_error;
 mod discord;
 mod inspection;
 mod limit;

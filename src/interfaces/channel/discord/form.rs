@@ -2,7 +2,7 @@
 //! The id of the modal carries the subject, and Discord sends the words with the place of the button. See
 //! <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-response-object-modal>.
 
-use super::api::{DiscordApi, DiscordError, code};
+use super::api::{ApiError, DiscordApi, code};
 use super::interaction;
 use crate::base::model::ResponseUrl;
 use crate::interfaces::channel::SendError;
@@ -59,7 +59,7 @@ pub(super) async fn open(
             tracing::debug!("discord opens no form for a press any more; the question is a message");
             Ok(false)
         }
-        Err(DiscordError::Refused { reason, .. }) => {
+        Err(ApiError::Refused { reason, .. }) => {
             tracing::info!(reason, "discord opened no form; the question is a message");
             Ok(false)
         }

@@ -3,7 +3,7 @@
 //! of a message, or the names and sizes of its files, decide. See
 //! <https://docs.discord.com/developers/resources/message#create-message>.
 
-use super::api::{DiscordApi, DiscordError, code};
+use super::api::{ApiError, DiscordApi, code};
 use super::message::safe_name;
 use super::{message_channel, snowflake};
 use crate::base::model::{Action, MessageRef, Op};
@@ -72,7 +72,7 @@ pub(super) async fn find(
             Err(error) if error.is(code::UNKNOWN_CHANNEL) && op.place.thread.is_some() => {
                 return Ok(DeliveryLookup::Nothing);
             }
-            Err(DiscordError::Refused { reason, .. }) => {
+            Err(ApiError::Refused { reason, .. }) => {
                 tracing::warn!(
                     op.id = op.id,
                     reason,

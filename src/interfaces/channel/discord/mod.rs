@@ -28,7 +28,7 @@ use crate::base::model::{
     Sender,
 };
 use crate::base::webhook::Webhook;
-use api::{DiscordApi, DiscordError, code};
+use api::{ApiError, DiscordApi, code};
 use async_trait::async_trait;
 use bytes::Bytes;
 use form::ModalForm;
@@ -93,7 +93,7 @@ impl ChannelKind for DiscordSettings {
     ) -> Result<Arc<dyn Channel>, SendError> {
         let api = DiscordApi::new(http.clone(), &self.api_base_url, self.bot_token.clone());
         let application = api.call(api.requests().current_user_application()).await;
-        let application = application.map_err(DiscordError::into_repeatable_error)?;
+        let application = application.map_err(ApiError::into_repeatable_error)?;
         let installation = installation(&application)?;
         if let Err(error) = registration::register(&api, &installation).await {
             let why = error.into_repeatable_error();
@@ -186,7 +186,7 @@ impl Channel for DiscordChannel {
     async fn read_file(&self, file: &ChatFile, bytes_max: usize) -> Result<Option<Bytes>, SendError> {
         let url = file.reference.as_deref().unwrap_or_default();
         let read = self.api.download(url, bytes_max).await;
-        read.map_err(DiscordError::into_repeatable_error)
+        read.map_err(ApiError::into_repeatable_error)
     }
 
     fn can_find(&self) -> bool {
@@ -220,7 +220,7 @@ impl Channel for DiscordChannel {
 
     async fn probe(&self) -> Result<(), SendError> {
         let asked = self.api.call(self.api.requests().current_user()).await;
-        asked.map(|_| ()).map_err(DiscordError::into_repeatable_error)
+        asked.map(|_| ()).map_err(ApiError::into_repeatable_error)
     }
 
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
@@ -265,11 +265,11 @@ impl DiscordChannel {
         let requests = self.api.requests();
         let ours = reaction(ours);
         let added = self.api.call(requests.create_reaction(channel, id, &ours)).await;
-        added.map_err(DiscordError::into_repeatable_error)?;
+        added.map_err(ApiError::into_repeatable_error)?;
         if let Some(before) = before.map(reaction) {
             let removed = requests.delete_current_user_reaction(channel, id, &before);
             let removed = self.api.call(removed).await;
-            removed.map_err(DiscordError::into_repeatable_error)?;
+            removed.map_err(ApiError::into_repeatable_error)?;
         }
         Ok(Delivered::default())
     }
@@ -324,7 +324,7 @@ impl DiscordChannel {
             }
             posted => posted,
         };
-        let posted = posted.map_err(DiscordError::into_post_error)?;
+        let posted = posted.map_err(ApiError::into_post_error)?;
         Ok(Delivered {
             message: message_of(&posted),
         })
@@ -340,7 +340,7 @@ impl DiscordChannel {
             .auto_archive_duration(AutoArchiveDuration::ThreeDays);
         match self.api.call(created).await {
             Err(error) if error.is(code::THREAD_EXISTS) => Ok(()),
-            created => created.map(|_| ()).map_err(DiscordError::into_repeatable_error),
+            created => created.map(|_| ()).map_err(ApiError::into_repeatable_error),
         }
     }
 
@@ -353,7 +353,7 @@ impl DiscordChannel {
         );
         let edited = self.api.requests().update_message(channel, id);
         let edited = self.api.call(edited.payload_json(body.as_bytes())).await;
-        edited.map_err(DiscordError::into_repeatable_error)?;
+        edited.map_err(ApiError::into_repeatable_error)?;
         Ok(Delivered::default())
     }
 
@@ -365,13 +365,13 @@ impl DiscordChannel {
             && let Some((application, token)) = interaction::answer_address(url.expose())
         {
             match self.respond(application, token, &rendered, op).await {
-                Err(DiscordError::Refused { reason, .. }) => {
+                Err(ApiError::Refused { reason, .. }) => {
                     tracing::debug!(reason, "discord takes no answer to a command or press any more");
                 }
                 answered => {
                     return answered
                         .map(|()| Delivered::default())
-                        .map_err(DiscordError::into_repeatable_error);
+                        .map_err(ApiError::into_repeatable_error);
                 }
             }
         }
@@ -383,7 +383,7 @@ impl DiscordChannel {
             .api
             .call(chat)
             .await
-            .map_err(DiscordError::into_repeatable_error)?;
+            .map_err(ApiError::into_repeatable_error)?;
         let Some(chat) = chat["id"].as_str() else {
             return Err(SendError::Refused("discord opened no direct message".to_owned()));
         };
@@ -403,7 +403,7 @@ impl DiscordChannel {
         token: &str,
         rendered: &DiscordPayload,
         op: &Op,
-    ) -> Result<(), DiscordError> {
+    ) -> Result<(), ApiError> {
         let body = private_message(rendered).to_string();
         let interaction = self.api.requests().interaction(Id::new(application));
         let first = self.first_answer(application, token).await?;
@@ -423,7 +423,7 @@ impl DiscordChannel {
 
     /// Returns the message of the response to a command or press. The response may still be under way: it is sent once the
     /// command is stored, and Discord takes no answer before it.
-    async fn first_answer(&self, application: u64, token: &str) -> Result<Value, DiscordError> {
+    async fn first_answer(&self, application: u64, token: &str) -> Result<Value, ApiError> {
         let interaction = self.api.requests().interaction(Id::new(application));
         let mut wait = RESPONSE_WAIT_MIN;
         loop {
@@ -452,7 +452,7 @@ impl DiscordChannel {
         let interaction = self.api.requests().interaction(Id::new(application));
         let first = match self.first_answer(application, token).await {
             Ok(first) => first,
-            Err(DiscordError::Refused { .. }) => return Ok(None),
+            Err(ApiError::Refused { .. }) => return Ok(None),
             Err(error) => return Err(error.into_repeatable_error()),
         };
         let flags = first["flags"].as_u64().unwrap_or_default();
@@ -468,7 +468,7 @@ impl DiscordChannel {
         let body = edited_message(rendered).to_string();
         let answered = interaction.update_response(token).payload_json(body.as_bytes());
         let answered = self.api.call(answered).await;
-        let answered = answered.map_err(DiscordError::into_post_error)?;
+        let answered = answered.map_err(ApiError::into_post_error)?;
         Ok(Some(Delivered {
             message: message_of(&answered),
         }))

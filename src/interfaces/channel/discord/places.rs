@@ -1,7 +1,7 @@
 //! The places of channels. A message does not say whether its channel is a thread, and below which channel, so Discord
 //! is asked once for each channel.
 
-use super::api::{DiscordApi, DiscordError};
+use super::api::{ApiError, DiscordApi};
 use super::snowflake;
 use crate::interfaces::channel::SendError;
 use clru::CLruCache;
@@ -58,7 +58,7 @@ impl Places {
         let asked = api.requests().channel(Id::new(snowflake(channel)?));
         let kind = match api.call(asked).await {
             Ok(channel) => kind_of(&channel),
-            Err(DiscordError::Refused { .. }) => return Ok(None),
+            Err(ApiError::Refused { .. }) => return Ok(None),
             Err(error) => return Err(error.into_repeatable_error()),
         };
         self.remember(channel.to_owned(), kind.clone());

@@ -3,7 +3,7 @@
 //! answer in a private channel of other people would be read by them. See
 //! <https://docs.discord.com/developers/interactions/application-commands#create-global-application-command>.
 
-use super::api::{DiscordApi, DiscordError};
+use super::api::{ApiError, DiscordApi};
 use crate::base::model::Installation;
 use serde_json::{Value, json};
 use twilight_http::request::{Method, RequestBuilder};
@@ -24,7 +24,7 @@ const CONTEXTS: [u64; 2] = [0, 1];
 const INTEGRATION_TYPES: [u64; 1] = [0];
 
 /// Registers the command.
-pub(super) async fn register(api: &DiscordApi, installation: &Installation) -> Result<(), DiscordError> {
+pub(super) async fn register(api: &DiscordApi, installation: &Installation) -> Result<(), ApiError> {
     let application = installation.account.id.parse().ok().and_then(Id::new_checked);
     let Some(application): Option<Id<ApplicationMarker>> = application else {
         return Ok(());
@@ -39,10 +39,7 @@ pub(super) async fn register(api: &DiscordApi, installation: &Installation) -> R
     // The request builder of the library has no contexts.
     let path = format!("applications/{application}/commands");
     let request = RequestBuilder::raw(Method::Post, path).json(&command()).build();
-    let request = request.map_err(|_| DiscordError::Refused {
-        code: 0,
-        reason: "the command cannot be written".to_owned(),
-    })?;
+    let request = request.map_err(|_| ApiError::refused("the command cannot be written"))?;
     api.send(request).await.map(|_| ())
 }
 

@@ -2,7 +2,7 @@
 //! minute after its last update, and until the next message of the bot. A server that does not know drafts is not asked
 //! again for a day. See <https://core.telegram.org/bots/api#sendrichmessagedraft>.
 
-use super::api::ApiError;
+use super::api::{ApiError, UNKNOWN_METHOD};
 use super::payload::{DraftPayload, RichDraftPayload};
 use super::refused_forms::{FormedMessage, MessageForm};
 use super::render::TelegramPayload;
@@ -51,7 +51,7 @@ impl TelegramChannel {
         match self.api.call(&payload).await {
             Ok(_) => Ok(Delivered::default()),
             Err(error) => {
-                if error.is_unknown_method() {
+                if error.is(UNKNOWN_METHOD) {
                     self.refused_drafts.remember();
                     tracing::info!(
                         channel = self.name,

@@ -161,7 +161,7 @@ impl Poller<'_> {
 
     fn pause(&self, err: ApiError) -> Pause {
         let wait = match &err {
-            ApiError::Limited(retry_after) => retry_after.map(|wait| wait.min(BACKOFF_MAX)),
+            ApiError::Limited { retry_after, .. } => retry_after.map(|wait| wait.min(BACKOFF_MAX)),
             _ => None,
         };
         match err {
@@ -169,11 +169,8 @@ impl Poller<'_> {
                 channel = self.name,
                 "another program polls this bot, or a webhook is set for it; only one may"
             ),
-            ApiError::Refused { code, description } => {
-                tracing::error!(
-                    channel = self.name,
-                    "telegram refuses polling: {code} {description}"
-                );
+            ApiError::Refused { code, reason } => {
+                tracing::error!(channel = self.name, "telegram refuses polling: {code} {reason}");
             }
             error => {
                 let why = error.into_repeatable_error();

@@ -312,10 +312,11 @@ pub(super) fn webhook(
     server: &ServerSettings,
 ) -> Result<RegisterWebhook, ApiError> {
     let Some(secret) = &settings.secret_token else {
-        return Err(unusable("a webhook needs `secret_token`"));
+        return Err(ApiError::refused("a webhook needs `secret_token`"));
     };
     let address = format!("{}/in/{name}", server.public_url.trim_end_matches('/'));
-    let address = Url::parse(&address).map_err(|_| unusable("`server.public_url` is not an address"))?;
+    let address =
+        Url::parse(&address).map_err(|_| ApiError::refused("`server.public_url` is not an address"))?;
     let mut webhook = SetWebhook::new(address);
     webhook.secret_token = Some(secret.expose().to_owned());
     webhook.max_connections = Some(CONNECTIONS_MAX);
@@ -351,12 +352,4 @@ pub(super) fn host_of(address: &str) -> String {
     let url = Url::parse(address).ok();
     let host = url.as_ref().and_then(Url::host_str);
     host.unwrap_or("an unknown host").to_owned()
-}
-
-/// Returns the error for settings with which nothing can be called.
-fn unusable(why: &str) -> ApiError {
-    ApiError::Refused {
-        code: 0,
-        description: why.to_owned(),
-    }
 }

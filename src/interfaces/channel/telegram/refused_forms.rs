@@ -1,7 +1,7 @@
 //! Refusals of a form of a message: which refusals a simpler form may answer, and the memory of the refused forms. The
 //! simpler form is a call of its own, which waits for the limits of its chat.
 
-use super::api::ApiError;
+use super::api::{ApiError, UNKNOWN_METHOD};
 use clru::CLruCache;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ const REFUSALS_MAX: NonZeroUsize = match NonZeroUsize::new(512) {
     None => NonZeroUsize::MIN,
 };
 /// The code with which Telegram refuses the content of a call, and much else.
-const BAD_REQUEST: u16 = 400;
+const BAD_REQUEST: u64 = 400;
 /// The words with which Telegram refuses an edit without a change.
 pub(super) const UNCHANGED: &str = "message is not modified";
 /// The words with which Telegram refuses a message because the one that it answers is gone.
@@ -56,7 +56,7 @@ fn is_answered_lost(error: &ApiError) -> bool {
 
 /// Returns true if Telegram refused the content of a message, as far as its words show.
 fn is_about_content(error: &ApiError) -> bool {
-    matches!(error, ApiError::Refused { code, .. } if *code == BAD_REQUEST)
+    error.is(BAD_REQUEST)
         && !is_answered_lost(error)
         && !NOT_ABOUT_CONTENT.iter().any(|words| error.says(words))
 }
@@ -89,7 +89,7 @@ impl MessageForm {
 /// Returns true for the answer of a server from before rich messages. It knows neither the methods nor the field of an
 /// edit.
 pub(super) fn is_of_old_server(error: &ApiError) -> bool {
-    error.is_unknown_method() || error.says("message text is empty")
+    error.is(UNKNOWN_METHOD) || error.says("message text is empty")
 }
 
 /// A message whose forms may be refused.
@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn a_refusal_of_the_chat_or_of_rights_is_not_one_of_the_content() {
-        let is_content = |code: u16, words: &str| {
+        let is_content = |code: u64, words: &str| {
             is_about_content(&ApiError::Refused {
                 code,
-                description: format!("Bad Request: {words}"),
+                reason: format!("Bad Request: {words}"),
             })
         };
         for words in [
@@ -162,7 +162,11 @@ mod tests {
             assert!(is_content(400, words), "{words}");
             assert!(!is_content(403, words), "{words}");
         }
-        assert!(!is_about_content(&ApiError::Limited(None)));
+        let limited = ApiError::Limited {
+            platform: "telegram",
+            retry_after: None,
+        };
+        assert!(!is_about_content(&limited));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::position::GatewaySession;
 use crate::interfaces::channel::SendError;
-use crate::interfaces::channel::discord::api::{DiscordApi, DiscordError};
+use crate::interfaces::channel::discord::api::{ApiError, DiscordApi};
 use crate::interfaces::channel::web_socket::{ChannelSocket, open_socket, socket_config, socket_failed};
 use reqwest::Url;
 use serde_json::Value;
@@ -39,10 +39,7 @@ pub(super) async fn open(
 async fn new_address(api: &DiscordApi) -> Result<String, SendError> {
     let request = RequestBuilder::raw(Method::Get, "gateway/bot".to_owned()).build();
     let request = request.map_err(|_| SendError::Refused("the request cannot be made".to_owned()))?;
-    let (answer, _) = api
-        .send(request)
-        .await
-        .map_err(DiscordError::into_repeatable_error)?;
+    let (answer, _) = api.send(request).await.map_err(ApiError::into_repeatable_error)?;
     let limit = &answer["session_start_limit"];
     if limit["remaining"].as_u64() == Some(0) {
         let wait = limit["reset_after"].as_u64().unwrap_or_default();

@@ -4,7 +4,7 @@ use crate::base::model::Inbound;
 use crate::base::webhook::Received;
 use crate::interfaces::channel::SendError;
 use crate::interfaces::channel::discord::DiscordChannel;
-use crate::interfaces::channel::discord::api::{DiscordError, code};
+use crate::interfaces::channel::discord::api::{ApiError, code};
 use crate::interfaces::channel::discord::decode::person_message;
 use crate::interfaces::channel::discord::interaction;
 use crate::interfaces::channel::discord::places::{ChannelKindSeen, Places};
@@ -133,7 +133,7 @@ impl<'a> EventDecoder<'a> {
                 Ok(_) => return,
                 // By a form, or by an earlier attempt.
                 Err(error) if error.is(code::ALREADY_RESPONDED) => return,
-                Err(DiscordError::Refused { reason, .. }) => reason,
+                Err(ApiError::Refused { reason, .. }) => reason,
                 Err(error) => error.into_repeatable_error().to_string(),
             };
             tracing::info!(

@@ -5,7 +5,7 @@
 
 use super::reading::{HistoryReading, MissedMessages, MissedRange};
 use crate::interfaces::channel::discord::DiscordChannel;
-use crate::interfaces::channel::discord::api::DiscordError;
+use crate::interfaces::channel::discord::api::ApiError;
 use crate::interfaces::channel::discord::lookup::snowflake_at;
 use crate::interfaces::channel::discord::places::{ChannelKindSeen, Places, kind_of};
 use crate::interfaces::channel::{PollMemory, SendError};
@@ -308,7 +308,7 @@ impl MissedReader<'_> {
     async fn asked(&self, request: impl TryIntoRequest) -> Result<Value, SendError> {
         match self.channel.api.call(request).await {
             Ok(answer) => Ok(answer),
-            Err(DiscordError::Refused { reason, .. }) => {
+            Err(ApiError::Refused { reason, .. }) => {
                 tracing::debug!(
                     channel = self.channel.name,
                     reason,
