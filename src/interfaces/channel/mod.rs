@@ -8,6 +8,7 @@ mod secret_pairs;
 #[allow(clippy::unwrap_used)]
 mod any_json;
 mod api_error;
+mod backoff;
 mod discord;
 mod inspection;
 mod limit;

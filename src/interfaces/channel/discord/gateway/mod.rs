@@ -20,6 +20,7 @@ use super::DiscordChannel;
 use super::inspection::ENABLE_INTENT;
 use super::places::Places;
 use crate::base::http_client::socket_client;
+use crate::interfaces::channel::backoff::Backoff;
 use crate::interfaces::channel::web_socket::ChannelSocket;
 use crate::interfaces::channel::{PollMemory, PolledInbound, SendError};
 use connection::Connection;
@@ -38,8 +39,6 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use twilight_model::gateway::CloseCode;
 
-const BACKOFF_MIN: Duration = Duration::from_secs(1);
-const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// The number of failures after which a session is given up for a new one, as Discord recommends.
 const RESUME_FAILURES_MAX: u32 = 4;
 /// The wait after an error that only the operator can correct. Discord allows 1,000 new sessions a day.
@@ -102,7 +101,7 @@ impl GatewayReceiver<'_> {
             positions,
         };
         let mut responses: Responses<'_> = FuturesUnordered::new();
-        let (mut failures, mut wait) = (0, Duration::ZERO);
+        let (mut backoff, mut wait) = (Backoff::new(self.now), Duration::ZERO);
         loop {
             let opened = self.open_after(wait, position.session());
             let socket = match meanwhile(&mut responses, opened).await {
@@ -110,10 +109,13 @@ impl GatewayReceiver<'_> {
                 Err(error) => {
                     // While the network is down, Discord can still resume.
                     let is_down = matches!(error, SendError::Unreachable(_) | SendError::NotSent { .. });
-                    if failures >= RESUME_FAILURES_MAX && !is_down {
+                    if backoff.failures() >= RESUME_FAILURES_MAX && !is_down {
                         position.end_session();
                     }
-                    wait = backoff(&mut failures, self.now).max(asked_wait(&error));
+                    wait = backoff.after(&error);
+                    if matches!(error, SendError::Unauthorised(_)) {
+                        wait = wait.max(OPERATOR_WAIT);
+                    }
                     let seconds = wait.as_secs_f32();
                     tracing::warn!(
                         channel = self.channel.name,
@@ -126,7 +128,7 @@ impl GatewayReceiver<'_> {
             let mut connection = Connection::new(socket, &shared, position);
             let end = connection.run(&mut responses).await;
             if connection.was_useful() {
-                failures = 0;
+                backoff.reset();
             }
             position = connection.into_position();
             if !end.keeps_session() {
@@ -136,12 +138,8 @@ impl GatewayReceiver<'_> {
                 ConnectionEnd::Stopped => return,
                 ConnectionEnd::Refused(_) => OPERATOR_WAIT,
                 // The same event comes again at once.
-                ConnectionEnd::Unaccepted => backoff(&mut failures, self.now),
-                _ if failures == 0 => {
-                    failures = 1;
-                    Duration::ZERO
-                }
-                _ => backoff(&mut failures, self.now),
+                ConnectionEnd::Unaccepted => backoff.next_wait(),
+                _ => backoff.after_close(),
             };
             self.report(&end, wait);
         }
@@ -150,7 +148,7 @@ impl GatewayReceiver<'_> {
     /// Returns the position at which the previous process ended, once the store can be read.
     async fn stored_position(&self) -> GatewayPosition {
         let channel = self.channel.name.as_str();
-        let mut failures = 0;
+        let mut backoff = Backoff::new(self.now);
         loop {
             let error = match self.memory.position().await {
                 Ok(None) => return GatewayPosition::default(),
@@ -167,7 +165,7 @@ impl GatewayReceiver<'_> {
                 }
                 Err(error) => error,
             };
-            let wait = backoff(&mut failures, self.now);
+            let wait = backoff.next_wait();
             let seconds = wait.as_secs_f32();
             tracing::warn!(channel, %error, "the position in the gateway of discord is not readable; trying again in {seconds} s");
             tokio::time::sleep(wait).await;
@@ -220,26 +218,6 @@ async fn meanwhile<T>(responses: &mut Responses<'_>, result: impl Future<Output 
             Some(()) = responses.next(), if !responses.is_empty() => {}
         }
     }
-}
-
-fn asked_wait(error: &SendError) -> Duration {
-    match error {
-        SendError::Limited { retry_after, .. } | SendError::NotSent { retry_after, .. } => {
-            retry_after.unwrap_or_default()
-        }
-        SendError::Unauthorised(_) => OPERATOR_WAIT,
-        _ => Duration::ZERO,
-    }
-}
-
-/// Returns a growing wait. The fractions of a second of the clock keep servers from trying at the same time.
-fn backoff(failures: &mut u32, now: fn() -> Timestamp) -> Duration {
-    let wait = BACKOFF_MIN
-        .saturating_mul(1 << (*failures).min(6))
-        .min(BACKOFF_MAX);
-    *failures = failures.saturating_add(1);
-    let fraction = now().subsec_nanosecond().unsigned_abs();
-    wait + wait / 4 * (fraction / 1_000_000) / 1_000
 }
 
 /// Returns what the operator can do about a close code.

@@ -14,6 +14,7 @@ pub(super) use absence::SocketAbsence;
 pub(super) use connection::SocketOpener;
 
 use crate::base::model::Installation;
+use crate::interfaces::channel::backoff::Backoff;
 use crate::interfaces::channel::{PolledInbound, SendError};
 use connection::SlackSocket;
 use envelope::EnvelopeDecoder;
@@ -27,8 +28,6 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-const BACKOFF_MIN: Duration = Duration::from_secs(1);
-const BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// The number of sockets, those that are about to be closed included. Slack allows ten for all programs of an app.
 const SOCKETS_MAX: usize = 4;
 /// The time after which an open socket counts as a connection. One that Slack closes at once does not.
@@ -51,7 +50,7 @@ pub(super) async fn poll(
         decoder: EnvelopeDecoder::new(name, installation, now),
         inbox,
     };
-    let backoff = Backoff { failures: 0, now };
+    let backoff = Backoff::new(now);
     cancel.run_until_cancelled(Box::pin(receiver.run(backoff))).await;
 }
 
@@ -109,7 +108,7 @@ impl SocketReceiver<'_> {
                     match event {
                         SessionEvent::Ended(SessionEnd::Stopped) => return,
                         SessionEvent::Ended(end) if needs_another => {
-                            let wait = backoff.after_end(end);
+                            let wait = wait_after(&mut backoff, end);
                             self.report(end, wait);
                             opening.push(self.open_after(wait));
                         }
@@ -162,41 +161,10 @@ async fn next_event(mut session: Session<'_, Upgraded>) -> (Session<'_, Upgraded
     (session, event)
 }
 
-/// The growing wait between attempts.
-struct Backoff {
-    failures: u32,
-    /// The clock. Its fractions of a second keep servers from trying at the same time.
-    now: fn() -> Timestamp,
-}
-
-impl Backoff {
-    /// Returns the wait after a socket could not be opened.
-    fn after(&mut self, error: &SendError) -> Duration {
-        let asked = match error {
-            SendError::Limited { retry_after, .. } | SendError::NotSent { retry_after, .. } => *retry_after,
-            _ => None,
-        };
-        self.next_wait().max(asked.unwrap_or_default())
-    }
-
-    /// Returns the wait after a socket was closed: none for the first, because Slack may close one at any time.
-    fn after_end(&mut self, end: SessionEnd) -> Duration {
-        let wait = self.next_wait();
-        let is_first = self.failures == 1 && !matches!(end, SessionEnd::Announced(_));
-        if is_first { Duration::ZERO } else { wait }
-    }
-
-    /// Forgets the failures: a socket was of use.
-    fn reset(&mut self) {
-        self.failures = 0;
-    }
-
-    fn next_wait(&mut self) -> Duration {
-        let wait = BACKOFF_MIN
-            .saturating_mul(1 << self.failures.min(6))
-            .min(BACKOFF_MAX);
-        self.failures = self.failures.saturating_add(1);
-        let fraction = (self.now)().subsec_nanosecond().unsigned_abs();
-        wait + wait / 4 * (fraction / 1_000_000) / 1_000
+/// Returns the wait after a socket was closed. An announced end has a reason that lasts.
+fn wait_after(backoff: &mut Backoff, end: SessionEnd) -> Duration {
+    match end {
+        SessionEnd::Announced(_) => backoff.next_wait(),
+        _ => backoff.after_close(),
     }
 }

@@ -1,12 +1,13 @@
 //! Tests of one socket with a pipe in place of a connection, and a paused clock.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use super::Backoff;
 use super::connection::FRAME_BYTES_MAX;
 use super::envelope::EnvelopeDecoder;
 use super::frame::DisconnectReason;
 use super::session::{LINGER_MAX, SILENCE_MAX, Session, SessionEnd, SessionEvent};
+use super::wait_after;
 use crate::base::model::{Account, InboundKind, Installation, Platform};
+use crate::interfaces::channel::backoff::Backoff;
 use crate::interfaces::channel::web_socket::socket_config;
 use crate::interfaces::channel::{PolledInbound, SendError};
 use futures_util::{SinkExt, StreamExt};
@@ -188,18 +189,18 @@ async fn a_replaced_socket_is_read_until_slack_has_had_time_to_close_it() {
 
 #[test]
 fn attempts_become_rarer_until_a_socket_is_of_use() {
-    let mut backoff = Backoff { failures: 0, now };
+    let mut backoff = Backoff::new(now);
     let lost = SendError::Unreachable("x".to_owned());
     let seconds: Vec<f32> = (0..8).map(|_| backoff.after(&lost).as_secs_f32()).collect();
     assert_eq!(seconds, [1.125, 2.25, 4.5, 9.0, 18.0, 36.0, 67.5, 67.5]);
     let end = SessionEnd::Closed;
-    assert_eq!(backoff.after_end(end).as_secs_f32(), 67.5);
+    assert_eq!(wait_after(&mut backoff, end).as_secs_f32(), 67.5);
     backoff.reset();
-    assert_eq!(backoff.after_end(end), Duration::ZERO);
-    assert_eq!(backoff.after_end(end).as_secs_f32(), 2.25);
+    assert_eq!(wait_after(&mut backoff, end), Duration::ZERO);
+    assert_eq!(wait_after(&mut backoff, end).as_secs_f32(), 2.25);
     backoff.reset();
     let off = SessionEnd::Announced(DisconnectReason::Disabled);
-    assert_eq!(backoff.after_end(off).as_secs_f32(), 1.125);
+    assert_eq!(wait_after(&mut backoff, off).as_secs_f32(), 1.125);
     let asked = SendError::Limited {
         why: "ratelimited".to_owned(),
         retry_after: Some(Duration::from_secs(300)),
