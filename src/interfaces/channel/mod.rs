@@ -208,11 +208,13 @@ pub trait Channel: Send + Sync {
 /// platform is unreachable.
 #[async_trait]
 trait ChannelKind: Sync {
-    /// Implements [`split`].
-    fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply>;
+    /// Implements [`split`], and stops when there are more than `messages_max`.
+    fn messages(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> Vec<Reply>;
 
-    /// Implements [`fits`].
-    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool;
+    /// Returns the maximum number of messages that a reply is said to fit into.
+    fn fitting_messages_max(&self) -> usize {
+        usize::MAX
+    }
 
     /// Implements [`webhook`].
     fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>>;
@@ -247,12 +249,14 @@ fn kind(settings: &ChannelSettings) -> &dyn ChannelKind {
 /// Splits a reply into parts that fit one message each. It respects the platform's limits, loses nothing, and does
 /// not split code blocks; a code block too long for one message is continued in a new block.
 pub fn split(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
-    kind(settings).split(server, reply)
+    kind(settings).messages(server, reply, usize::MAX)
 }
 
-/// Returns true if a reply fits into `messages_max` messages.
+/// Returns true if a reply fits into `messages_max` messages. Stops at that number.
 pub fn fits(settings: &ChannelSettings, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
-    kind(settings).fits(server, reply, messages_max)
+    let kind = kind(settings);
+    let messages_max = messages_max.min(kind.fitting_messages_max());
+    kind.messages(server, reply, messages_max).len() <= messages_max
 }
 
 /// Returns the webhook of a connected channel; `None` for one that is only polled. While the secret of its requests is

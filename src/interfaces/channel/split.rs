@@ -25,16 +25,6 @@ pub(super) struct PageSize<'a> {
     pub(super) fits: &'a dyn Fn(&Reply) -> bool,
 }
 
-/// Returns the messages of a reply, in order.
-pub(super) fn split(reply: &Reply, size: &PageSize<'_>) -> Vec<Reply> {
-    pages(reply, size, usize::MAX)
-}
-
-/// Returns true if a reply fits into `messages_max` messages. Stops at that number.
-pub(super) fn fits(reply: &Reply, size: &PageSize<'_>, messages_max: usize) -> bool {
-    pages(reply, size, messages_max).len() <= messages_max
-}
-
 /// Returns the messages of a reply, in order, and stops after `pages_max` + 1 messages. The number of attempts for
 /// each part does not depend on the number of parts.
 pub(super) fn pages(reply: &Reply, size: &PageSize<'_>, pages_max: usize) -> Vec<Reply> {

@@ -62,12 +62,12 @@ struct DiscordChannel {
 
 #[async_trait]
 impl ChannelKind for DiscordSettings {
-    fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
-        split::split(reply, &server.link_hosts)
+    fn messages(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> Vec<Reply> {
+        split::messages(reply, &server.link_hosts, messages_max)
     }
 
-    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
-        split::fits(reply, &server.link_hosts, messages_max)
+    fn fitting_messages_max(&self) -> usize {
+        split::FITTING_MESSAGES_MAX
     }
 
     fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>> {

@@ -53,23 +53,9 @@ impl Size {
     }
 }
 
-/// Splits a reply: the mention is on the first message, footer and buttons are on the last, and all else keeps its
-/// order.
-pub(in crate::interfaces::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
-    messages(reply, link_hosts, usize::MAX)
-}
-
-/// Returns true if a reply fits into `messages_max` messages. Stops at that number.
-pub(in crate::interfaces::channel) fn fits(
-    reply: &Reply,
-    link_hosts: &[String],
-    messages_max: usize,
-) -> bool {
-    messages(reply, link_hosts, messages_max).len() <= messages_max
-}
-
-/// Returns the messages of a reply, in order, and stops when there are more than `messages_max`.
-fn messages(reply: &Reply, link_hosts: &[String], messages_max: usize) -> Vec<Reply> {
+/// Returns the messages of a reply, and stops when there are more than `messages_max`. The mention is on the first message,
+/// footer and buttons are on the last, and all else keeps its order.
+pub(super) fn messages(reply: &Reply, link_hosts: &[String], messages_max: usize) -> Vec<Reply> {
     // A long source is too long in any case and is not rendered.
     let is_long = reply.parts.iter().map(source_bytes).sum::<usize>() > 4 * MESSAGE_CHARS_MAX;
     if !is_long && Size::measure(&reply.parts, link_hosts).fits() {

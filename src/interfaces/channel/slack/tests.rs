@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::render::{FALLBACK_CHARS_MAX, render};
-use super::split::split;
+use super::split::messages;
 use crate::base::model::{Button, ButtonStyle, Platform, Reply, ReplyPart, Sender};
 use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
 use serde_json::{Value, json};
@@ -13,6 +13,10 @@ fn alice() -> Sender {
         account: "T0ACME".to_owned(),
         id: "U0ALICE".to_owned(),
     }
+}
+
+fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
+    messages(reply, link_hosts, usize::MAX)
 }
 
 fn blocks_of(parts: Vec<ReplyPart>) -> Vec<Value> {

@@ -79,12 +79,8 @@ struct TelegramChannel {
 
 #[async_trait]
 impl ChannelKind for TelegramSettings {
-    fn split(&self, server: &ServerSettings, reply: &Reply) -> Vec<Reply> {
-        split::split(reply, &server.link_hosts)
-    }
-
-    fn fits(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> bool {
-        split::fits(reply, &server.link_hosts, messages_max)
+    fn messages(&self, server: &ServerSettings, reply: &Reply, messages_max: usize) -> Vec<Reply> {
+        split::messages(reply, &server.link_hosts, messages_max)
     }
 
     fn webhook(&self, name: &str, installation: &Installation) -> Option<Arc<dyn Webhook>> {

@@ -2,22 +2,12 @@
 
 use super::render::{self, RenderOptions, UNITS_MAX};
 use crate::base::model::Reply;
-use crate::interfaces::channel::split::{self, PageSize};
+use crate::interfaces::channel::split::{PageSize, pages};
 
-/// Returns the messages of a reply, in order.
-pub(in crate::interfaces::channel) fn split(reply: &Reply, link_hosts: &[String]) -> Vec<Reply> {
-    let fits = rendered_fits(link_hosts);
-    split::split(reply, &page_size(&fits))
-}
-
-/// Returns true if a reply fits into `messages_max` messages. Stops at that number.
-pub(in crate::interfaces::channel) fn fits(
-    reply: &Reply,
-    link_hosts: &[String],
-    messages_max: usize,
-) -> bool {
-    let fits = rendered_fits(link_hosts);
-    split::fits(reply, &page_size(&fits), messages_max)
+/// Returns the messages of a reply, in order, and stops when there are more than `messages_max`.
+pub(super) fn messages(reply: &Reply, link_hosts: &[String], messages_max: usize) -> Vec<Reply> {
+    let fits = |reply: &Reply| is_one_message(reply, link_hosts);
+    pages(reply, &page_size(&fits), messages_max)
 }
 
 fn page_size(fits: &dyn Fn(&Reply) -> bool) -> PageSize<'_> {
@@ -27,13 +17,12 @@ fn page_size(fits: &dyn Fn(&Reply) -> bool) -> PageSize<'_> {
     }
 }
 
-/// Returns a predicate that renders a reply and is true if it fits one message.
-fn rendered_fits(link_hosts: &[String]) -> impl Fn(&Reply) -> bool {
+fn is_one_message(reply: &Reply, link_hosts: &[String]) -> bool {
     let setting = RenderOptions {
         link_hosts,
         chat: None,
     };
-    move |reply| render::fits(reply, setting)
+    render::fits(reply, setting)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Tests of splitting: the messages of a reply in Telegram, their limits and order, and that no text is lost.
 
-use super::{page_size, rendered_fits, split};
+use super::{is_one_message, messages, page_size};
 use crate::base::model::{Reply, ReplyPart};
 use crate::interfaces::channel::split::{pages, source_bytes, text_of};
 use crate::interfaces::channel::telegram::render::UNITS_MAX;
@@ -57,9 +57,8 @@ fn the_work_of_a_split_grows_as_the_reply_does() {
 /// T77
 #[test]
 fn nothing_of_many_short_paragraphs_is_lost() {
-    let pages = split(&paragraphs(3_000), &[]);
-    let fits = rendered_fits(&[]);
-    assert!(pages.iter().all(fits));
+    let pages = messages(&paragraphs(3_000), &[], usize::MAX);
+    assert!(pages.iter().all(|page| is_one_message(page, &[])));
     let letters = |page: &Reply| page.parts.len();
     assert_eq!(pages.iter().map(letters).sum::<usize>(), 3_000);
     // All messages but the last are full: an entry takes its letter and two line ends.
@@ -79,10 +78,8 @@ fn a_row_that_is_longer_than_a_message_goes_on_as_text_and_the_others_stay_rows(
         row("two", "word ".repeat(2_000)),
         row("three", "3".to_owned()),
     ];
-    let pages = split(
-        &Reply::default().with(ReplyPart::Facts { rows: rows.clone() }),
-        &[],
-    );
+    let reply = Reply::default().with(ReplyPart::Facts { rows: rows.clone() });
+    let pages = messages(&reply, &[], usize::MAX);
     let parts: Vec<ReplyPart> = pages.into_iter().flat_map(|page| page.parts).collect();
     assert_eq!(
         parts.first(),
