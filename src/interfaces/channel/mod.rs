@@ -1,12 +1,6 @@
 //! Channels connect users to Drydock. A channel renders replies for its platform, escapes everything, and delivers
 //! operations. Incoming messages arrive through its webhook or, on polled platforms, through [`Channel::poll`].
 
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod secret_pairs;
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod any_json;
 mod api_error;
 mod backoff;
 mod discord;
@@ -18,6 +12,9 @@ mod refusal;
 mod slack;
 mod telegram;
 mod split;
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
 mod visible;
 mod web_socket;
 mod words;

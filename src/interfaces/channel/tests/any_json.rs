@@ -1,12 +1,12 @@
 //! A property test: any signed request is received, ignored or refused; no content stops the server.
 
-use super::webhook as channel_webhook;
 use crate::base::config::{
     ChannelSettings, DiscordSettings, Grants, HookChange, HookScheme, HookSettings, PostTo, RichMessages,
     SlackSettings, TelegramMode, TelegramSettings,
 };
 use crate::base::model::{Account, Installation, Platform, Role, Secret};
 use crate::base::webhook::{Rejected, SecretPairs, Webhook, hook_webhook};
+use crate::interfaces::channel::webhook as channel_webhook;
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;

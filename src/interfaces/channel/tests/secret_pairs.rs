@@ -1,12 +1,12 @@
 //! Tests that every kind of channel accepts the previous secret of its requests beside the current one, and only while it
 //! is configured.
 
-use super::{unconnected_webhook, webhook};
 use crate::base::config::{
     ChannelSettings, DiscordSettings, RichMessages, SlackSettings, TelegramMode, TelegramSettings,
 };
 use crate::base::model::{Account, Installation, Platform, Secret};
 use crate::base::webhook::{Received, Rejected, SecretPairs, Webhook};
+use crate::interfaces::channel::{unconnected_webhook, webhook};
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use http::Request;

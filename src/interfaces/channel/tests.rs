@@ -1,0 +1,4 @@
+//! Tests of all kinds of channels together.
+
+mod any_json;
+mod secret_pairs;
