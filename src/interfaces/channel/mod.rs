@@ -5,6 +5,7 @@ mod api_error;
 mod backoff;
 mod discord;
 mod inspection;
+mod layout;
 mod limit;
 mod markdown;
 mod poll_memory;

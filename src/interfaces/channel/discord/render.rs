@@ -3,6 +3,7 @@
 
 use super::markup::{code_block, escaped, inlines};
 use crate::base::model::{Button, ButtonStyle, Platform, Reply, ReplyPart, Sender};
+use crate::interfaces::channel::layout::{FactLayout, fact_layout};
 use crate::interfaces::channel::markdown::{MarkdownBlock, SpanStyle, backticks, fact, parse};
 use crate::interfaces::channel::visible::escape_line;
 use serde_json::{Value, json};
@@ -15,8 +16,6 @@ const ROW_MAX: usize = 5;
 const ROWS_MAX: usize = 5;
 /// The maximum number of characters of the label of a button.
 const LABEL_CHARS_MAX: usize = 80;
-/// The maximum number of columns of a table of facts, so that it fits a phone; wider tables become plain lines.
-const COLUMNS_MAX: usize = 40;
 const BOLD: SpanStyle = SpanStyle {
     bold: true,
     italic: false,
@@ -183,22 +182,10 @@ impl PageBuilder<'_> {
     }
 
     fn facts(&mut self, rows: &[(String, String)]) {
-        let rows: Vec<(String, String)> = rows
-            .iter()
-            .map(|(label, value)| (escape_line(label), escape_line(value)))
-            .collect();
-        let width = |text: &str| text.chars().count();
-        let column = rows.iter().map(|(label, _)| width(label)).max().unwrap_or(0);
-        let is_narrow = rows
-            .iter()
-            .all(|(_, value)| column + 2 + width(value) <= COLUMNS_MAX && !value.contains('`'));
-        if is_narrow {
-            let lines: Vec<String> = rows
-                .iter()
-                .map(|(label, value)| format!("{label}{}  {value}", " ".repeat(column - width(label))))
-                .collect();
-            return self.text.push_str(&code_block("", &lines.join("\n")));
-        }
+        let rows = match fact_layout(rows) {
+            FactLayout::Table(table) => return self.text.push_str(&code_block("", &table)),
+            FactLayout::Lines(rows) => rows,
+        };
         let lines = rows.iter().map(|(label, value)| {
             let label = inlines(&fact(label, PLAIN), BOLD);
             format!("{label}: {}", inlines(&fact(value, PLAIN), PLAIN))

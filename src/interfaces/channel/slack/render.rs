@@ -4,6 +4,7 @@
 use super::plan;
 use super::rich_text::{self, block, emboldened, is_id, preformatted, section, spans};
 use crate::base::model::{Button, ButtonStyle, FoldState, Reply, ReplyPart, Sender};
+use crate::interfaces::channel::layout::button_rows;
 use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
 use crate::interfaces::channel::visible::{escape_line, escape_text};
 use serde_json::{Value, json};
@@ -207,11 +208,7 @@ fn facts(rows: &[(String, String)]) -> Option<Value> {
 }
 
 fn rows(buttons: &[Button], count: &mut usize) -> Vec<Value> {
-    // Rows of similar length.
-    let row_count = buttons.len().div_ceil(ROW_MAX).max(1);
-    let row_max = buttons.len().div_ceil(row_count).max(1);
-    buttons
-        .chunks(row_max)
+    button_rows(buttons, ROW_MAX)
         .map(|row| {
             let elements: Vec<Value> = row
                 .iter()

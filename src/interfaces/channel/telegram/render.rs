@@ -2,6 +2,7 @@
 
 use super::text::{EntityKind, EntityText, RichText, units};
 use crate::base::model::{Button, ButtonStyle, FoldState, Platform, Reply, ReplyPart, Sender};
+use crate::interfaces::channel::layout::{FactLayout, button_rows, fact_layout};
 use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
 use crate::interfaces::channel::visible::{escape_code, escape_line};
 use serde_json::{Value, json};
@@ -11,8 +12,6 @@ pub(super) const UNITS_MAX: usize = Platform::Telegram.message_chars_max();
 /// The maximum number of entities of one message. Telegram silently drops further ones, and dropped code could become
 /// a link.
 pub(super) const ENTITIES_MAX: usize = 100;
-/// The maximum width of a table of facts in columns, so that it fits a phone; wider tables become plain lines.
-const COLUMNS_MAX: usize = 40;
 /// The maximum number of buttons in a row that is still readable on a phone.
 const ROW_MAX: usize = 3;
 /// The maximum number of characters of the text in an empty input field.
@@ -83,10 +82,7 @@ fn text_and_rows(reply: &Reply, setting: RenderOptions<'_>) -> (RichText, Vec<Ve
     let mut previous = None;
     for part in &reply.parts {
         if let ReplyPart::Buttons { buttons } = part {
-            // Rows of similar length: four buttons are two rows of two.
-            let count = buttons.len().div_ceil(ROW_MAX).max(1);
-            let row_max = buttons.len().div_ceil(count).max(1);
-            let chunks = buttons.chunks(row_max);
+            let chunks = button_rows(buttons, ROW_MAX);
             rows.extend(chunks.map(|row| row.iter().map(button).collect::<Vec<_>>()));
             continue;
         }
@@ -258,22 +254,10 @@ impl MessageBuilder<'_> {
     }
 
     fn facts(&mut self, rows: &[(String, String)]) {
-        let rows: Vec<(String, String)> = rows
-            .iter()
-            .map(|(label, value)| (escape_line(label), escape_line(value)))
-            .collect();
-        let width = |text: &str| text.chars().count();
-        let column = rows.iter().map(|(label, _)| width(label)).max().unwrap_or(0);
-        let is_narrow = rows
-            .iter()
-            .all(|(_, value)| column + 2 + width(value) <= COLUMNS_MAX && !value.contains('`'));
-        if is_narrow {
-            let lines: Vec<String> = rows
-                .iter()
-                .map(|(label, value)| format!("{label}{}  {value}", " ".repeat(column - width(label))))
-                .collect();
-            return self.code("", &lines.join("\n"));
-        }
+        let rows = match fact_layout(rows) {
+            FactLayout::Table(table) => return self.code("", &table),
+            FactLayout::Lines(rows) => rows,
+        };
         for (label, value) in &rows {
             self.text.separate(1);
             self.inlines(&fact(label, SpanStyle::default()), Some(&EntityKind::Bold));
