@@ -142,6 +142,8 @@ mod repository_choice;
 mod request_size;
 mod restarts;
 mod retention;
+mod run_ends;
+mod run_traces;
 mod runs;
 mod result_buttons;
 mod revisions;

@@ -1,6 +1,7 @@
 //! Runs of pipelines. One task makes the next moves of the runs that are due: what begins, what ends and what is posted is one
 //! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
 
+mod abandonment;
 mod definitions;
 mod event;
 mod moves;
@@ -8,6 +9,8 @@ mod plan;
 mod report;
 mod request;
 mod start;
+mod trace;
+mod trace_text;
 
 pub(super) use definitions::PipelineDefinitions;
 pub(super) use event::EventRuns;
@@ -16,6 +19,7 @@ pub(super) use plan::needs_editor;
 pub(super) use report::{RunReport, list};
 pub(super) use request::{RUN_USAGE, RunRequest, RunVerb, RunsRequest, parse_run, parse_runs};
 pub(super) use start::unknown_pipeline;
+pub use trace::RunTracer;
 
 use super::active_turns::ActiveTurns;
 use super::compose::Address;
@@ -54,6 +58,8 @@ pub struct Runs {
     definitions: Arc<PipelineDefinitions>,
     /// Also notified at the end of a message with which a run may begin or go on.
     changed: Arc<Notify>,
+    /// The writer of the traces of their steps.
+    pub tracer: Arc<RunTracer>,
 }
 
 impl Runs {
@@ -70,6 +76,7 @@ impl Runs {
             active_turns,
             definitions: Arc::clone(definitions),
             changed: scheduler.runs_changed(),
+            tracer: Arc::new(RunTracer::new(parts)),
         }
     }
 
@@ -123,6 +130,7 @@ impl Runs {
                     warn!(run = %id, %error, "a run cannot go on");
                     failed = Some(error);
                 }
+                self.tracer.note(id);
             }
             self.outgoing.wake();
             self.scheduler.wake();
@@ -150,8 +158,7 @@ impl Runs {
                 BROKEN
             }
         };
-        self.stop(self.parts.store.abandon_run(id, why, at).await?);
-        Ok(())
+        self.abandon(id, why, at).await
     }
 
     async fn read_and_advance(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {
