@@ -210,7 +210,7 @@ mod tests {
         let trace = StepTrace::open(step.clone()).unwrap();
         // A process that was killed has left a part of a file.
         std::fs::write(step.join("status.new"), "succ").unwrap();
-        let long = format!("{KEY}{}", "x".repeat(2 * TRACE_BYTES_MAX));
+        let long = format!("{KEY}\n{}", "x\n".repeat(TRACE_BYTES_MAX));
         trace.call(1, CallStream::Stdout, &long, &redact()).unwrap();
         trace
             .call(2, CallStream::Stderr, &format!("no {KEY}"), &redact())

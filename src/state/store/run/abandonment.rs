@@ -117,3 +117,81 @@ fn abandon(
     }
     Ok(stopped)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::base::model::{RunConflictRule, RunId, RunStatus};
+    use crate::state::store::fixture::{at, fresh, person, place, post};
+    use crate::state::store::{GroupReach, NewRun, Store};
+    use std::time::Duration;
+
+    const RUN: RunId = RunId(1);
+
+    async fn start(store: &Store) {
+        let new = NewRun {
+            pipeline: "review".to_owned(),
+            repository: "infra".to_owned(),
+            owner: person("U1"),
+            trigger: "chat".to_owned(),
+            deliveries: Vec::new(),
+            group: None,
+            on_conflict: RunConflictRule::Serial,
+            reach: GroupReach::All,
+            place: Some(("slack".to_owned(), place(None))),
+            commit: "0".repeat(40),
+            plan: "{}".to_owned(),
+            inputs: "{}".to_owned(),
+            steps: vec![("look".to_owned(), "agent".to_owned())],
+            timeout: Duration::from_secs(100),
+        };
+        store.create_run(new, None, at(0)).await.unwrap();
+    }
+
+    async fn posted(store: &Store) -> i64 {
+        let counted = store.read(|tx| Ok(tx.query_row("SELECT COUNT(*) FROM outbox", [], |row| row.get(0))?));
+        counted.await.unwrap()
+    }
+
+    async fn status(store: &Store) -> RunStatus {
+        store.run(RUN).await.unwrap().unwrap().head.status
+    }
+
+    #[tokio::test]
+    async fn a_run_is_abandoned_with_the_edit_of_its_message_unless_it_has_changed() {
+        let (_directory, store) = fresh();
+        start(&store).await;
+        let message = store.run_message(RUN).await.unwrap().unwrap();
+        assert_eq!((message.channel.as_str(), &message.end), ("slack", &None));
+        let shown = |version| Some((version, vec![post("run-1/message/0", None, "It has ended.")]));
+        for (version, status_then, posted_then) in [
+            (message.version + 1, RunStatus::Running, 0),
+            (message.version, RunStatus::Failed, 1),
+        ] {
+            store
+                .abandon_run(RUN, "it is broken", shown(version), at(1))
+                .await
+                .unwrap();
+            assert_eq!(
+                (status(&store).await, posted(&store).await),
+                (status_then, posted_then)
+            );
+        }
+        let ended = store.run_message(RUN).await.unwrap().unwrap();
+        let end = (RunStatus::Failed, Some("it is broken".to_owned()));
+        assert_eq!(ended.end, Some(end));
+        store
+            .write(|tx| Ok(tx.execute("UPDATE run SET place = '{'", [])?))
+            .await
+            .unwrap();
+        assert_eq!(store.run_message(RUN).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn a_run_without_a_readable_message_is_abandoned_as_well() {
+        let (_directory, store) = fresh();
+        start(&store).await;
+        store.abandon_run(RUN, "it is broken", None, at(1)).await.unwrap();
+        assert_eq!(status(&store).await, RunStatus::Failed);
+    }
+}
