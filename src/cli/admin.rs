@@ -14,6 +14,7 @@ use crate::state::access::{self, Access, AccessError, AuditorRight, Grant, NewPe
 use crate::state::recording;
 use crate::state::store::{self, GroupAccess, Prune, Store};
 use clap::{Args, Subcommand, ValueEnum};
+use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Debug, Args)]
@@ -296,6 +297,11 @@ impl AdminClient {
             settings: Config::for_operator(global.sources()?).map_err(CliError::config)?,
             database: None,
         })
+    }
+
+    /// Returns the data directory of the server.
+    pub(super) fn data(&self) -> &Path {
+        &self.settings.data.directory
     }
 
     /// Warns if a glob matches none of the configured repositories. Without any, nothing is known about them.

@@ -133,7 +133,7 @@ impl PrivateFile {
 }
 
 /// Replaces a file at once by one that only this user can read.
-pub(super) fn replace(temporary: &Path, path: &Path, content: &[u8]) -> std::io::Result<()> {
+fn replace(temporary: &Path, path: &Path, content: &[u8]) -> std::io::Result<()> {
     match std::fs::remove_file(temporary) {
         // A process that was killed may have left it.
         Ok(()) => {}

@@ -1,10 +1,11 @@
 //! `drydock runs`: lists and shows the runs of pipelines of a server, cancels and repeats them.
 
-use super::admin::answer_to_show;
+use super::admin::{AdminClient, answer_to_show};
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::model::{RunId, RunStatus, group_thousands};
 use crate::engine::admin::{AdminReply, AdminRequest, RunOrder};
+use crate::state::recording::run_directory;
 use crate::state::store::{RunHead, StepRow};
 use clap::Subcommand;
 use jiff::{SignedDuration, Timestamp};
@@ -15,11 +16,15 @@ Examples:
   drydock runs list --repository infra --json
   drydock runs show 7                           the steps, their times, verdicts and changes
   drydock runs show 7 --json                    with the outputs of the steps
+  drydock runs show 7 --trace                   and the directory with the files about its steps
   drydock runs cancel 7
   drydock runs retry 7
 
 A retry is a new run with the same plan and the same inputs. It begins with the first step that did
-not succeed.";
+not succeed.
+
+The directory of --trace has run.json, once the run has ended, and one directory for each step with
+trace.json, result.txt, status, and the result of each call of a tool in calls/, without secrets.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RunsCommand {
@@ -36,6 +41,9 @@ pub(super) enum RunsCommand {
     Show {
         /// The number of the run
         id: i64,
+        /// Also prints the directory with the files about its steps
+        #[arg(long)]
+        trace: bool,
     },
     /// Cancels a run that has not ended, and stops its work
     Cancel {
@@ -50,10 +58,13 @@ pub(super) enum RunsCommand {
 }
 
 pub(super) async fn run(command: RunsCommand, global: &Global, output: &Output) -> Result<(), CliError> {
+    if let RunsCommand::Show { id, trace: true } = command {
+        return show_with_trace(RunId(id), global, output).await;
+    }
     let of = |id, order| AdminRequest::Run { id: RunId(id), order };
     let request = match command {
         RunsCommand::List { repository, status } => AdminRequest::Runs { repository, status },
-        RunsCommand::Show { id } => of(id, RunOrder::Show),
+        RunsCommand::Show { id, .. } => of(id, RunOrder::Show),
         RunsCommand::Cancel { id } => of(id, RunOrder::Cancel),
         RunsCommand::Retry { id } => of(id, RunOrder::Retry),
     };
@@ -84,6 +95,35 @@ pub(super) async fn run(command: RunsCommand, global: &Global, output: &Output) 
         } => show(&run, &commit, &steps, output),
         AdminReply::RunChanged { run, done } => output.line(&format!("run {run} is {done}")),
         _ => {}
+    }
+    Ok(())
+}
+
+/// Shows a run, and the directory with the files about its steps.
+async fn show_with_trace(id: RunId, global: &Global, output: &Output) -> Result<(), CliError> {
+    let mut client = AdminClient::new(global)?;
+    let request = AdminRequest::Run {
+        id,
+        order: RunOrder::Show,
+    };
+    let answer = client.send(request).await?;
+    let directory = run_directory(client.data(), id);
+    let directory = directory.is_dir().then(|| directory.display().to_string());
+    if output.json() {
+        let mut value = serde_json::to_value(&answer).map_err(CliError::failed)?;
+        value["trace"] = directory.into();
+        output.value(&value);
+        return Ok(());
+    }
+    if let AdminReply::Run {
+        run, commit, steps, ..
+    } = &answer
+    {
+        show(run, commit, steps, output);
+    }
+    match directory {
+        Some(directory) => output.line(&format!("the files about its steps are in {directory}")),
+        None => output.message("There are no files about its steps: none has ended, or they were removed."),
     }
     Ok(())
 }

@@ -3,16 +3,22 @@
 //! synced to disk one by one, and a failed write does not end a turn of the server.
 
 mod export;
+mod old_traces;
 mod render;
 mod resume;
 mod retention;
 mod session_state;
+mod trace;
 
 pub use export::{ExportedRecording, export};
+pub use old_traces::{prune_traces, remove_run, removed_until, traced_runs};
 pub use render::render;
 pub use resume::{DueNotes, RecordingLoss, RestoredSession, ResumeError, newest_first, restore};
 pub use retention::{ShortenResult, shorten};
 pub use session_state::{MeasuredTokens, SessionState, SessionUsage};
+pub use trace::{
+    CallStream, StepTrace, create_trace_directory, end_run, is_run_traced, run_directory, set_run_time,
+};
 
 use crate::base::model::{AttachedFile, Change, Step, ToolCall, TurnId, Usage, Verdict, VerdictSource};
 use crate::crash_point;

@@ -163,3 +163,32 @@ fn runs_are_listed_shown_cancelled_and_repeated_by_commands() {
     ];
     assert_eq!(kinds.collect::<Vec<_>>(), expected);
 }
+
+/// CI-22
+#[test]
+fn the_directory_with_the_files_about_a_run_is_shown_if_there_is_one() {
+    let shell = shell(TOML);
+    store_runs(&shell);
+    let run = |arguments: &[&str]| shell.run(&[&["runs", "show"], arguments].concat());
+    let none = run(&["1", "--trace"]);
+    assert!(
+        none.out.starts_with("run 1 is failed") && none.err.contains("There are no files"),
+        "{none:?}"
+    );
+    assert_eq!(run(&["1", "--trace", "--json"]).json()["trace"], json!(null));
+    shell.put("data/runs/1/look/status", "succeeded");
+    let shown = run(&["1", "--trace"]);
+    let last = shown.out.lines().last().unwrap();
+    assert!(
+        last.starts_with("the files about its steps are in ") && last.ends_with("data/runs/1"),
+        "{shown:?}"
+    );
+    let value = run(&["1", "--trace", "--json"]).json();
+    assert!(
+        value["trace"].as_str().unwrap().ends_with("data/runs/1"),
+        "{value}"
+    );
+    assert_eq!(value["run"]["id"], json!(1));
+    assert!(run(&["2", "--trace"]).err.contains("There are no files"));
+    assert!(run(&["9", "--trace"]).err.contains("no run 9"));
+}

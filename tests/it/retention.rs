@@ -33,7 +33,7 @@ fn replicas(asked: &ModelRequest) -> Said {
 }
 
 /// Runs a complete round, as an operator requests it.
-async fn prune(app: &TestApp, prune: Prune) -> BTreeMap<String, u64> {
+pub(crate) async fn prune(app: &TestApp, prune: Prune) -> BTreeMap<String, u64> {
     let mut all = BTreeMap::new();
     let mut begin = RoundStart::Anew;
     loop {

@@ -136,7 +136,7 @@ pub struct RetentionSettings {
     pub usage_days: Option<u32>,
     /// `change_days_kept`, default 180: changes, and edits of an inactive conversation.
     pub change_days: Option<u32>,
-    /// `recording_days_kept`, default 90: lines of recordings.
+    /// `recording_days_kept`, default 90: lines of recordings, and the files about the steps of runs.
     pub recording_days: Option<u32>,
     /// `dead_letter_days_kept`, default 30: operations that could not be delivered.
     pub dead_letter_days: Option<u32>,

@@ -1,18 +1,14 @@
 //! The traces of runs at a terminal: `runs/<run>/<step>/` with `trace.json`, `result.txt` and `status`, for this user only
 //! and without secrets. Old runs are removed.
 
-use crate::base::model::{StepEnd, StepStatus, truncated_result};
+use crate::base::model::StepEnd;
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::output::Output;
-use crate::cli::private_file::replace;
 use crate::cli::serve::{now, random};
-use crate::state::recording::{Redact, redact_value};
+use crate::state::recording::{Redact, StepTrace, create_trace_directory, remove_run, traced_runs};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
-use std::fs::{DirBuilder, DirEntry};
-use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,12 +20,6 @@ const RUN_HOURS_MAX: i64 = 24;
 const RUNS_MAX: usize = 100;
 /// The maximum number of bytes of all runs.
 const RUNS_BYTES_MAX: u64 = 256 << 20;
-/// The maximum number of bytes of one file of a step.
-const TRACE_BYTES_MAX: usize = 1 << 20;
-/// The maximum number of bytes of a text in a trace that is too long otherwise.
-const TEXT_BYTES_MAX: u32 = 128 << 10;
-/// The mode of the directories.
-const DIRECTORY_MODE: u32 = 0o700;
 /// The form of the time at the beginning of the name of a run.
 const TIME_FORM: &str = "%Y%m%dT%H%M%SZ";
 
@@ -67,16 +57,16 @@ impl RunTraces {
             output.message(&why);
         }
         let own = runs.join(run);
-        create(&own).map_err(failed)?;
+        create_trace_directory(&own).map_err(failed)?;
         Ok(Self { directory: Some(own) })
     }
 
     /// Writes that a step runs.
     pub(super) fn begin(&self, step: &str) -> std::io::Result<()> {
-        let Some(directory) = self.step(step)? else {
-            return Ok(());
-        };
-        write(&directory, "status", StepStatus::Running.word())
+        match self.step(step)? {
+            Some(trace) => trace.begin(),
+            None => Ok(()),
+        }
     }
 
     /// Writes the end of a step. `trace` is the object with its details.
@@ -84,26 +74,20 @@ impl RunTraces {
         &self,
         step: &str,
         end: &StepEnd,
-        mut trace: Value,
+        trace: Value,
         redact: Option<Redact>,
     ) -> std::io::Result<()> {
-        let Some(directory) = self.step(step)? else {
-            return Ok(());
-        };
-        let redact = redact.unwrap_or_else(known_formats);
-        redact_value(&mut trace, &redact);
-        write(&directory, "trace.json", &bounded(trace))?;
-        write(&directory, "result.txt", &redact(&end.output))?;
-        write(&directory, "status", end.status.word())
+        match self.step(step)? {
+            Some(files) => files.end(end, trace, &redact.unwrap_or_else(known_formats)),
+            None => Ok(()),
+        }
     }
 
-    fn step(&self, step: &str) -> std::io::Result<Option<PathBuf>> {
-        let Some(directory) = &self.directory else {
-            return Ok(None);
-        };
-        let directory = directory.join(step);
-        create(&directory)?;
-        Ok(Some(directory))
+    fn step(&self, step: &str) -> std::io::Result<Option<StepTrace>> {
+        let directory = self.directory.as_ref();
+        directory
+            .map(|directory| StepTrace::open(directory.join(step)))
+            .transpose()
     }
 }
 
@@ -113,56 +97,9 @@ pub(super) fn known_formats() -> Redact {
     Arc::new(move |text: &str| redactor.redact(text).into_owned())
 }
 
-/// Returns the text of a trace. One that is too long loses the middle of its texts, then the calls of the model.
-fn bounded(mut trace: Value) -> String {
-    let text = format!("{trace:#}\n");
-    if text.len() <= TRACE_BYTES_MAX {
-        return text;
-    }
-    for field in ["prompt", "text", "why"] {
-        let shortened = trace[field]
-            .as_str()
-            .map(|text| truncated_result(text, TEXT_BYTES_MAX / 16, TEXT_BYTES_MAX / 16 * 15).into_owned());
-        if let Some(shortened) = shortened {
-            trace[field] = shortened.into();
-        }
-    }
-    let text = format!("{trace:#}\n");
-    if text.len() <= TRACE_BYTES_MAX {
-        return text;
-    }
-    let calls = trace["steps"].as_array().map_or(0, Vec::len);
-    trace["steps"] = json!([]);
-    trace["left_out"] = json!(format!(
-        "{calls} calls of the model, because the trace was too long"
-    ));
-    format!("{trace:#}\n")
-}
-
-fn create(directory: &Path) -> std::io::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(DIRECTORY_MODE)
-        .create(directory)
-}
-
-fn write(directory: &Path, name: &str, text: &str) -> std::io::Result<()> {
-    replace(
-        &directory.join(format!("{name}.new")),
-        &directory.join(name),
-        text.as_bytes(),
-    )
-}
-
-/// A run that is kept, with the size of its files.
-struct KeptRun {
-    name: String,
-    bytes: u64,
-}
-
 /// Removes runs that are too old, and the oldest ones while there are too many or they are too large.
 fn remove_old(runs: &Path, at: Timestamp) -> std::io::Result<()> {
-    let mut kept = kept_runs(runs)?;
+    let mut kept = traced_runs(runs, is_run)?;
     kept.sort_by(|one, other| other.name.cmp(&one.name));
     let before = |hours| {
         let earlier = at.checked_sub(SignedDuration::from_hours(hours));
@@ -176,44 +113,10 @@ fn remove_old(runs: &Path, at: Timestamp) -> std::io::Result<()> {
         // The new run is one of them.
         let is_beyond = run.name < oldest || index + 1 >= RUNS_MAX || bytes > RUNS_BYTES_MAX;
         if is_beyond && run.name < ended {
-            // Another run may remove the same one.
-            let result = present_or(std::fs::remove_dir_all(runs.join(&run.name)), ());
-            removed = removed.and(result);
+            removed = removed.and(remove_run(&run.path));
         }
     }
     removed
-}
-
-/// Returns `absent` instead of the error that a file does not exist.
-fn present_or<T>(result: std::io::Result<T>, absent: T) -> std::io::Result<T> {
-    match result {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(absent),
-        other => other,
-    }
-}
-
-/// Returns the entries of a directory; none if it does not exist.
-fn entries(directory: &Path) -> std::io::Result<Vec<DirEntry>> {
-    let entries = present_or(std::fs::read_dir(directory).map(Some), None)?;
-    entries.into_iter().flatten().collect()
-}
-
-/// Returns true for a directory that exists.
-fn is_directory(entry: &DirEntry) -> std::io::Result<bool> {
-    present_or(entry.file_type().map(|kind| kind.is_dir()), false)
-}
-
-/// Returns the runs in a directory. Other files, and links, are left alone.
-fn kept_runs(runs: &Path) -> std::io::Result<Vec<KeptRun>> {
-    let mut kept = Vec::new();
-    for entry in entries(runs)? {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if is_run(&name) && is_directory(&entry)? {
-            let bytes = bytes_below(&entry.path())?;
-            kept.push(KeptRun { name, bytes });
-        }
-    }
-    Ok(kept)
 }
 
 /// Returns true for the name of a run: a time, then eight hexadecimal digits.
@@ -225,20 +128,6 @@ fn is_run(name: &str) -> bool {
     is_time && digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the bytes of the files of the steps of a run. Another run may write or remove them meanwhile.
-fn bytes_below(run: &Path) -> std::io::Result<u64> {
-    let mut bytes = 0;
-    for step in entries(run)? {
-        if !is_directory(&step)? {
-            continue;
-        }
-        for file in entries(&step.path())? {
-            bytes += present_or(file.metadata().map(|facts| facts.len()), 0)?;
-        }
-    }
-    Ok(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(
@@ -246,14 +135,11 @@ mod tests {
         clippy::disallowed_methods,
         reason = "tests read their own files"
     )]
-    use super::{
-        RUNS_MAX, RunTraces, TRACE_BYTES_MAX, bounded, bytes_below, is_run, kept_runs, new_id, present_or,
-        remove_old,
-    };
+    use super::{RUNS_MAX, RunTraces, is_run, new_id, remove_old};
     use crate::base::model::StepEnd;
     use crate::cli::output::Output;
     use jiff::Timestamp;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
@@ -289,25 +175,6 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_is_too_long_loses_the_middle_of_its_texts_and_then_the_calls() {
-        let long = "x".repeat(2 * TRACE_BYTES_MAX);
-        let text = bounded(json!({ "prompt": long, "text": "Done.", "steps": [{ "text": "one" }] }));
-        assert!(text.len() < TRACE_BYTES_MAX, "{}", text.len());
-        let trace: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(
-            (&trace["text"], &trace["steps"][0]["text"]),
-            (&json!("Done."), &json!("one"))
-        );
-        let text = bounded(json!({ "text": "Done.", "steps": [{ "text": long }] }));
-        let trace: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(trace["steps"], json!([]));
-        assert_eq!(
-            trace["left_out"],
-            "1 calls of the model, because the trace was too long"
-        );
-    }
-
-    #[test]
     fn old_runs_and_those_beyond_the_number_are_removed_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
         let runs = home.path();
@@ -337,16 +204,5 @@ mod tests {
         remove_old(runs, at).unwrap();
         assert_eq!(std::fs::read_dir(runs).unwrap().count(), RUNS_MAX + 1);
         assert!(runs.join("20260331T110000Z-00000000").exists());
-    }
-
-    #[test]
-    fn what_another_run_removes_meanwhile_is_no_error() {
-        let home = tempfile::tempdir().unwrap();
-        let absent = home.path().join("20260331T110000Z-00000000");
-        assert_eq!(bytes_below(&absent).unwrap(), 0);
-        assert!(kept_runs(&absent).unwrap().is_empty());
-        assert!(present_or(std::fs::remove_dir_all(&absent), ()).is_ok());
-        std::fs::write(&absent, "a file").unwrap();
-        assert!(bytes_below(&absent).is_err());
     }
 }

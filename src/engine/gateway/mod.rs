@@ -54,7 +54,7 @@ pub use questions::QuestionDeadlines;
 pub use reception::{ReceiveOutcome, Reception};
 pub use repositories::{MirrorBounds, Repositories, Watcher};
 pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
-pub use runs::Runs;
+pub use runs::{RunTracer, Runs};
 pub use schedules::{ScheduleStartError, Schedules, start_now, store_configured};
 
 use crate::base::model::Inbound;

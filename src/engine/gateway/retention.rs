@@ -39,6 +39,7 @@ enum ExpiringKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileKind {
     Recordings,
+    Traces,
     Bases,
     Mirrors,
 }
@@ -257,6 +258,8 @@ impl Retention {
                 return round;
             }
             let slice = match (self.cutoff(ends, at), ends) {
+                // Their number and their size are bounded as well.
+                (before, ExpiringKind::Files(FileKind::Traces)) => self.traces(before, prune).await,
                 (None, _) => Ok((0, true)),
                 (Some(before), ExpiringKind::Rows(kind)) => self.rows(kind, before, pass, prune, at).await,
                 (Some(before), ExpiringKind::Files(files)) => {
@@ -317,6 +320,7 @@ impl Retention {
                 pass.recording = shortened.next;
                 Ok((shortened.files, pass.recording.is_none()))
             }
+            FileKind::Traces => self.traces(Some(before), prune).await,
             FileKind::Bases => self.bases(before, prune).await.map(|rows| (rows, true)),
             FileKind::Mirrors => {
                 let configured = self.repositories.clone();
@@ -334,6 +338,13 @@ impl Retention {
                 Ok((u64::try_from(gone.await?).unwrap_or(u64::MAX), true))
             }
         }
+    }
+
+    /// Removes the traces of old runs, and of the oldest ones while there are too many.
+    async fn traces(&self, before: Option<Timestamp>, prune: Prune) -> Result<(u64, bool), String> {
+        let data = self.data.clone();
+        let runs = blocking(move || recording::prune_traces(&data, before, prune)).await?;
+        Ok((runs, true))
     }
 
     /// Removes old packed commits that no conversation uses.
@@ -386,6 +397,7 @@ impl Retention {
         let data = self.data.clone();
         let counted = blocking(move || match files {
             FileKind::Recordings => workspace::files_below(&data.join("sessions")),
+            FileKind::Traces => workspace::files_below(&data.join("runs")),
             FileKind::Bases => workspace::files_below(&data.join("bases")),
             FileKind::Mirrors => workspace::files_below(&data.join("mirrors")),
         });
@@ -429,7 +441,7 @@ impl Retention {
                 (settings.change_days, "retention.change_days_kept")
             }
             ExpiringKind::Rows(DataKind::Audit) => (settings.audit_days, "retention.audit_days_kept"),
-            ExpiringKind::Files(FileKind::Recordings) => {
+            ExpiringKind::Files(FileKind::Recordings | FileKind::Traces) => {
                 (settings.recording_days, "retention.recording_days_kept")
             }
             ExpiringKind::Files(FileKind::Bases) => (settings.base_days, "retention.base_days_kept"),
@@ -461,7 +473,12 @@ impl Round {
 /// Returns all kinds with a retention time. The order lets each kind release data of later ones.
 fn expiring_kinds() -> impl Iterator<Item = ExpiringKind> {
     let rows = DataKind::ALL.into_iter().map(ExpiringKind::Rows);
-    let files = [FileKind::Recordings, FileKind::Bases, FileKind::Mirrors];
+    let files = [
+        FileKind::Recordings,
+        FileKind::Traces,
+        FileKind::Bases,
+        FileKind::Mirrors,
+    ];
     rows.chain(files.into_iter().map(ExpiringKind::Files))
 }
 
@@ -469,6 +486,7 @@ fn name(ends: ExpiringKind) -> &'static str {
     match ends {
         ExpiringKind::Rows(kind) => kind.name(),
         ExpiringKind::Files(FileKind::Recordings) => "recordings",
+        ExpiringKind::Files(FileKind::Traces) => "traces",
         ExpiringKind::Files(FileKind::Bases) => "bases",
         ExpiringKind::Files(FileKind::Mirrors) => "mirrors",
     }

@@ -298,6 +298,9 @@ impl App {
         let runs = Arc::clone(&self.gateway.runs).watch(self.cancel.clone());
         self.tasks
             .spawn("the runs of pipelines", TaskLifetime::Endless, runs);
+        let traces = Arc::clone(&self.gateway.runs.tracer).watch(self.cancel.clone());
+        self.tasks
+            .spawn("the traces of runs", TaskLifetime::Endless, traces);
         let retention = Arc::clone(&self.admin.retention).run(host.now, self.cancel.clone());
         self.tasks.spawn("retention", TaskLifetime::Endless, retention);
         Ok(())

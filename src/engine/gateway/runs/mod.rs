@@ -1,6 +1,7 @@
 //! Runs of pipelines. One task makes the next moves of the runs that are due: what begins, what ends and what is posted is one
 //! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
 
+mod abandonment;
 mod broken_run;
 mod definitions;
 mod event;
@@ -9,6 +10,8 @@ mod plan;
 mod report;
 mod request;
 mod start;
+mod trace;
+mod trace_text;
 
 pub(super) use definitions::PipelineDefinitions;
 pub(super) use event::EventRuns;
@@ -17,6 +20,7 @@ pub(super) use plan::needs_editor;
 pub(super) use report::{RunReport, list};
 pub(super) use request::{RUN_USAGE, RunRequest, RunVerb, RunsRequest, parse_run, parse_runs};
 pub(super) use start::unknown_pipeline;
+pub use trace::RunTracer;
 
 use super::active_turns::ActiveTurns;
 use super::clock_watch::ClockWatch;
@@ -45,6 +49,8 @@ pub struct Runs {
     definitions: Arc<PipelineDefinitions>,
     /// Also notified at the end of a message with which a run may begin or go on.
     changed: Arc<Notify>,
+    /// The writer of the traces of their steps.
+    pub tracer: Arc<RunTracer>,
 }
 
 impl Runs {
@@ -61,6 +67,7 @@ impl Runs {
             active_turns,
             definitions: Arc::clone(definitions),
             changed: scheduler.runs_changed(),
+            tracer: Arc::new(RunTracer::new(parts)),
         }
     }
 
@@ -101,6 +108,7 @@ impl Runs {
                     warn!(run = %id, %error, "a run cannot go on");
                     failed = Some(error);
                 }
+                self.tracer.note(id);
             }
             self.outgoing.wake();
             self.scheduler.wake();
@@ -113,10 +121,10 @@ impl Runs {
     /// Makes the moves of one run. One that can never go on is ended, and keeps no other from going on.
     async fn advance_one(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {
         let moving = Box::pin(self.read_and_advance(id, at));
-        if let Some(why) = reason_to_end(id, moving).await? {
-            self.stop(self.parts.store.abandon_run(id, why, at).await?);
+        match reason_to_end(id, moving).await? {
+            Some(why) => self.abandon(id, why, at).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     async fn read_and_advance(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {

@@ -2,8 +2,8 @@
 //! stored; nothing is rendered within a write.
 
 use crate::base::model::{
-    ChangeNumber, Reply, ReplyPart, RunStatus, StepEnd, StepStatus, Verdict, VerdictSource, cut_to, one_line,
-    quoted,
+    ChangeNumber, Reply, ReplyPart, RunId, RunStatus, StepEnd, StepStatus, Verdict, VerdictSource, cut_to,
+    one_line, quoted,
 };
 use crate::state::store::{RunHead, RunRow, StepRow};
 
@@ -61,6 +61,21 @@ impl RunReport {
             status: head.status,
             why: head.why.clone(),
             steps: row.steps.iter().map(ShownStep::of).collect(),
+        }
+    }
+
+    /// Creates the report of a run of which no more than its end is shown.
+    pub(super) fn of_end(
+        id: RunId,
+        (pipeline, repository): (&str, &str),
+        status: RunStatus,
+        why: Option<&str>,
+    ) -> Self {
+        Self {
+            title: format!("Run {id} of {pipeline} on {repository}"),
+            status,
+            why: why.map(str::to_owned),
+            steps: Vec::new(),
         }
     }
 

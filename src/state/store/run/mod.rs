@@ -12,13 +12,16 @@ mod rows;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
+mod trace;
 mod turn_end;
 
+pub use abandonment::RunMessage;
 pub use advance::{RunAdvance, StepBegin};
 pub(super) use cancel::cancel_all;
 pub use cancel::{RunCancellation, RunChange};
 pub use creation::{GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
 pub use rows::{RunHead, RunRow, StepRow};
+pub use trace::AgentStepWork;
 pub(super) use turn_end::{end_step_of, refuse};
 
 use super::column::{count_column, millis, parse, word};

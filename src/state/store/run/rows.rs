@@ -113,6 +113,19 @@ pub(super) fn find(tx: &Transaction<'_>, id: RunId) -> Result<Option<RunRow>, St
     }))
 }
 
+/// Returns a run with its steps, without what its driver needs besides.
+pub(super) fn with_steps(
+    tx: &Transaction<'_>,
+    id: RunId,
+) -> Result<Option<(RunHead, Vec<StepRow>)>, StoreError> {
+    let mut statement = tx.prepare_cached(&format!("SELECT {HEAD} {FROM} WHERE run.id = ?1"))?;
+    let mut rows = statement.query([id.0])?;
+    match rows.next()? {
+        Some(row) => Ok(Some((head(row)?, steps(tx, id)?))),
+        None => Ok(None),
+    }
+}
+
 /// Returns the newest runs of which `is_listed` is true. At most `looked_at_max` are looked at. One that is not readable is
 /// left out.
 pub(super) fn newest(
