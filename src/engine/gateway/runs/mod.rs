@@ -1,6 +1,7 @@
 //! Runs of pipelines. One task makes the next moves of the runs that are due: what begins, what ends and what is posted is one
 //! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
 
+mod ask;
 mod definitions;
 mod event;
 mod moves;
@@ -107,12 +108,13 @@ impl Runs {
         }
     }
 
-    /// Makes the moves of all runs that are due, and returns the next deadline of any. A run that fails to move does not keep
-    /// the others from it.
+    /// Closes the questions whose time is over, makes the moves of all runs that are due, and returns the next deadline of any.
+    /// A run that fails to move does not keep the others from it.
     async fn advance_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let store = &self.parts.store;
         loop {
             let at = (self.parts.now)();
+            store.close_late_run_questions(at).await?;
             let due = store.open_runs(at, DUE_AT_ONCE_MAX).await?;
             if due.is_empty() {
                 return store.next_run_deadline().await;

@@ -48,7 +48,11 @@ impl ShownStep {
         let verdict = end.and_then(|end| Some(verdict_words(end.verdict?, end.verdict_source)));
         let change = self.change.map(|number| format!("CHG-{number}"));
         let why = end.and_then(|end| end.why.as_deref()).map(shown_why);
-        let parts = [Some(self.status.word().to_owned()), verdict, change, why];
+        let status = match (self.kind.as_str(), self.status) {
+            ("ask", StepStatus::Running) => "waits for an answer",
+            (_, status) => status.word(),
+        };
+        let parts = [Some(status.to_owned()), verdict, change, why];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 }
