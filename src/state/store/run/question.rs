@@ -2,12 +2,10 @@
 //! step: by an answer, by its deadline, or by the end of the run. Whatever comes first counts.
 
 use super::{advance, changed, position};
-use crate::base::model::{
-    Action, ChatPlace, InboxId, Op, RunAnswer, RunId, RunQuestion, Sender, StepEnd, UserId,
-};
+use crate::base::model::{Action, InboxId, Op, RunAnswer, RunId, RunQuestion, Sender, StepEnd, UserId};
 use crate::crash_point;
 use crate::state::store::column::{json, millis, parse, time};
-use crate::state::store::{QuestionPlace, Store, StoreError, apply_once, audit_in, key, outbox, people};
+use crate::state::store::{QuestionPlace, Store, StoreError, apply_once, audit_in, outbox, people};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -155,18 +153,6 @@ impl Store {
                 .query_row([command.0], |row| row.get(0))
                 .optional()?;
             effect.map(|effect| parse("effect", &effect)).transpose()
-        })
-        .await
-    }
-
-    /// True if a place is the private chat of this account with the bot.
-    pub async fn is_private_chat(&self, sender: Sender, place: ChatPlace) -> Result<bool, StoreError> {
-        self.read(move |tx| {
-            let (after, before) = key::chat_key_range(&sender, &place.account, &place.chat)?;
-            let is_private = tx
-                .prepare_cached("SELECT 1 FROM conversation WHERE key > ?1 AND key < ?2 AND direct = 1")?
-                .exists([after, before])?;
-            Ok(is_private)
         })
         .await
     }
@@ -409,3 +395,7 @@ fn read(row: &Row<'_>) -> Result<AskedRunQuestion, StoreError> {
 fn place_of(column: i64) -> usize {
     usize::try_from(column).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests;
