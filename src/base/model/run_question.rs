@@ -184,7 +184,7 @@ impl RunQuestion {
     }
 
     fn title(&self, what: &str) -> String {
-        format!("Run {} of {} {what}.", self.run, quoted(&self.pipeline))
+        format!("Run {} of {} {what}.", self.run, self.pipeline)
     }
 
     /// Returns the heading, the question and its values. A value with several lines is a block of its own, so that none of
@@ -296,7 +296,7 @@ mod tests {
         let asked = question(Some("no")).reply(None, vec!["t1".to_owned(), "t2".to_owned()]);
         assert_eq!(
             asked.plain(),
-            "Run 12 of `release` needs a decision.\nTell the team?\ntag: v1.9.0\nnotes:\nFine.\n1. no\n2. yes\n1. yes\n2. \
+            "Run 12 of release needs a decision.\nTell the team?\ntag: v1.9.0\nnotes:\nFine.\n1. no\n2. yes\n1. yes\n2. \
              no\nAsked is an editor of `infra`: press a button, or write `!runs answer 12 CHOICE`. After 1h 30m without \
              an answer the default counts: no.\n"
         );

@@ -4,7 +4,7 @@
 use super::press::receipt;
 use super::run::{may_see, unknown_run};
 use super::{AcceptedCommand, CommandAnswer, CommandRunner};
-use crate::base::model::{RunId, choice_named, quoted};
+use crate::base::model::{RunId, choice_named, cut_to, quoted};
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::intake::hash_of_click;
 use crate::state::access::Identity;
@@ -12,6 +12,8 @@ use crate::state::store::{AskedRunQuestion, RunAnswerOutcome, RunAnswerRequest};
 
 /// The answer to a press of a button that is not known, or not to this person.
 pub(super) const OLD_BUTTON: &str = "That button is too old; type the command instead.";
+/// The most characters of the answer to a press.
+const PRESS_ANSWER_CHARS_MAX: usize = 200;
 
 impl CommandRunner {
     /// Answers a question of a run with the choice of a button; `None` for a button of something else.
@@ -31,6 +33,8 @@ impl CommandRunner {
             }
             _ => OLD_BUTTON.to_owned(),
         };
+        // A press is answered without markup.
+        let text = cut_to(&text, PRESS_ANSWER_CHARS_MAX).replace('`', "");
         Ok(Some(CommandAnswer::ops(vec![receipt(asked, address, text)])))
     }
 
