@@ -152,7 +152,10 @@ fn runs_are_listed_shown_cancelled_and_repeated_by_commands() {
         ("9", "no run 9; `drydock runs list` shows all"),
     ] {
         let refused = run(&["answer", id, "yes"]);
-        assert!(refused.code == Some(1) && refused.err.contains(why), "{refused:?}");
+        assert!(
+            refused.code == Some(1) && refused.err.contains(why),
+            "{refused:?}"
+        );
     }
     let audited = shell.run(&["audit", "list", "--kind", "run", "--json"]).json();
     let kinds = audited["lines"]

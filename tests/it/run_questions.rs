@@ -110,6 +110,7 @@ async fn answer_of_operator(app: &TestApp, choice: &str) -> AdminReply {
     app.send_admin_request(request).await
 }
 
+/// T07
 #[tokio::test]
 async fn one_of_those_who_are_asked_answers_once_and_nobody_else_can() {
     let app = app::<0>().await;
@@ -213,6 +214,21 @@ async fn a_person_is_asked_in_private_and_answers_after_a_restart() {
     assert_eq!(ended_runs(&app, 2).await, ["succeeded", "failed"]);
     app.wait_for_slack_message("DU0ALICE", "nobody here has the name U0NOBODY")
         .await;
+}
+
+#[tokio::test]
+async fn a_person_who_can_read_the_chat_of_a_run_is_mentioned_there() {
+    let app = app::<0>().await;
+    let said = app.say(ALICE, "!run person").await;
+    let asked = app.wait_for_slack_reply(&said.ts, OPEN).await;
+    let text = visible_text(&asked);
+    assert!(
+        text.starts_with("<@U0BOB>") && text.contains("After 10m without an answer the step fails."),
+        "{text}"
+    );
+    assert_eq!(press(&app, BOB, &asked, "no").await, "Your answer: no");
+    assert_eq!(ended_runs(&app, 1).await, ["succeeded"]);
+    assert_closed(&app, &asked, "U0BOB answered: no.");
 }
 
 #[tokio::test]
