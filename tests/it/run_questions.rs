@@ -164,6 +164,11 @@ async fn one_of_those_who_are_asked_answers_once_and_nobody_else_can() {
     assert_eq!(press(&app, BOB, &asked, "yes").await, "Your answer: yes");
     assert_eq!(ended_runs(&app, 1).await, ["succeeded"]);
     assert_closed(&app, &asked, "U0BOB answered: yes.");
+    let shown = posts(&app, SLACK_CHANNEL, "Run 1 of tell on infra: succeeded");
+    assert!(
+        shown.len() == 1 && shown[0].contains("succeeded · yes"),
+        "{shown:?}"
+    );
     assert_eq!(
         press(&app, BOB, &asked, "no").await,
         "That question is closed already. U0BOB answered: yes."
