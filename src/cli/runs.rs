@@ -1,4 +1,4 @@
-//! `drydock runs`: lists and shows the runs of pipelines of a server, cancels and repeats them.
+//! `drydock runs`: lists and shows the runs of pipelines of a server, cancels and repeats them, and answers their questions.
 
 use super::admin::{AdminClient, answer_to_show};
 use super::output::Output;
@@ -19,6 +19,7 @@ Examples:
   drydock runs show 7 --trace                   and the directory with the files about its steps
   drydock runs cancel 7
   drydock runs retry 7
+  drydock runs answer 7 yes                     in the place of those who are asked
 
 A retry is a new run with the same plan and the same inputs. It begins with the first step that did
 not succeed.
@@ -55,6 +56,16 @@ pub(super) enum RunsCommand {
         /// The number of the run
         id: i64,
     },
+    /// Answers the question of a run
+    Answer {
+        /// The number of the run
+        id: i64,
+        /// One of the choices, or its number
+        choice: String,
+        /// The step that asks; needed only if several do
+        #[arg(long, value_name = "NAME")]
+        step: Option<String>,
+    },
 }
 
 pub(super) async fn run(command: RunsCommand, global: &Global, output: &Output) -> Result<(), CliError> {
@@ -67,6 +78,7 @@ pub(super) async fn run(command: RunsCommand, global: &Global, output: &Output) 
         RunsCommand::Show { id, .. } => of(id, RunOrder::Show),
         RunsCommand::Cancel { id } => of(id, RunOrder::Cancel),
         RunsCommand::Retry { id } => of(id, RunOrder::Retry),
+        RunsCommand::Answer { id, choice, step } => of(id, RunOrder::Answer { step, choice }),
     };
     let Some(answer) = answer_to_show(request, global, output).await? else {
         return Ok(());

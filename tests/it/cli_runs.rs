@@ -147,6 +147,16 @@ fn runs_are_listed_shown_cancelled_and_repeated_by_commands() {
         );
         assert_eq!(unknown.code, Some(1));
     }
+    for (id, why) in [
+        ("1", "nothing was answered: run 1 waits for no answer"),
+        ("9", "no run 9; `drydock runs list` shows all"),
+    ] {
+        let refused = run(&["answer", id, "yes"]);
+        assert!(
+            refused.code == Some(1) && refused.err.contains(why),
+            "{refused:?}"
+        );
+    }
     let audited = shell.run(&["audit", "list", "--kind", "run", "--json"]).json();
     let kinds = audited["lines"]
         .as_array()

@@ -146,6 +146,7 @@ mod run_ends;
 mod run_interruptions;
 mod run_traces;
 mod runs;
+mod run_questions;
 mod result_buttons;
 mod revisions;
 mod revocation;

@@ -32,6 +32,7 @@ mod reply;
 mod response_url;
 mod role;
 mod run;
+mod run_question;
 mod schedule;
 pub mod seconds;
 mod secret;
@@ -85,6 +86,7 @@ pub use run::{
     AgentBounds, PipelineWork, RunConflictRule, RunStatus, STEP_OUTPUT_BYTES_MAX, StepEnd, StepSpending,
     StepStatus,
 };
+pub use run_question::{AskedPeople, RunAnswer, RunQuestion, choice_named};
 pub use schedule::{FireOutcome, MissedRule, ScheduleDefinition, ScheduledWork};
 pub use secret::Secret;
 pub use step_text::truncated_result;

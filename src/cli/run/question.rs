@@ -1,7 +1,7 @@
 //! The question of a step at a terminal: a menu, whose default counts if nobody answers in time.
 
 use super::report::shown_time;
-use crate::base::model::{StepEnd, cut_to};
+use crate::base::model::{StepEnd, choice_named, cut_to};
 use crate::cli::output::Output;
 use crate::cli::terminal::{INDICATOR, PromptedLine, read_answer};
 use rustix::termios::{QueueSelector, tcflush};
@@ -97,10 +97,8 @@ impl PipelineQuestion {
         if words.is_empty() {
             return self.default.as_deref();
         }
-        let is_named = |choice: &&String| choice.to_lowercase() == words.to_lowercase();
-        let by_number = || self.choices.get(words.parse::<usize>().ok()?.checked_sub(1)?);
-        let choice = self.choices.iter().find(is_named).or_else(by_number);
-        choice.map(String::as_str)
+        let index = choice_named(&self.choices, words)?;
+        self.choices.get(index).map(String::as_str)
     }
 
     /// Returns the question with its values and its numbered choices.

@@ -1,8 +1,10 @@
 //! The runs of pipelines of all people and services, for operators.
 
 use super::{Admin, AdminError, AdminReply};
-use crate::base::model::{RunId, RunStatus};
-use crate::state::store::{RunChange, RunCreation, RunHead, StoppedWork};
+use crate::base::model::{RunId, RunStatus, choice_named};
+use crate::state::store::{
+    AskedRunQuestion, RunAnswerOutcome, RunAnswerRequest, RunChange, RunCreation, RunHead, StoppedWork,
+};
 use serde::{Deserialize, Serialize};
 
 /// The one who changes a run, for the audit log.
@@ -11,7 +13,7 @@ const BY: &str = "the operator";
 pub const RUNS_LISTED_MAX: usize = 500;
 
 /// An order about one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunOrder {
     /// Shows it with its steps.
@@ -20,6 +22,13 @@ pub enum RunOrder {
     Cancel,
     /// Repeats it as a new run, from its first step that did not succeed.
     Retry,
+    /// Answers its question in the place of those who are asked.
+    Answer {
+        /// The step that asks; needed only if several do.
+        step: Option<String>,
+        /// The choice, by its words or its number.
+        choice: String,
+    },
 }
 
 impl Admin {
@@ -43,6 +52,7 @@ impl Admin {
             RunOrder::Show => return self.show_run(id).await,
             RunOrder::Cancel => (id, self.cancel_run(id).await?),
             RunOrder::Retry => self.retry_run(id).await?,
+            RunOrder::Answer { step, choice } => (id, self.answer_run(id, step.as_deref(), &choice).await?),
         };
         Ok(AdminReply::RunChanged { run, done })
     }
@@ -96,10 +106,69 @@ impl Admin {
         }
     }
 
+    async fn answer_run(&self, id: RunId, step: Option<&str>, words: &str) -> Result<String, AdminError> {
+        let refused = |why: String| Err(AdminError::Other(format!("nothing was answered: {why}")));
+        if self.store.run(id).await?.is_none() {
+            return Err(unknown(id));
+        }
+        let questions = self.store.run_questions(id).await?;
+        let asked = match open_question(&questions, step) {
+            Ok(asked) => asked,
+            Err(why) => return refused(format!("run {id} {why}")),
+        };
+        let choices = &asked.question.choices;
+        let Some(choice) = choice_named(choices, words) else {
+            return refused(format!("a choice is {}", choices.join(", ")));
+        };
+        let request = RunAnswerRequest {
+            run: id,
+            step: asked.step,
+            choice,
+            person: None,
+            by: BY.to_owned(),
+        };
+        let answered = self
+            .store
+            .answer_run_question(request, None, (self.now)())
+            .await?;
+        self.tell_driver(Vec::new());
+        match answered {
+            RunAnswerOutcome::Answered { choice } => Ok(format!("answered: {choice}")),
+            RunAnswerOutcome::Closed { how } => refused(how),
+            RunAnswerOutcome::Gone => refused(format!("run {id} asks nothing any more")),
+        }
+    }
+
     fn tell_driver(&self, stopped: Vec<StoppedWork>) {
         if let Some(gateway) = &self.gateway {
             gateway.runs.stop(stopped);
             gateway.runs.wake();
+        }
+    }
+}
+
+/// Returns the open question, or that of the named step. The error completes a sentence about the run.
+fn open_question<'q>(
+    questions: &'q [AskedRunQuestion],
+    step: Option<&str>,
+) -> Result<&'q AskedRunQuestion, String> {
+    let is_meant = |question: &&AskedRunQuestion| {
+        question.answer.is_none() && step.is_none_or(|step| question.step_name == step)
+    };
+    let open: Vec<&AskedRunQuestion> = questions.iter().filter(is_meant).collect();
+    match (open.as_slice(), step) {
+        ([asked], _) => Ok(*asked),
+        ([], None) => Err("waits for no answer".to_owned()),
+        ([], Some(step)) => Err(format!("waits for no answer at the step {step}")),
+        (several, _) => {
+            let names: Vec<&str> = several
+                .iter()
+                .map(|question| question.step_name.as_str())
+                .collect();
+            Err(format!(
+                "asks in several steps; add --step {}",
+                names.join(" or ")
+            ))
         }
     }
 }

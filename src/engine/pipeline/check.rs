@@ -10,8 +10,9 @@ pub use operator::OperatorLimits;
 
 use super::condition::CompiledCondition;
 use super::definition::{
-    AskStep, ConditionText, ParameterType, PipelineDefinition, PipelineFile, PipelineParameter,
+    AskStep, AskedParty, ConditionText, ParameterType, PipelineDefinition, PipelineFile, PipelineParameter,
     PipelinePermissions, PipelineValue, ReplyStep, ScalarValue, StepRef, StepWork, TaskStep, TimeLimit,
+    role_of_group,
 };
 use super::document::DocumentValue;
 use super::problem::{FoundProblems, name_hint};
@@ -185,6 +186,14 @@ impl DefinitionChecker<'_> {
                 &format!("{at}.default"),
                 format!("expected one of the choices: {}", ask.choices.join(", ")),
             );
+        }
+        // At a terminal, the one who runs the pipeline is asked.
+        if self.operator.server.is_some()
+            && let AskedParty::Group(name) = &ask.to
+            && role_of_group(name).is_none()
+        {
+            let why = format!("{name} is no group; a group is viewers, editors or administrators");
+            self.problem(&format!("{at}.to.group"), why);
         }
     }
 

@@ -174,6 +174,16 @@ impl Access {
             .cloned()
     }
 
+    /// Returns the accounts of the admitted people with exactly this name, in a fixed order. A name may be that of several.
+    pub fn named(&self, name: &str) -> Vec<Identity> {
+        let admitted = self.admitted.read().unwrap_or_else(PoisonError::into_inner);
+        let is_meant =
+            |identity: &&Identity| identity.name() == name && identity.sender().platform.chat().is_some();
+        let mut named: Vec<Identity> = admitted.values().filter(is_meant).cloned().collect();
+        named.sort_by_key(|identity| (identity.user(), identity.sender().clone()));
+        named
+    }
+
     /// Returns the service identity of a configured hook, `hook:<name>`. It is limited to the hook's repository and is
     /// never an administrator. The first call creates its user, which can be revoked like any other.
     pub async fn hook_identity(

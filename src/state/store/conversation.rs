@@ -85,6 +85,18 @@ impl Store {
         self.read(move |tx| latest(tx, &key, command)).await
     }
 
+    /// True if a place is the private chat of this account with the bot.
+    pub async fn is_private_chat(&self, sender: Sender, place: ChatPlace) -> Result<bool, StoreError> {
+        self.read(move |tx| {
+            let (after, before) = key::chat_key_range(&sender, &place.account, &place.chat)?;
+            let is_private = tx
+                .prepare_cached("SELECT 1 FROM conversation WHERE key > ?1 AND key < ?2 AND direct = 1")?
+                .exists([after, before])?;
+            Ok(is_private)
+        })
+        .await
+    }
+
     /// Finds a conversation: by the name of its session (32 hex digits), its row id, or a change such as `CHG-42`.
     pub async fn find_conversation(&self, which: &str) -> Result<Option<ConversationId>, StoreError> {
         let which = which.to_owned();

@@ -80,6 +80,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V19__tokens",
         include_str!("../../../migrations/sqlite/V19__tokens.sql"),
     ),
+    (
+        "V20__run_questions",
+        include_str!("../../../migrations/sqlite/V20__run_questions.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

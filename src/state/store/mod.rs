@@ -106,8 +106,9 @@ pub use retention::{DataKind, DatabaseSize, Prune, PrunePosition, PruneSlice, St
 pub use retired_secret::{RetiredSecrets, read_retired_secrets};
 pub use retry::{RetryOutcome, RetryRequest};
 pub use run::{
-    AgentStepWork, GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunAdvance,
-    RunCancellation, RunChange, RunCreation, RunHead, RunMessage, RunRow, StepBegin, StepRow,
+    AgentStepWork, AskedRunQuestion, GroupReach, NewRun, NewRunQuestion, OPEN_RUNS_MAX,
+    OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunAdvance, RunAnswerOutcome, RunAnswerRequest, RunCancellation,
+    RunChange, RunCreation, RunHead, RunMessage, RunRow, StepBegin, StepRow,
 };
 pub use schedule::{
     FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange,

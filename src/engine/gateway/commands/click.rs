@@ -4,6 +4,7 @@ use super::joining::GONE;
 use super::press::{CountedPress, awaited_receipt, receipt};
 use super::result_button::ResultButton;
 use super::retry::retry_reply;
+use super::run_question::OLD_BUTTON;
 use super::schedule::ScheduleButton;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner, is_stop};
 use crate::base::model::{InboundKind, InboxId};
@@ -97,6 +98,9 @@ impl CommandRunner {
         token: &str,
     ) -> anyhow::Result<CommandAnswer> {
         let inbound = &asked.inbound;
+        if let Some(answered) = Box::pin(self.press_run_question(asked, address, token)).await? {
+            return Ok(answered);
+        }
         let (taken, effect) = self.press(asked, token).await?;
         let answer = |text: String| receipt(asked, address, text);
         let said = |text: String| Ok(CommandAnswer::ops(vec![answer(text)]));
@@ -108,9 +112,7 @@ impl CommandRunner {
             } => (verb, argument, conversation),
             PressOutcome::OtherOwner { owner } => return said(format!("This button belongs to {owner}.")),
             PressOutcome::Used => return said("That button was used already.".to_owned()),
-            PressOutcome::Expired | PressOutcome::Unknown => {
-                return said("That button is too old; type the command instead.".to_owned());
-            }
+            PressOutcome::Expired | PressOutcome::Unknown => return said(OLD_BUTTON.to_owned()),
         };
         if verb == ANSWER_VERB && self.parts.identity(inbound).is_some() {
             return said(self.answer_question(asked, &argument).await?);

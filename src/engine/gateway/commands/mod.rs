@@ -20,6 +20,7 @@ mod result_button;
 mod resumed;
 mod retry;
 mod run;
+mod run_question;
 mod schedule;
 mod take_over;
 mod usage;

@@ -188,14 +188,15 @@ impl CommandRunner {
         let (verb, id) = match parse_runs(arguments) {
             Err(why) => return Ok(Reply::text(why)),
             Ok(RunsRequest::List) => return self.list_runs(identity).await,
+            Ok(RunsRequest::Answer(id, words)) => {
+                return Ok(Reply::text(self.answer_run(id, &words, (asked, identity)).await?));
+            }
             Ok(RunsRequest::About(verb, id)) => (verb, id),
         };
         let row = self.parts.store.run(id).await?;
         let row = row.filter(|row| may_see(&self.parts.access, identity, &row.head));
         let Some(row) = row else {
-            return Ok(Reply::text(format!(
-                "There is no run {id} that you may see; `!runs` lists those you may."
-            )));
+            return Ok(Reply::text(unknown_run(id)));
         };
         Ok(match verb {
             RunVerb::Show => RunReport::of(&row).reply(|_| true),
@@ -339,6 +340,11 @@ fn in_unknown_repository(words: &str) -> Option<&str> {
     is_name.then(|| rest.trim())
 }
 
+/// Returns the text about a run that this person may not see, whether or not it exists.
+pub(super) fn unknown_run(id: RunId) -> String {
+    format!("There is no run {id} that you may see; `!runs` lists those you may.")
+}
+
 /// True for a run of this person, with any of their accounts.
 fn is_own(access: &Access, identity: &Identity, head: &RunHead) -> bool {
     let owner = access.admit(&head.owner);
@@ -346,7 +352,7 @@ fn is_own(access: &Access, identity: &Identity, head: &RunHead) -> bool {
 }
 
 /// True for a run that a person may see: their own, or one of a service, in a repository that they may read.
-fn may_see(access: &Access, identity: &Identity, head: &RunHead) -> bool {
+pub(super) fn may_see(access: &Access, identity: &Identity, head: &RunHead) -> bool {
     let is_of_service = head.owner.platform.chat().is_none();
     identity.role(&head.repository).is_some() && (is_of_service || is_own(access, identity, head))
 }

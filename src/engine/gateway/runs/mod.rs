@@ -2,6 +2,7 @@
 //! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
 
 mod abandonment;
+mod ask;
 mod broken_run;
 mod definitions;
 mod event;
@@ -92,12 +93,13 @@ impl Runs {
         }
     }
 
-    /// Makes the moves of all runs that are due, and returns the next deadline of any. A run that fails to move does not keep
-    /// the others from it.
+    /// Closes the questions whose time is over, makes the moves of all runs that are due, and returns the next deadline of any.
+    /// A run that fails to move does not keep the others from it.
     async fn advance_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let store = &self.parts.store;
         loop {
             let at = (self.parts.now)();
+            store.close_late_run_questions(at).await?;
             let due = store.open_runs(at, DUE_AT_ONCE_MAX).await?;
             if due.is_empty() {
                 return store.next_run_deadline().await;

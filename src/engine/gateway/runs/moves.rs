@@ -1,6 +1,7 @@
 //! The next moves of one run, up to where it waits for a turn. Everything of them is stored at once, and an edit of the run's
 //! message with it, so a move that a crash cuts short is made again and shows once.
 
+use super::ask::StepQuestion;
 use super::{RunReport, Runs};
 use crate::base::model::{
     Account, Action, ChatPlace, Op, PipelineWork, Reply, ReplyPart, RunStatus, StepEnd, StepStatus,
@@ -19,18 +20,20 @@ use std::time::Duration;
 pub(in crate::engine::gateway) const MESSAGE: &str = "message";
 
 /// The moves of a run, with its state after them.
-struct RunMove<'a> {
-    row: &'a RunRow,
+pub(super) struct RunMove<'a> {
+    pub(super) row: &'a RunRow,
+    pub(super) at: Timestamp,
     state: RunState,
     report: RunReport,
-    advance: RunAdvance,
+    pub(super) advance: RunAdvance,
 }
 
 impl<'a> RunMove<'a> {
-    fn of(row: &'a RunRow) -> Self {
+    fn of(row: &'a RunRow, at: Timestamp) -> Self {
         let states = row.steps.iter();
         Self {
             row,
+            at,
             state: RunState {
                 steps: states
                     .map(|step| StepState::of(step.status, step.end.clone()))
@@ -41,7 +44,7 @@ impl<'a> RunMove<'a> {
         }
     }
 
-    fn begin(&mut self, step: usize, work: StepBegin) {
+    pub(super) fn begin(&mut self, step: usize, work: StepBegin) {
         if let Some(state) = self.state.steps.get_mut(step) {
             *state = StepState::Running;
         }
@@ -49,7 +52,7 @@ impl<'a> RunMove<'a> {
         self.advance.begin.push((step, work));
     }
 
-    fn end(&mut self, step: usize, end: StepEnd) {
+    pub(super) fn end(&mut self, step: usize, end: StepEnd) {
         self.report.set(step, end.status, Some(end.clone()));
         self.state.end(step, end.clone());
         self.advance.end.push((step, end));
@@ -81,12 +84,12 @@ impl Runs {
     /// Makes the moves of a run that are possible now. Nothing is done if another has moved it since it was read.
     pub(super) async fn advance(&self, row: &RunRow, at: Timestamp) -> Result<(), StoreError> {
         let owner = self.parts.access.admit(&row.head.owner);
-        let mut moves = RunMove::of(row);
+        let mut moves = RunMove::of(row, at);
         if !row.head.status.is_end() {
             let time_max = self.parts.config.pipelines.run_time_max;
             match obstacle(row, owner.as_ref(), (at, time_max)) {
                 Some(why) => moves.fail(why),
-                None => self.go_on(&mut moves),
+                None => self.go_on(&mut moves).await?,
             }
         }
         if row.head.status.is_end() || moves.has_moved() {
@@ -103,12 +106,13 @@ impl Runs {
     }
 
     /// Begins and ends steps until the run waits for a turn or is over.
-    fn go_on(&self, moves: &mut RunMove<'_>) {
+    async fn go_on(&self, moves: &mut RunMove<'_>) -> Result<(), StoreError> {
         let row = moves.row;
         let plan: Option<RunPlan> = serde_json::from_str(&row.plan).ok();
         let inputs: Option<RunInputs> = serde_json::from_str(&row.inputs).ok();
         let (Some(mut plan), Some(inputs)) = (plan, inputs) else {
-            return moves.fail("this version of Drydock cannot read its plan; start it again".to_owned());
+            moves.fail("this version of Drydock cannot read its plan; start it again".to_owned());
+            return Ok(());
         };
         // The operator may have reduced the bounds since the run was planned, which may be that of an earlier attempt.
         plan.budget = plan.budget.within(&self.parts.config.pipelines);
@@ -120,21 +124,28 @@ impl Runs {
                 moves.end(step, end);
             }
             for step in next.begin {
-                self.begin(moves, (&plan, &inputs), step);
+                self.begin(moves, (&plan, &inputs), step).await?;
             }
             if let Some(status) = next.finish {
                 let why = (status == RunStatus::Failed).then(|| failed_step(&plan, &moves.state));
-                return moves.finish(status, why.flatten());
+                moves.finish(status, why.flatten());
+                return Ok(());
             }
             if is_waiting {
-                return;
+                return Ok(());
             }
         }
+        Ok(())
     }
 
-    fn begin(&self, moves: &mut RunMove<'_>, (plan, inputs): (&RunPlan, &RunInputs), step: usize) {
+    async fn begin(
+        &self,
+        moves: &mut RunMove<'_>,
+        (plan, inputs): (&RunPlan, &RunInputs),
+        step: usize,
+    ) -> Result<(), StoreError> {
         let Some(planned) = plan.steps.get(step) else {
-            return;
+            return Ok(());
         };
         let head = &moves.row.head;
         match resolved_work(plan, inputs, &moves.state, step) {
@@ -169,7 +180,25 @@ impl Runs {
                 }
             }
             Ok(ResolvedWork::Parallel) => moves.begin(step, StepBegin::Nothing),
-            Ok(ResolvedWork::Task { .. } | ResolvedWork::Ask { .. }) => {
+            Ok(ResolvedWork::Ask {
+                to,
+                question,
+                values,
+                choices,
+                deadline,
+                default,
+            }) => {
+                let asked = StepQuestion {
+                    to,
+                    text: question,
+                    values,
+                    choices,
+                    deadline,
+                    default,
+                };
+                self.begin_ask(moves, step, asked).await?;
+            }
+            Ok(ResolvedWork::Task { .. }) => {
                 let why = format!(
                     "a step of the kind {} does not run on a server",
                     planned.work.word()
@@ -178,6 +207,7 @@ impl Runs {
             }
             Err(why) => moves.end(step, StepEnd::failed(why)),
         }
+        Ok(())
     }
 
     /// Returns the messages of a reply. Their ids name the run and the step, so they are posted once.

@@ -42,13 +42,22 @@ impl ShownStep {
         }
     }
 
-    /// Returns the status, the verdict with its source, the change, and the reason why it did not succeed.
+    /// Returns the status, the answer to a question, the verdict with its source, the change, and the reason why it did not
+    /// succeed.
     fn line(&self) -> String {
         let end = self.end.as_ref();
         let verdict = end.and_then(|end| Some(verdict_words(end.verdict?, end.verdict_source)));
         let change = self.change.map(|number| format!("CHG-{number}"));
         let why = end.and_then(|end| end.why.as_deref()).map(shown_why);
-        let parts = [Some(self.status.word().to_owned()), verdict, change, why];
+        let status = match (self.kind.as_str(), self.status) {
+            ("ask", StepStatus::Running) => "waits for an answer",
+            (_, status) => status.word(),
+        };
+        let answer = end
+            .filter(|_| self.kind == "ask")
+            .map(|end| one_line(&end.output));
+        let answer = answer.filter(|answer| !answer.is_empty());
+        let parts = [Some(status.to_owned()), answer, verdict, change, why];
         parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
     }
 }

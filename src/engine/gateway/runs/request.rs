@@ -4,7 +4,7 @@ use crate::base::model::RunId;
 
 pub(in crate::engine::gateway) const RUN_USAGE: &str =
     "Write `!run NAME`, with `name=value` or `name=\"a longer value\"` for each parameter.";
-pub(in crate::engine::gateway) const RUNS_USAGE: &str = "Write `!runs`, or `!runs` with `show`, `cancel` or `retry` and the number of a run, such as `!runs show 12`.";
+pub(in crate::engine::gateway) const RUNS_USAGE: &str = "Write `!runs`, or `!runs` with `show`, `cancel` or `retry` and the number of a run, such as `!runs show 12`, or `!runs answer 12` with a choice.";
 
 /// A request to start a pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,12 +16,14 @@ pub(in crate::engine::gateway) struct RunRequest {
 }
 
 /// A request about the runs that exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::engine::gateway) enum RunsRequest {
     /// Lists them.
     List,
     /// Is about one of them.
     About(RunVerb, RunId),
+    /// Answers a question of one of them, with these words.
+    Answer(RunId, String),
 }
 
 /// A request about one run.
@@ -83,17 +85,32 @@ pub(in crate::engine::gateway) fn parse_runs(text: &str) -> Result<RunsRequest, 
     let text = text.trim();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let verb = match word.to_ascii_lowercase().as_str() {
+        "answer" => return parse_answer(rest),
         "" | "list" if rest.is_empty() => return Ok(RunsRequest::List),
         "show" => RunVerb::Show,
         "cancel" => RunVerb::Cancel,
         "retry" => RunVerb::Retry,
         _ => return Err(RUNS_USAGE.to_owned()),
     };
-    let number = rest.trim().trim_matches('`').trim_start_matches('#');
-    match number.parse() {
-        Ok(number) if number > 0 => Ok(RunsRequest::About(verb, RunId(number))),
+    match run_number(rest.trim()) {
+        Some(id) => Ok(RunsRequest::About(verb, id)),
+        None => Err(RUNS_USAGE.to_owned()),
+    }
+}
+
+/// Parses the number of a run and a choice, which may be in quotation marks.
+fn parse_answer(text: &str) -> Result<RunsRequest, String> {
+    let (number, words) = text.trim().split_once(char::is_whitespace).ok_or(RUNS_USAGE)?;
+    let words = words.trim().trim_matches(['`', '"', '“', '”', '„']);
+    match run_number(number) {
+        Some(id) if !words.is_empty() => Ok(RunsRequest::Answer(id, words.to_owned())),
         _ => Err(RUNS_USAGE.to_owned()),
     }
+}
+
+fn run_number(text: &str) -> Option<RunId> {
+    let number = text.trim_matches('`').trim_start_matches('#');
+    number.parse::<i64>().ok().filter(|number| *number > 0).map(RunId)
 }
 
 #[cfg(test)]
@@ -153,6 +170,14 @@ mod tests {
             ("show 12", RunsRequest::About(RunVerb::Show, RunId(12))),
             ("Cancel #3", RunsRequest::About(RunVerb::Cancel, RunId(3))),
             ("retry `4`", RunsRequest::About(RunVerb::Retry, RunId(4))),
+            (
+                "answer 12  not yet ",
+                RunsRequest::Answer(RunId(12), "not yet".to_owned()),
+            ),
+            (
+                "answer #12 “yes”",
+                RunsRequest::Answer(RunId(12), "yes".to_owned()),
+            ),
         ] {
             assert_eq!(parse_runs(text), Ok(expected), "{text}");
         }
@@ -163,6 +188,9 @@ mod tests {
             "show 0",
             "show -1",
             "stop 3",
+            "answer",
+            "answer 12",
+            "answer yes 12",
             "7",
         ] {
             assert_eq!(parse_runs(wrong), Err(RUNS_USAGE.to_owned()), "{wrong}");

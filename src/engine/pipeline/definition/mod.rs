@@ -17,7 +17,7 @@ pub use scalar::{
 };
 pub use step::{
     AskStep, AskedParty, ParallelStep, PipelineAction, PipelineStep, ReplyStep, StepAction, StepCondition,
-    StepOutcome, StepRef, StepWork, TaskStep,
+    StepOutcome, StepRef, StepWork, TaskStep, role_of_group,
 };
 pub use trigger::{
     ApiTrigger, ChatTrigger, CommandLineTrigger, HookTrigger, PipelineTrigger, ScheduleTrigger, SlashTrigger,

@@ -4,6 +4,7 @@ use super::{
     AgentStep, ConditionText, Identifier, ImageName, LiteralText, PipelineValue, ReplyTarget, TimeLimit,
     VariableName,
 };
+use crate::base::model::Role;
 use crate::engine::pipeline;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -230,8 +231,18 @@ pub struct AskStep {
 pub enum AskedParty {
     /// A person, by the name of their invite.
     Person(#[schemars(length(min = 1, max = 100))] String),
-    /// A group, by name.
+    /// Those with a role in the repository: `viewers`, `editors` or `administrators`.
     Group(#[schemars(length(min = 1, max = 100))] String),
+}
+
+/// Returns the least role of those in a group; `None` if there is no group with this name.
+pub fn role_of_group(name: &str) -> Option<Role> {
+    match name {
+        "viewers" => Some(Role::Viewer),
+        "editors" => Some(Role::Editor),
+        "administrators" => Some(Role::Admin),
+        _ => None,
+    }
 }
 
 /// A text that is sent to a target of the operator's list.

@@ -37,7 +37,6 @@ const NO_VARIABLES: &str = "variables are only for container tools, which do not
 const NO_SERVERS: &str = "MCP servers are not used yet; remove the entry";
 const NO_LOCAL_REPLY: &str =
     "reply steps run on a server only; remove the step: the terminal shows the output of each step";
-const NO_SERVER_ASK: &str = "questions of pipelines are not asked on a server yet; remove the step, or run the pipeline with `drydock run`";
 
 /// Returns the parts of a pipeline that are not available, in the order of its steps.
 pub(super) fn unsupported(effective: &EffectivePipeline<'_>, door: RunDoor) -> Vec<UnsupportedStep> {
@@ -50,9 +49,9 @@ pub(super) fn unsupported(effective: &EffectivePipeline<'_>, door: RunDoor) -> V
                 }
             }
             Some(StepWork::Task(task)) => found.task(&step.key, task),
-            Some(StepWork::Ask(_)) => found.ask(&step.key, door),
             Some(StepWork::Reply(reply)) => found.reply(&step.key, reply, effective, door),
-            None => {}
+            // A question is asked in either place.
+            Some(StepWork::Ask(_)) | None => {}
         }
     }
     found.problems
@@ -99,12 +98,6 @@ impl Found {
         self.add(format!("{key}.task"), NO_TASKS);
         if task.image.is_some() {
             self.add(format!("{key}.task.image"), NO_IMAGES);
-        }
-    }
-
-    fn ask(&mut self, key: &str, door: RunDoor) {
-        if door == RunDoor::Server {
-            self.add(format!("{key}.ask"), NO_SERVER_ASK);
         }
     }
 

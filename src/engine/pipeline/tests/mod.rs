@@ -265,6 +265,24 @@ fn permissions_are_the_intersection_of_all_levels_and_budgets_the_smaller_bound(
 }
 
 #[test]
+fn a_group_that_does_not_exist_is_a_problem_where_a_server_asks_it() {
+    let text = COMPLETE.replace("{group: editors}", "{group: reviewers}");
+    assert!(load(&text).is_ok());
+    let of_server = OperatorLimits {
+        server: Some(PipelineOperatorSettings {
+            pipelines: PipelineSettings::default(),
+            hooks: [("ci".to_owned(), HookScheme::Github)].into(),
+        }),
+        ..operator()
+    };
+    let error = LoadedPipelines::from_yaml(text.as_bytes(), &of_server).unwrap_err();
+    let why = "steps[2].ask.to.group: reviewers is no group; a group is viewers, editors or administrators";
+    assert!(error.to_string().contains(why), "{error}");
+    let error = LoadedPipelines::from_yaml(COMPLETE.as_bytes(), &of_server).unwrap_err();
+    assert!(!error.to_string().contains("is no group"), "{error}");
+}
+
+#[test]
 fn every_problem_has_its_line_and_its_key() {
     let start = "pipelines:\n  a:\n    triggers: [{chat: {}}]\n";
     let step = |text: &str| format!("{start}    steps:\n    - name: s\n      {text}\n");

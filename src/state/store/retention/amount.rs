@@ -202,7 +202,7 @@ fn counted(kind: DataKind) -> CountQueries {
         ),
         DataKind::Runs => (
             "SELECT COUNT(*) FROM run",
-            SizeQuery::Tables(&["run", "run_step"]),
+            SizeQuery::Tables(&["run", "run_step", "run_question", "run_question_button"]),
             Some("SELECT created_at FROM run ORDER BY id LIMIT 1"),
         ),
         DataKind::Usage => (

@@ -279,8 +279,10 @@ fn remove(
         match (rows.kind, key) {
             (DataKind::Messages, _) => remove_message(tx, key)?,
             (DataKind::Runs, _) => {
-                tx.prepare_cached("DELETE FROM run_step WHERE run = ?1")?
-                    .execute([key])?;
+                for table in ["run_question_button", "run_question", "run_step"] {
+                    tx.prepare_cached(&format!("DELETE FROM {table} WHERE run = ?1"))?
+                        .execute([key])?;
+                }
                 tx.prepare_cached(&rows.delete())?.execute([key])?;
             }
             (DataKind::Edits, Value::Integer(conversation)) => close_silent_edits(tx, *conversation, at)?,

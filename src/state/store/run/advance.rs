@@ -1,5 +1,6 @@
 //! The next moves of a run, which are stored together.
 
+use super::question::{self, NewRunQuestion};
 use super::turn_end::spent;
 use super::{cancel, finish, position};
 use crate::base::model::{Inbound, Op, RunId, RunStatus, StepEnd, StepStatus};
@@ -29,6 +30,8 @@ pub enum StepBegin {
     Message(Box<Inbound>),
     /// These operations are enqueued.
     Ops(Vec<Op>),
+    /// This question is asked, whose answer ends the step.
+    Question(Box<NewRunQuestion>),
     /// Nothing is stored besides.
     Nothing,
 }
@@ -108,6 +111,10 @@ fn begin_step(
             outbox::enqueue(tx, ops, at)?;
             None
         }
+        StepBegin::Question(asked) => {
+            question::insert(tx, (id, step), asked, at)?;
+            None
+        }
         StepBegin::Nothing => None,
     };
     let begun = tx
@@ -130,7 +137,7 @@ fn begin_step(
     }
 }
 
-/// Ends a step. Returns false if it has ended already.
+/// Ends a step, and closes its question if that is open. Returns false if it has ended already.
 pub(super) fn end_step(
     tx: &Transaction<'_>,
     (id, step): (RunId, i64),
@@ -143,5 +150,9 @@ pub(super) fn end_step(
              WHERE run = ?1 AND step = ?2 AND ended_at IS NULL",
         )?
         .execute(params![id.0, step, word(&end.status)?, millis(at), json(&end)?])?;
-    Ok(ended == 1)
+    let is_ended = ended == 1;
+    if is_ended {
+        question::withdraw(tx, (id, step), &end, at)?;
+    }
+    Ok(is_ended)
 }

@@ -7,6 +7,7 @@ mod advance;
 mod cancel;
 mod creation;
 mod group;
+mod question;
 mod retry;
 mod rows;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use advance::{RunAdvance, StepBegin};
 pub(super) use cancel::cancel_all;
 pub use cancel::{RunCancellation, RunChange};
 pub use creation::{GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
+pub use question::{AskedRunQuestion, NewRunQuestion, RunAnswerOutcome, RunAnswerRequest};
 pub use rows::{RunHead, RunRow, StepRow};
 pub use trace::AgentStepWork;
 pub(super) use turn_end::{end_step_of, refuse};
@@ -56,12 +58,16 @@ impl Store {
         self.read(move |tx| rows::due(tx, at, count_max)).await
     }
 
-    /// Returns the next time at which the time of a run is over.
+    /// Returns the next time at which the time of a run or of a question is over.
     pub async fn next_run_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(rows::next_deadline).await
+        self.read(|tx| {
+            let deadlines = [rows::next_deadline(tx)?, question::next_deadline(tx)?];
+            Ok(deadlines.into_iter().flatten().min())
+        })
+        .await
     }
 
-    /// Ends a step that no turn ends, such as a question. Returns false if it has ended already.
+    /// Ends a step that no turn ends, such as a program. Returns false if it has ended already.
     pub async fn end_step(
         &self,
         id: RunId,
