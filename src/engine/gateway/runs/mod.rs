@@ -8,6 +8,7 @@ mod plan;
 mod report;
 mod request;
 mod start;
+mod task;
 
 pub(super) use definitions::PipelineDefinitions;
 pub(super) use event::EventRuns;
@@ -29,6 +30,7 @@ use jiff::Timestamp;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use task::TaskRunner;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -52,6 +54,7 @@ pub struct Runs {
     scheduler: Arc<TurnScheduler>,
     active_turns: ActiveTurns,
     definitions: Arc<PipelineDefinitions>,
+    tasks: Arc<TaskRunner>,
     /// Also notified at the end of a message with which a run may begin or go on.
     changed: Arc<Notify>,
 }
@@ -63,13 +66,15 @@ impl Runs {
         (scheduler, active_turns): (&Arc<TurnScheduler>, ActiveTurns),
         definitions: &Arc<PipelineDefinitions>,
     ) -> Self {
+        let changed = scheduler.runs_changed();
         Self {
             parts: Arc::clone(parts),
             outgoing: Arc::clone(outgoing),
             scheduler: Arc::clone(scheduler),
             active_turns,
             definitions: Arc::clone(definitions),
-            changed: scheduler.runs_changed(),
+            tasks: Arc::new(TaskRunner::new(parts, &changed)),
+            changed,
         }
     }
 
@@ -87,6 +92,7 @@ impl Runs {
 
     /// Drives the runs until `cancel`.
     pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
+        self.tasks.resume(&cancel).await;
         while !cancel.is_cancelled() {
             let next = match self.advance_due().await {
                 Ok(next) => next,
@@ -105,6 +111,7 @@ impl Runs {
                 () = cancel.cancelled() => {}
             }
         }
+        self.tasks.ended().await;
     }
 
     /// Makes the moves of all runs that are due, and returns the next deadline of any. A run that fails to move does not keep
@@ -151,6 +158,7 @@ impl Runs {
             }
         };
         self.stop(self.parts.store.abandon_run(id, why, at).await?);
+        self.tasks.stop(id);
         Ok(())
     }
 

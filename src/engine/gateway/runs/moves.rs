@@ -1,6 +1,7 @@
 //! The next moves of one run, up to where it waits for a turn. Everything of them is stored at once, and an edit of the run's
 //! message with it, so a move that a crash cuts short is made again and shows once.
 
+use super::task::BegunTask;
 use super::{RunReport, Runs};
 use crate::base::model::{
     Account, Action, ChatPlace, Op, PipelineWork, Reply, ReplyPart, RunStatus, StepEnd, StepStatus,
@@ -19,11 +20,13 @@ use std::time::Duration;
 pub(in crate::engine::gateway) const MESSAGE: &str = "message";
 
 /// The moves of a run, with its state after them.
-struct RunMove<'a> {
-    row: &'a RunRow,
-    state: RunState,
+pub(super) struct RunMove<'a> {
+    pub(super) row: &'a RunRow,
+    pub(super) state: RunState,
     report: RunReport,
     advance: RunAdvance,
+    /// The tasks whose programs start when the moves are stored.
+    pub(super) tasks: Vec<BegunTask>,
 }
 
 impl<'a> RunMove<'a> {
@@ -38,10 +41,11 @@ impl<'a> RunMove<'a> {
             },
             report: RunReport::of(row),
             advance: RunAdvance::default(),
+            tasks: Vec::new(),
         }
     }
 
-    fn begin(&mut self, step: usize, work: StepBegin) {
+    pub(super) fn begin(&mut self, step: usize, work: StepBegin) {
         if let Some(state) = self.state.steps.get_mut(step) {
             *state = StepState::Running;
         }
@@ -49,7 +53,7 @@ impl<'a> RunMove<'a> {
         self.advance.begin.push((step, work));
     }
 
-    fn end(&mut self, step: usize, end: StepEnd) {
+    pub(super) fn end(&mut self, step: usize, end: StepEnd) {
         self.report.set(step, end.status, Some(end.clone()));
         self.state.end(step, end.clone());
         self.advance.end.push((step, end));
@@ -93,12 +97,15 @@ impl Runs {
             let shown = self.message(row, &moves.report, owner.as_ref());
             moves.advance.ops.extend(shown);
         }
-        let advance = moves.advance;
+        let advance = std::mem::take(&mut moves.advance);
         let moved = self
             .parts
             .store
             .advance_run(row.head.id, row.version, advance, at);
-        self.stop(moved.await?.unwrap_or_default());
+        if let Some(stopped) = moved.await? {
+            self.stop(stopped);
+            self.tasks.follow(moves, owner.as_ref());
+        }
         Ok(())
     }
 
@@ -112,6 +119,7 @@ impl Runs {
         };
         // The operator may have reduced the bounds since the run was planned, which may be that of an earlier attempt.
         plan.budget = plan.budget.within(&self.parts.config.pipelines);
+        self.resume_tasks(moves, (&plan, &inputs));
         // Each round begins or ends a step.
         for _ in 0..=2 * plan.steps.len() {
             let next = next_moves(&plan, &inputs, &moves.state);
@@ -169,7 +177,8 @@ impl Runs {
                 }
             }
             Ok(ResolvedWork::Parallel) => moves.begin(step, StepBegin::Nothing),
-            Ok(ResolvedWork::Task { .. } | ResolvedWork::Ask { .. }) => {
+            Ok(ResolvedWork::Task(work)) => self.begin_task(moves, step, work),
+            Ok(ResolvedWork::Ask { .. }) => {
                 let why = format!(
                     "a step of the kind {} does not run on a server",
                     planned.work.word()
