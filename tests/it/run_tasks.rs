@@ -134,7 +134,7 @@ async fn a_task_gets_each_value_as_one_argument_and_its_result_goes_to_later_ste
     assert!(shown.len() == 1 && shown[0].contains("file: a note"), "{shown:?}");
 }
 
-/// T50, T51
+/// T50
 #[tokio::test]
 async fn a_task_reads_nothing_of_the_machine_reaches_no_network_and_changes_no_file() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
