@@ -295,11 +295,11 @@ impl StreamEnds {
     /// Returns the end in whole lines. A line without its beginning could show a part of a secret.
     fn last_lines(&self) -> String {
         let text = String::from_utf8_lossy(&self.end);
-        match (self.is_end_cut, text.split_once('\n')) {
-            (false, _) => text.into_owned(),
-            (true, Some((_, lines))) => lines.to_owned(),
-            (true, None) => String::new(),
+        if !self.is_end_cut {
+            return text.into_owned();
         }
+        let whole = text.split_once('\n').map(|(_, lines)| lines.to_owned());
+        whole.unwrap_or_default()
     }
 }
 
