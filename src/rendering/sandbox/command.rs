@@ -271,7 +271,7 @@ struct StreamEnds {
 impl StreamEnds {
     fn read(mut from: impl Read) -> Self {
         let mut ends = Self::default();
-        let mut chunk = [0; 8 << 10];
+        let mut chunk = [0_u8; 8 << 10];
         loop {
             match from.read(&mut chunk) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -307,4 +307,26 @@ fn read(from: impl Read, bytes_max: u64) -> Vec<u8> {
     let mut content = Vec::new();
     let _broken = from.take(bytes_max).read_to_end(&mut content);
     content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ERRORS_BYTES_MAX, LAST_ERRORS_BYTES_MAX, StreamEnds};
+
+    #[test]
+    fn the_beginning_of_a_long_stream_is_kept_and_its_end_in_whole_lines() {
+        let short = StreamEnds::read(&b"one\ntwo"[..]);
+        assert_eq!(
+            (short.beginning.as_slice(), short.last_lines().as_str()),
+            (&b"one\ntwo"[..], "one\ntwo")
+        );
+        let lines: String = (0..100_000).map(|line| format!("line {line}\n")).collect();
+        let long = StreamEnds::read(lines.as_bytes());
+        assert_eq!(long.beginning, lines.as_bytes()[..ERRORS_BYTES_MAX]);
+        let last = long.last_lines();
+        assert!(last.len() <= LAST_ERRORS_BYTES_MAX && last.len() > LAST_ERRORS_BYTES_MAX - 20);
+        assert!(last.starts_with("line ") && last.ends_with("line 99999\n"));
+        let one_line = StreamEnds::read("x".repeat(LAST_ERRORS_BYTES_MAX + 1).as_bytes());
+        assert_eq!(one_line.last_lines(), "");
+    }
 }
