@@ -147,6 +147,7 @@ mod run_interruptions;
 mod run_traces;
 mod runs;
 mod run_questions;
+mod run_tasks;
 mod result_buttons;
 mod revisions;
 mod revocation;

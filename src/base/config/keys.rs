@@ -284,6 +284,9 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     int("pipelines.run_tokens_max", "2_000_000", 0, 1_000_000_000, "tokens of one run; 0 means no bound"),
     int("pipelines.run_cents_max", "0", 0, 100_000_000, "US cents of one run; 0 means no bound"),
     int("pipelines.run_seconds_max", "3_600", 1, 604_800, "seconds of one run"),
+    key("pipelines.programs.*", ValueKind::Path, UnsetRule::Absent, "absolute path of a program that tasks may run"),
+    int("pipelines.programs_at_once_max", "2", 1, 64, "programs of tasks at the same time"),
+    int("pipelines.program_memory_bytes_max", "1_073_741_824", 67_108_864, 17_179_869_184, "bytes of memory of one program"),
 
     int("sandbox.seconds_max", "10", 1, 600, "seconds one engine may take for one program"),
     int("sandbox.turn_seconds_max", "300", 1, 86_400, "seconds all evaluations of one turn may take"),

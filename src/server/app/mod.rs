@@ -168,6 +168,7 @@ impl App {
             repositories,
             redactor,
             denied: Arc::new(DeniedFiles::from_config(&config.sandbox.secrets_denied)),
+            launcher: (host.program)(),
             config: Arc::clone(&config),
             health: health.clone(),
             now: host.now,

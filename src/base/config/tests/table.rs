@@ -384,6 +384,16 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "22: hooks.ci.fields.a b: a field's name is 1 to 64 of a-z, A-Z, 0-9, _ and -",
         ),
         (
+            "[repositories.infra]",
+            "[pipelines]\nprograms.lint = \"bin/lint\"\n[repositories.infra]",
+            "4: pipelines.programs.lint: expected an absolute path, such as /usr/local/bin/kubeconform",
+        ),
+        (
+            "[repositories.infra]",
+            "[pipelines.programs]\n\"a b\" = \"/bin/lint\"\n[repositories.infra]",
+            "4: pipelines.programs.a b: a program's name is 1 to 64 of a-z, A-Z, 0-9, _ and -",
+        ),
+        (
             "[hooks.ci]",
             "[hooks.team]",
             "15: hooks.team: a channel has this name, and both would use the address /in/<name>; rename one of them",

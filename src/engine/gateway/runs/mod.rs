@@ -11,6 +11,7 @@ mod plan;
 mod report;
 mod request;
 mod start;
+mod task;
 mod trace;
 mod trace_text;
 
@@ -34,6 +35,7 @@ use crate::state::store::{StoppedWork, StoreError};
 use broken_run::reason_to_end;
 use jiff::Timestamp;
 use std::sync::Arc;
+use task::TaskRunner;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -48,6 +50,7 @@ pub struct Runs {
     scheduler: Arc<TurnScheduler>,
     active_turns: ActiveTurns,
     definitions: Arc<PipelineDefinitions>,
+    tasks: Arc<TaskRunner>,
     /// Also notified at the end of a message with which a run may begin or go on.
     changed: Arc<Notify>,
     /// The writer of the traces of their steps.
@@ -61,13 +64,15 @@ impl Runs {
         (scheduler, active_turns): (&Arc<TurnScheduler>, ActiveTurns),
         definitions: &Arc<PipelineDefinitions>,
     ) -> Self {
+        let changed = scheduler.runs_changed();
         Self {
             parts: Arc::clone(parts),
             outgoing: Arc::clone(outgoing),
             scheduler: Arc::clone(scheduler),
             active_turns,
             definitions: Arc::clone(definitions),
-            changed: scheduler.runs_changed(),
+            tasks: Arc::new(TaskRunner::new(parts, &changed)),
+            changed,
             tracer: Arc::new(RunTracer::new(parts)),
         }
     }
@@ -86,11 +91,13 @@ impl Runs {
 
     /// Drives the runs until `cancel`.
     pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
+        self.tasks.resume(&cancel).await;
         let mut watch = ClockWatch::new(self.parts.now, Arc::clone(&self.changed), cancel);
         while watch.look().is_some() {
             let next = self.advance_due().await;
             watch.wait(next, "runs are tried again later").await;
         }
+        self.tasks.ended().await;
     }
 
     /// Closes the questions whose time is over, makes the moves of all runs that are due, and returns the next deadline of any.
@@ -123,10 +130,12 @@ impl Runs {
     /// Makes the moves of one run. One that can never go on is ended, and keeps no other from going on.
     async fn advance_one(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {
         let moving = Box::pin(self.read_and_advance(id, at));
-        match reason_to_end(id, moving).await? {
-            Some(why) => self.abandon(id, why, at).await,
-            None => Ok(()),
-        }
+        let Some(why) = reason_to_end(id, moving).await? else {
+            return Ok(());
+        };
+        self.abandon(id, why, at).await?;
+        self.tasks.stop(id);
+        Ok(())
     }
 
     async fn read_and_advance(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {

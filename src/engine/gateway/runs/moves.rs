@@ -2,6 +2,7 @@
 //! message with it, so a move that a crash cuts short is made again and shows once.
 
 use super::ask::StepQuestion;
+use super::task::BegunTask;
 use super::{RunReport, Runs};
 use crate::base::model::{
     Account, Action, ChatPlace, Op, PipelineWork, Reply, ReplyPart, RunStatus, StepEnd, StepStatus,
@@ -23,9 +24,11 @@ pub(in crate::engine::gateway) const MESSAGE: &str = "message";
 pub(super) struct RunMove<'a> {
     pub(super) row: &'a RunRow,
     pub(super) at: Timestamp,
-    state: RunState,
+    pub(super) state: RunState,
     report: RunReport,
     pub(super) advance: RunAdvance,
+    /// The tasks whose programs start when the moves are stored.
+    pub(super) tasks: Vec<BegunTask>,
 }
 
 impl<'a> RunMove<'a> {
@@ -41,6 +44,7 @@ impl<'a> RunMove<'a> {
             },
             report: RunReport::of(row),
             advance: RunAdvance::default(),
+            tasks: Vec::new(),
         }
     }
 
@@ -96,12 +100,15 @@ impl Runs {
             let shown = self.message(row, &moves.report, owner.as_ref());
             moves.advance.ops.extend(shown);
         }
-        let advance = moves.advance;
+        let advance = std::mem::take(&mut moves.advance);
         let moved = self
             .parts
             .store
             .advance_run(row.head.id, row.version, advance, at);
-        self.stop(moved.await?.unwrap_or_default());
+        if let Some(stopped) = moved.await? {
+            self.stop(stopped);
+            self.tasks.follow(moves, owner.as_ref());
+        }
         Ok(())
     }
 
@@ -116,6 +123,7 @@ impl Runs {
         };
         // The operator may have reduced the bounds since the run was planned, which may be that of an earlier attempt.
         plan.budget = plan.budget.within(&self.parts.config.pipelines);
+        self.resume_tasks(moves, (&plan, &inputs));
         // Each round begins or ends a step.
         for _ in 0..=2 * plan.steps.len() {
             let next = next_moves(&plan, &inputs, &moves.state);
@@ -180,6 +188,7 @@ impl Runs {
                 }
             }
             Ok(ResolvedWork::Parallel) => moves.begin(step, StepBegin::Nothing),
+            Ok(ResolvedWork::Task(work)) => self.begin_task(moves, step, work),
             Ok(ResolvedWork::Ask {
                 to,
                 question,
@@ -197,13 +206,6 @@ impl Runs {
                     default,
                 };
                 self.begin_ask(moves, step, asked).await?;
-            }
-            Ok(ResolvedWork::Task { .. }) => {
-                let why = format!(
-                    "a step of the kind {} does not run on a server",
-                    planned.work.word()
-                );
-                moves.end(step, StepEnd::failed(why));
             }
             Err(why) => moves.end(step, StepEnd::failed(why)),
         }

@@ -19,4 +19,4 @@ pub use moves::{RunMoves, next_moves};
 pub use plan::{PlannedAgent, PlannedStep, PlannedWork, RunPlan};
 pub use state::{RunState, StepState};
 pub use support::{RunDoor, UnsupportedStep};
-pub use work::{ResolvedWork, resolved_work};
+pub use work::{ResolvedWork, TaskWork, resolved_work};

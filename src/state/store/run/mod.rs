@@ -28,7 +28,8 @@ pub(super) use turn_end::{end_step_of, refuse};
 
 use super::column::{count_column, millis, parse, word};
 use super::{Store, StoreError, audit_in};
-use crate::base::model::{RunId, RunStatus, Sender, StepEnd};
+use crate::base::model::{RunId, RunStatus, Sender, StepEnd, StepStatus};
+use crate::crash_point;
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 use serde_json::{Value, json};
@@ -75,12 +76,29 @@ impl Store {
         end: StepEnd,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.write(move |tx| {
-            let is_ended = advance::end_step(tx, (id, position(step)), end, at)?;
-            if is_ended {
-                changed(tx, id)?;
-            }
-            Ok(is_ended)
+        crash_point::before("effect");
+        let ended = self
+            .write(move |tx| {
+                let is_ended = advance::end_step(tx, (id, position(step)), end, at)?;
+                if is_ended {
+                    changed(tx, id)?;
+                }
+                Ok(is_ended)
+            })
+            .await;
+        crash_point::after("effect");
+        ended
+    }
+
+    /// Makes the driver look at the runs with a running task. The program of such a task has ended with its process.
+    pub async fn look_at_running_tasks(&self) -> Result<(), StoreError> {
+        self.write_unsynced(|tx| {
+            tx.prepare_cached(
+                "UPDATE run INDEXED BY run_open SET due = 1 WHERE ended_at IS NULL AND EXISTS (
+                   SELECT 1 FROM run_step WHERE run = run.id AND kind = 'task' AND status = ?1)",
+            )?
+            .execute([word(&StepStatus::Running)?])?;
+            Ok(())
         })
         .await
     }
