@@ -85,7 +85,9 @@ pub use run::{
     AgentBounds, PipelineWork, RunConflictRule, RunStatus, STEP_OUTPUT_BYTES_MAX, StepEnd, StepSpending,
     StepStatus,
 };
-pub use schedule::{FireOutcome, MissedRule, ScheduleDefinition, ScheduledWork};
+pub use schedule::{
+    FireOutcome, MissedRule, OverlapRule, PipelineSchedule, ScheduleDefinition, ScheduledPipeline, ScheduledWork,
+};
 pub use secret::Secret;
 pub use step_text::truncated_result;
 pub use stored_output::{KeptText, NoOutputReference, StoredOutput};
