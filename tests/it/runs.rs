@@ -55,7 +55,7 @@ async fn say(app: &TestApp, user: &str, words: &str) {
 }
 
 /// Waits until so many runs have ended, and returns their states, the oldest first.
-async fn ended_runs(app: &TestApp, count: usize) -> Vec<String> {
+pub(crate) async fn ended_runs(app: &TestApp, count: usize) -> Vec<String> {
     let started = std::time::Instant::now();
     loop {
         let ended = app.column("SELECT status FROM run WHERE ended_at IS NOT NULL AND due = 0 ORDER BY id");
@@ -69,7 +69,7 @@ async fn ended_runs(app: &TestApp, count: usize) -> Vec<String> {
 }
 
 /// Returns the messages of the bot in a channel with a text, each on one line.
-fn posts(app: &TestApp, channel: &str, text: &str) -> Vec<String> {
+pub(crate) fn posts(app: &TestApp, channel: &str, text: &str) -> Vec<String> {
     app.demo.slack.with_state(|state| {
         let messages = state.messages.iter();
         let bots = messages.filter(|message| message.channel == channel && !message.request.is_null());

@@ -18,8 +18,8 @@ use crate::base::config::ScheduleSettings;
 use crate::base::model::{ChatPlace, FireOutcome, MissedRule, ScheduleDefinition, Sender};
 use crate::base::recurrence::Recurrence;
 use crate::state::store::{
-    FireResult, FireStart, FireWork, NewSchedule, PipelineScheduleOwner, ScheduleEdit, ScheduleRow, StoppedWork,
-    Store, StoreError,
+    FireResult, FireStart, FireWork, NewSchedule, PipelineScheduleOwner, ScheduleEdit, ScheduleRow,
+    StoppedWork, Store, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
 use start::{message, notice, pause_text};
@@ -55,7 +55,9 @@ pub async fn store_configured(
     configured: &BTreeMap<String, ScheduleSettings>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let requests = configured.iter().filter(|(_, settings)| !settings.starts_pipelines);
+    let requests = configured
+        .iter()
+        .filter(|(_, settings)| !settings.starts_pipelines);
     let new = requests.filter_map(|(name, settings)| {
         let definition = settings.definition.clone();
         // The configuration was checked, so this is always there.
@@ -67,7 +69,9 @@ pub async fn store_configured(
             definition,
         })
     });
-    let pipelines = configured.iter().filter(|(_, settings)| settings.starts_pipelines);
+    let pipelines = configured
+        .iter()
+        .filter(|(_, settings)| settings.starts_pipelines);
     let pipelines = pipelines.map(|(name, settings)| PipelineScheduleOwner {
         owner: Sender::of_schedule(name),
         settings: settings.definition.clone(),

@@ -30,7 +30,7 @@ impl TurnRunner {
         let inbound = assigned.inbound();
         if let Some((work, pipeline)) = scheduled_pipeline(inbound) {
             let asked = (work, pipeline, identity);
-            return self.start_scheduled(assigned, address, asked, shutdown).await;
+            return Box::pin(self.start_scheduled(assigned, address, asked, shutdown)).await;
         }
         let found = tokio::select! {
             biased;

@@ -15,8 +15,8 @@ mod tests;
 mod turn_end;
 
 pub use advance::{RunAdvance, StepBegin};
-pub(super) use cancel::{cancel_all, end};
 pub use cancel::{RunCancellation, RunChange};
+pub(super) use cancel::{cancel_all, end};
 pub(super) use creation::create;
 pub use creation::{GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
 pub use rows::{RunHead, RunRow, StepRow};

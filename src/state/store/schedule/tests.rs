@@ -279,7 +279,8 @@ async fn the_schedules_of_the_configuration_are_stored_as_they_are_now() {
     let (_directory, store) = fresh();
     created(&store).await;
     let configured = |name: &str, when: &str, due| new(Sender::of_schedule(name), name, when, due);
-    let stored = |names: Vec<NewSchedule>, second| store.store_configured_schedules(names, Vec::new(), at(second));
+    let stored =
+        |names: Vec<NewSchedule>, second| store.store_configured_schedules(names, Vec::new(), at(second));
     stored(
         vec![
             configured("a", "daily 09:00", 100),
