@@ -40,7 +40,10 @@ impl Schedules {
         // The commit of each configured schedule whose definitions are followed.
         let mut commits = BTreeMap::new();
         while !cancel.is_cancelled() {
-            let followed = self.follow_new_commits(&mut commits, &cancel).await;
+            let followed = tokio::select! {
+                followed = self.follow_new_commits(&mut commits, &cancel) => followed,
+                () = cancel.cancelled() => return,
+            };
             let retry = async {
                 match followed {
                     Followed::All => std::future::pending().await,
@@ -68,7 +71,7 @@ impl Schedules {
             let Some(seen) = seen.filter(|seen| commits.get(name) != Some(seen)) else {
                 continue;
             };
-            match self.follow((name, settings), seen, cancel).await {
+            match self.follow((name.as_str(), settings), seen, cancel).await {
                 Ok(commit) => {
                     commits.insert(name.clone(), commit);
                 }
