@@ -86,7 +86,8 @@ pub use run::{
     StepStatus,
 };
 pub use schedule::{
-    FireOutcome, MissedRule, OverlapRule, PipelineSchedule, ScheduleDefinition, ScheduledPipeline, ScheduledWork,
+    FireOutcome, MissedRule, OverlapRule, PipelineSchedule, ScheduleDefinition, ScheduledPipeline,
+    ScheduledWork,
 };
 pub use secret::Secret;
 pub use step_text::truncated_result;
