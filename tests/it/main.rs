@@ -132,6 +132,7 @@ mod packages;
 mod packages_in_chat;
 mod panics;
 mod pipeline_examples;
+mod pipeline_schedules;
 mod platform_schemas;
 mod platforms;
 mod postconditions;

@@ -214,9 +214,10 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
                                                                                                             the hook"),
     key("hooks.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),
 
-    key("schedules.*.when", ValueKind::Text, UnsetRule::Required, "the times, such as \"weekdays 09:00\" or a cron expression"),
+    key("schedules.*.pipelines", ValueKind::Boolean, UnsetRule::Default("false"), "starts the pipelines of the repository at the times of their triggers"),
+    key("schedules.*.when", ValueKind::Text, UnsetRule::Absent, "the times, such as \"weekdays 09:00\" or a cron expression"),
     key("schedules.*.zone", ValueKind::Text, UnsetRule::Absent, "the time zone; that of the server if it is not set"),
-    key("schedules.*.words", ValueKind::Text, UnsetRule::Required, "the request to the model"),
+    key("schedules.*.words", ValueKind::Text, UnsetRule::Absent, "the request to the model"),
     key("schedules.*.repository", ValueKind::Text, UnsetRule::Required, "the repository of the request"),
     key("schedules.*.post_to.channel", ValueKind::Text, UnsetRule::Required, "the channel the result goes to"),
     key("schedules.*.post_to.chat", ValueKind::Text, UnsetRule::Required, "the chat in that channel"),

@@ -154,8 +154,8 @@ impl Gateway {
         let schedules = Arc::new(Schedules::new(
             &parts,
             &outgoing,
-            &scheduler,
-            active_turns.clone(),
+            (&scheduler, active_turns.clone()),
+            &definitions,
         ));
         let runs = Arc::new(Runs::new(
             &parts,

@@ -296,6 +296,9 @@ impl App {
         let schedules = Arc::clone(&self.gateway.schedules).watch(self.cancel.clone());
         self.tasks
             .spawn("the times of schedules", TaskLifetime::Endless, schedules);
+        let following = Arc::clone(&self.gateway.schedules).follow_definitions(self.cancel.clone());
+        self.tasks
+            .spawn("the times of pipelines", TaskLifetime::Endless, following);
         let runs = Arc::clone(&self.gateway.runs).watch(self.cancel.clone());
         self.tasks
             .spawn("the runs of pipelines", TaskLifetime::Endless, runs);

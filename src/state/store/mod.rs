@@ -111,8 +111,9 @@ pub use run::{
     RunChange, RunCreation, RunHead, RunMessage, RunRow, StepBegin, StepRow,
 };
 pub use schedule::{
-    FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange,
-    ScheduleEdit, ScheduleFire, ScheduleRow, StoppedWork,
+    FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, PIPELINE_SCHEDULES_MAX,
+    PipelineScheduleOwner, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit, ScheduleFire, ScheduleRow,
+    StoppedWork,
 };
 pub use session_export::{ConversationReader, EXPORT, ExportOutcome};
 pub use shown_result::{REPLACED, RESULT_LINE_CHARS_MAX, with_line};

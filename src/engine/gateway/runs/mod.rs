@@ -10,6 +10,7 @@ mod moves;
 mod plan;
 mod report;
 mod request;
+mod schedule;
 mod start;
 mod task;
 mod trace;
@@ -21,6 +22,7 @@ pub(super) use moves::MESSAGE;
 pub(super) use plan::needs_editor;
 pub(super) use report::{RunReport, list};
 pub(super) use request::{RUN_USAGE, RunRequest, RunVerb, RunsRequest, parse_run, parse_runs};
+pub(super) use schedule::{PublishedTimes, UnscheduledReason};
 pub(super) use start::unknown_pipeline;
 pub use trace::RunTracer;
 

@@ -4,7 +4,7 @@ use super::values::evaluated;
 use crate::base::model::{RunConflictRule, STEP_OUTPUT_BYTES_MAX};
 use crate::engine::pipeline::definition::{
     HookTrigger, ParameterType, PayloadPointer, PipelineDefinition, PipelineParameter, PipelineTrigger,
-    PipelineValue, RunConflict, ScalarValue, ValueReference,
+    PipelineValue, RunConflict, ScalarValue, ScheduleTrigger, ValueReference,
 };
 use crate::engine::pipeline::problem::{name_hint, shown_name};
 use crate::engine::pipeline::{ConditionEvent, ConditionNames, ConditionValues};
@@ -68,6 +68,28 @@ impl RunInputs {
             _ if !problems.is_empty() => Err(problems),
             Ok(true) => Ok(Some(inputs)),
             Err(why) => Err(vec![why]),
+        }
+    }
+
+    /// Reads the inputs of a run at a time of a schedule; `None` if the condition of the trigger is false. The error lists all
+    /// problems.
+    pub fn of_schedule(
+        definition: &PipelineDefinition,
+        (trigger, schedule): (&PipelineTrigger, &ScheduleTrigger),
+    ) -> Result<Option<Self>, Vec<String>> {
+        let mut reader = InputReader::new(definition);
+        for (name, value) in &schedule.params {
+            if let Some((known, parameter)) = definition.params.get_key_value(name.as_str()) {
+                // The types were checked with the definition.
+                reader.parameter(known.as_str(), Ok(same_type(parameter.kind, value.clone())));
+            }
+        }
+        match reader.finish() {
+            (inputs, problems) if problems.is_empty() => {
+                let is_admitted = trigger_admits(trigger, &inputs).map_err(|why| vec![why])?;
+                Ok(is_admitted.then_some(inputs))
+            }
+            (_, problems) => Err(problems),
         }
     }
 

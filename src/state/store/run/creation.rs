@@ -127,7 +127,7 @@ impl Store {
 }
 
 /// Starts a run like [`Store::create_run`].
-pub(super) fn create(
+pub(in crate::state::store) fn create(
     tx: &Transaction<'_>,
     new: &NewRun,
     retry_of: Option<RunId>,

@@ -18,8 +18,9 @@ mod turn_end;
 
 pub use abandonment::RunMessage;
 pub use advance::{RunAdvance, StepBegin};
-pub(super) use cancel::cancel_all;
 pub use cancel::{RunCancellation, RunChange};
+pub(super) use cancel::{cancel_all, end};
+pub(super) use creation::create;
 pub use creation::{GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
 pub use question::{AskedRunQuestion, NewRunQuestion, RunAnswerOutcome, RunAnswerRequest};
 pub use rows::{RunHead, RunRow, StepRow};
@@ -27,7 +28,7 @@ pub use trace::AgentStepWork;
 pub(super) use turn_end::{end_step_of, refuse};
 
 use super::column::{count_column, millis, parse, word};
-use super::{Store, StoreError, audit_in};
+use super::{Store, StoreError, audit_in, schedule};
 use crate::base::model::{RunId, RunStatus, Sender, StepEnd, StepStatus};
 use crate::crash_point;
 use jiff::Timestamp;
@@ -124,10 +125,11 @@ fn finish(
     (status, why): (RunStatus, Option<&str>),
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let (pipeline, repository, owner, group): (String, String, String, Option<String>) = tx
+    type EndedColumns = (String, String, String, Option<String>, Option<String>);
+    let (pipeline, repository, owner, group, event): EndedColumns = tx
         .prepare_cached(
             "UPDATE run SET status = ?2, why = ?3, ended_at = ?4, version = version + 1
-             WHERE id = ?1 AND ended_at IS NULL RETURNING pipeline, repository, owner, concurrency_group",
+             WHERE id = ?1 AND ended_at IS NULL RETURNING pipeline, repository, owner, concurrency_group, event",
         )?
         .query_row(params![id.0, word(&status)?, why, millis(at)], |row| {
             row.try_into()
@@ -135,6 +137,7 @@ fn finish(
     let owner: Sender = parse("sender", &owner)?;
     let data = json!({ "status": status, "why": why });
     audit(tx, "run.ended", (id, &pipeline, &repository, &owner), data, at)?;
+    schedule::end_fire_of_run(tx, event.as_deref(), status, at)?;
     match group {
         Some(group) => group::start_next(tx, &group, at),
         None => Ok(()),
