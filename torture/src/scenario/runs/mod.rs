@@ -81,6 +81,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         done: 0,
         refused: 0,
     };
+    rounds.wait_for_schedules().await?;
     while rounds.done < amounts.rounds && rounds.carry_out_next().await? {}
     let (done, refused) = (rounds.done, rounds.refused);
     drop(rounds);
@@ -121,6 +122,27 @@ struct Rounds {
 }
 
 impl Rounds {
+    /// Waits until the times of all pipelines are known, which the program reads after its first start.
+    async fn wait_for_schedules(&self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        // That which is off is listed too.
+        let expected = self.amounts.schedules as usize + 1;
+        loop {
+            let listed = self.world.launch().run_command(&["--json", "schedule", "list"])?;
+            let listed: serde_json::Value = serde_json::from_slice(&listed.stdout)?;
+            let count = listed["schedules"].as_array().map_or(0, Vec::len);
+            if count == expected {
+                return Ok(());
+            }
+            let waited = began.elapsed();
+            anyhow::ensure!(
+                waited < self.world.patience,
+                "{count} of {expected} schedules are listed"
+            );
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+
     /// Carries out the next round. Returns false if its runs did not end.
     async fn carry_out_next(&mut self) -> anyhow::Result<bool> {
         let ends = match self.done {
