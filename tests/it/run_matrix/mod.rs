@@ -1,6 +1,7 @@
 //! The matrix of rights at runs of pipelines: each role, each verb and each door, with tables of what is answered and of what
 //! has an effect. There are two runs: one of a person, and one of a service. Both wait for an answer of an editor.
 
+mod api;
 mod chat;
 mod operator;
 
