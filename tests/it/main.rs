@@ -116,6 +116,7 @@ mod linked_secrets;
 mod long_answers;
 mod map;
 mod matrix;
+mod run_matrix;
 mod merges;
 mod messages;
 mod mirrors;

@@ -108,23 +108,12 @@ pub struct Gateway {
 impl Gateway {
     /// Creates the gateway, and the service identities of hooks and schedules. A revoked one stays revoked.
     pub async fn new(parts: Parts) -> Result<Arc<Self>, AccessError> {
-        for (name, settings) in &parts.config.hooks {
-            match parts.access.hook_identity(name, settings, (parts.now)()).await {
-                Ok(_) => {}
-                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; its events are refused"),
-                Err(error) => return Err(error),
-            }
-        }
-        for (name, settings) in &parts.config.schedules {
-            match parts
-                .access
-                .schedule_identity(name, settings, (parts.now)())
-                .await
-            {
-                Ok(_) => {}
-                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; it does not fire"),
-                Err(error) => return Err(error),
-            }
+        let config = &parts.config;
+        let services = parts
+            .access
+            .service_identities(&config.hooks, &config.schedules, (parts.now)());
+        for name in services.await? {
+            warn!("`{name}` was revoked; nothing starts in its name");
         }
         store_configured(&parts.store, &parts.config.schedules, (parts.now)()).await?;
         let parts = Arc::new(parts);

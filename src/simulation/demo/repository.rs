@@ -35,7 +35,19 @@ pub fn open_in(directory: &Path) -> anyhow::Result<Arc<Repository>> {
 /// Creates a bare repository with the branch `main` at `path` and returns its newest commit.
 pub fn create(path: &Path) -> anyhow::Result<String> {
     let repository = gix::init_bare(path).context("the demo repository could not be created")?;
-    Ok(commit_all(&repository)?.0)
+    Ok(commit_all(&repository)?.0.to_string())
+}
+
+/// Creates a bare repository like [`create`], with one more commit that has these files besides. Returns the id of that commit.
+pub fn create_with(path: &Path, more: &[(&str, &str)]) -> anyhow::Result<String> {
+    let repository = gix::init_bare(path).context("the repository could not be created")?;
+    let (parent, mut files) = commit_all(&repository)?;
+    for (name, text) in more {
+        files.insert((*name).to_owned(), (*text).to_owned());
+    }
+    let commit = commit_files(&repository, &files, "more files", 3, Some(parent))?;
+    set_main(&repository, commit)?;
+    Ok(commit.to_string())
 }
 
 /// Creates a checkout at `path`: a repository with the same commits, and the files of the newest one.
@@ -55,8 +67,7 @@ pub fn check_out(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Stores all commits, and the branch `main`. Returns the newest commit and its files.
-#[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
-fn commit_all(repository: &gix::Repository) -> anyhow::Result<(String, Files)> {
+fn commit_all(repository: &gix::Repository) -> anyhow::Result<(gix::ObjectId, Files)> {
     let mut files = library();
     let first = commit_files(
         repository,
@@ -96,12 +107,18 @@ fn commit_all(repository: &gix::Repository) -> anyhow::Result<(String, Files)> {
         2,
         Some(second),
     )?;
-    // As files, because a log of the branch would need the name of a user.
+    set_main(repository, third)?;
+    Ok((third, files))
+}
+
+/// Sets the branch `main` to a commit. It is written as a file, because a log of the branch would need the name of a user.
+#[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
+fn set_main(repository: &gix::Repository, commit: gix::ObjectId) -> anyhow::Result<()> {
     let heads = repository.git_dir().join("refs/heads");
     std::fs::create_dir_all(&heads)?;
-    std::fs::write(heads.join("main"), format!("{third}\n"))?;
+    std::fs::write(heads.join("main"), format!("{commit}\n"))?;
     std::fs::write(repository.git_dir().join("HEAD"), "ref: refs/heads/main\n")?;
-    Ok((third.to_string(), files))
+    Ok(())
 }
 
 /// The number of objects in one of [`ENVIRONMENTS`]: a namespace, and three for each application.
@@ -321,7 +338,7 @@ const APP_LIBSONNET: &str = "\
 
 #[cfg(test)]
 mod tests {
-    use super::create;
+    use super::{create, create_with};
 
     #[test]
     #[allow(clippy::unwrap_used, reason = "a test")]
@@ -330,5 +347,24 @@ mod tests {
         let one = create(&directory.path().join("one.git")).unwrap();
         let two = create(&directory.path().join("two.git")).unwrap();
         assert_eq!(one, two);
+    }
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test")]
+    fn more_files_are_one_more_commit() {
+        let directory = tempfile::tempdir().unwrap();
+        let git = directory.path().join("one.git");
+        let newest = create_with(&git, &[(".drydock/pipelines.yaml", "pipelines: {}\n")]).unwrap();
+        let repository = gix::open_opts(&git, gix::open::Options::isolated()).unwrap();
+        let id: gix::ObjectId = newest.parse().unwrap();
+        let commit = repository.find_commit(id).unwrap();
+        assert_eq!(commit.parent_ids().count(), 1);
+        let tree = commit.tree().unwrap();
+        assert!(
+            tree.lookup_entry_by_path(".drydock/pipelines.yaml")
+                .unwrap()
+                .is_some()
+        );
+        assert!(tree.lookup_entry_by_path("lib/app.libsonnet").unwrap().is_some());
     }
 }

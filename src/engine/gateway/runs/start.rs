@@ -23,7 +23,7 @@ pub(in crate::engine::gateway) fn unknown_pipeline(name: &str) -> String {
 impl Runs {
     /// Returns the pipelines that people can start in a chat, with their descriptions. The error is a text for a person who
     /// may read the repository. `cancel` ends the search.
-    pub(in crate::engine::gateway) async fn startable(
+    pub async fn startable(
         &self,
         repository: &str,
         cancel: &CancellationToken,
