@@ -373,6 +373,7 @@ mod tests {
             fields: std::collections::BTreeMap::new(),
             starts_pipelines: false,
             change: HookChange::New,
+            comments: None,
             post_to: PostTo {
                 channel: "slack".into(),
                 chat: "C1".into(),

@@ -5,8 +5,10 @@ mod definitions;
 mod event;
 mod moves;
 mod plan;
+mod reply;
 mod report;
 mod request;
+mod slash;
 mod start;
 
 pub(super) use definitions::PipelineDefinitions;
@@ -15,6 +17,7 @@ pub(super) use moves::MESSAGE;
 pub(super) use plan::needs_editor;
 pub(super) use report::{RunReport, list};
 pub(super) use request::{RUN_USAGE, RunRequest, RunVerb, RunsRequest, parse_run, parse_runs};
+pub(super) use slash::{SlashRequest, is_slash_command, unknown_command};
 pub(super) use start::unknown_pipeline;
 
 use super::active_turns::ActiveTurns;

@@ -7,6 +7,7 @@ mod advance;
 mod cancel;
 mod creation;
 mod group;
+mod response;
 mod retry;
 mod rows;
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod tests;
 pub(super) use absence::SocketAbsence;
 pub(super) use connection::SocketOpener;
 
-use crate::base::model::Installation;
+use super::webhook::SlackInstallation;
 use crate::interfaces::channel::{PolledInbound, SendError};
 use connection::SlackSocket;
 use envelope::EnvelopeDecoder;
@@ -37,7 +37,7 @@ const OPEN_TIME_MIN: Duration = Duration::from_secs(10);
 /// Receives over sockets until `cancel`, or until the receiver is gone.
 pub(super) async fn poll(
     name: &str,
-    installation: &Installation,
+    installed: SlackInstallation,
     (opener, absence): (&SocketOpener, &SocketAbsence),
     inbox: &mpsc::Sender<PolledInbound>,
     now: fn() -> Timestamp,
@@ -48,7 +48,7 @@ pub(super) async fn poll(
         opener,
         absence,
         now,
-        decoder: EnvelopeDecoder::new(name, installation, now),
+        decoder: EnvelopeDecoder::new(name, installed, now),
         inbox,
     };
     let backoff = Backoff { failures: 0, now };
