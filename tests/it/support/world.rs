@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The number of clocks that can be moved. Number 0 never is.
-const CLOCKS: usize = 24;
+const CLOCKS: usize = 32;
 /// The start of the time: 2026-11-21 12:00 UTC.
 const BEGINNING: i64 = 1_795_262_400;
 

@@ -13,7 +13,9 @@ use crate::state::store::RunCreation;
 /// Returns the command with the words after it, if it is one that starts a pipeline.
 pub(super) fn of_pipelines(kind: &InboundKind) -> Option<(&str, &str)> {
     match kind {
-        InboundKind::Command { verb, arguments } if is_slash_command(verb) => Some((verb, arguments)),
+        InboundKind::Command { verb, arguments } if is_slash_command(verb) => {
+            Some((verb.as_str(), arguments.as_str()))
+        }
         _ => None,
     }
 }
