@@ -204,6 +204,8 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     key("hooks.*.fields.*", ValueKind::Text, UnsetRule::Absent, "JSON pointer to a value of the payload"),
     key("hooks.*.pipelines", ValueKind::Boolean, UnsetRule::Default("false"), "events start pipelines of the \
                                                                                repository"),
+    key("hooks.*.github_token", TOKEN, UnsetRule::Absent, "github: the token with which runs of its events comment"),
+    key("hooks.*.github_url", ValueKind::Url, UnsetRule::Absent, "github: address of the API for comments"),
     key("hooks.*.change", ValueKind::Choice(&["new", "continue"]), UnsetRule::Default("\"new\""), "a new change for \
                                                                                                    each event, or \
                                                                                                    the next revision \

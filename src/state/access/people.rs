@@ -374,6 +374,7 @@ mod tests {
             fields: BTreeMap::new(),
             starts_pipelines: false,
             change: HookChange::New,
+            comments: None,
             post_to: PostTo {
                 channel: "slack".into(),
                 chat: "C1".into(),

@@ -234,6 +234,11 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "8: channels.team.app_token: this is not an app-level token; they begin with xapp- and are under Basic Information, App-Level Tokens, of the Slack app",
         ),
         (
+            "kind = \"slack\"",
+            "kind = \"slack\"\nslash_commands = [\"/review\", \"Deploy\"]",
+            "7: channels.team.slash_commands: entry 2: expected a slash command in lower case, such as /review",
+        ),
+        (
             "mode = \"webhook\"",
             "app_token = { env = \"SLACK_APP_TOKEN\" }",
             "13: channels.phone.app_token: is only for kind = \"slack\"",
@@ -327,6 +332,16 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "scheme = \"github\"",
             "scheme = \"generic\"\nevents = [\"release\"]",
             "17: hooks.ci.events: is only for scheme = \"github\"; others do not name their events",
+        ),
+        (
+            "scheme = \"github\"",
+            "scheme = \"generic\"\ngithub_token = { env = \"SLACK_BOT_TOKEN\" }",
+            "17: hooks.ci.github_token: is only for scheme = \"github\"",
+        ),
+        (
+            "scheme = \"github\"",
+            "scheme = \"github\"\ngithub_url = \"https://github.example.com/api/v3\"",
+            "17: hooks.ci.github_url: is only used with github_token",
         ),
         (
             "scheme = \"github\"",

@@ -19,7 +19,7 @@ use crate::state::store::{RunChange, RunCreation, RunHead, RunRow};
 /// The most runs of one answer.
 const RUNS_SHOWN_MAX: usize = 20;
 /// The answer to a person who has too many slow commands.
-const TOO_MANY_COMMANDS: &str =
+pub(super) const TOO_MANY_COMMANDS: &str =
     "Nothing is started: too many slow commands are running. Try again when one has ended.";
 /// The answer to a slash command of which nobody knows whether a result could be posted to its chat.
 const AS_MESSAGE: &str = "Nothing is started: a slash command does not say whether I am in this chat, and only then a result can \
@@ -132,7 +132,7 @@ impl CommandRunner {
 
     /// Reads the definitions of pipelines until a stop, the end of the person's access or of the time. A shutdown leaves the
     /// command for the next start.
-    async fn within<T>(
+    pub(super) async fn within<T>(
         &self,
         inspection: &Inspection,
         (identity, repository): (&Identity, &str),
@@ -306,7 +306,11 @@ impl CommandRunner {
     }
 
     /// Returns the text about a run that was not started. It names another run only to a person who may see that.
-    async fn not_started(&self, outcome: RunCreation, identity: &Identity) -> anyhow::Result<String> {
+    pub(super) async fn not_started(
+        &self,
+        outcome: RunCreation,
+        identity: &Identity,
+    ) -> anyhow::Result<String> {
         let why = match outcome {
             RunCreation::Created(RunId(id)) => {
                 return Ok(format!("Run {id} was started, and is removed by now."));

@@ -4,11 +4,8 @@
 use super::ask::StepQuestion;
 use super::task::BegunTask;
 use super::{RunReport, Runs};
-use crate::base::model::{
-    Account, Action, ChatPlace, Op, PipelineWork, Reply, ReplyPart, RunStatus, StepEnd, StepStatus,
-};
+use crate::base::model::{Action, Op, PipelineWork, Reply, ResponseUrl, RunStatus, StepEnd, StepStatus};
 use crate::engine::gateway::agent_step;
-use crate::engine::gateway::compose::{Address, MESSAGES_MAX};
 use crate::engine::pipeline::run::{
     ResolvedWork, RunInputs, RunPlan, RunState, StepState, next_moves, resolved_work,
 };
@@ -25,10 +22,12 @@ pub(super) struct RunMove<'a> {
     pub(super) row: &'a RunRow,
     pub(super) at: Timestamp,
     pub(super) state: RunState,
-    report: RunReport,
+    pub(super) report: RunReport,
     pub(super) advance: RunAdvance,
     /// The tasks whose programs start when the moves are stored.
     pub(super) tasks: Vec<BegunTask>,
+    /// The address for answers to the command that started the run, while it is accepted.
+    pub(super) response_url: Option<ResponseUrl>,
 }
 
 impl<'a> RunMove<'a> {
@@ -45,6 +44,7 @@ impl<'a> RunMove<'a> {
             report: RunReport::of(row),
             advance: RunAdvance::default(),
             tasks: Vec::new(),
+            response_url: None,
         }
     }
 
@@ -89,6 +89,7 @@ impl Runs {
     pub(super) async fn advance(&self, row: &RunRow, at: Timestamp) -> Result<(), StoreError> {
         let owner = self.parts.access.admit(&row.head.owner);
         let mut moves = RunMove::of(row, at);
+        moves.response_url = self.response_url(row, at).await?;
         if !row.head.status.is_end() {
             let time_max = self.parts.config.pipelines.run_time_max;
             match obstacle(row, owner.as_ref(), (at, time_max)) {
@@ -97,7 +98,7 @@ impl Runs {
             }
         }
         if row.head.status.is_end() || moves.has_moved() {
-            let shown = self.message(row, &moves.report, owner.as_ref());
+            let shown = self.shown(&moves, owner.as_ref());
             moves.advance.ops.extend(shown);
         }
         let advance = std::mem::take(&mut moves.advance);
@@ -177,16 +178,7 @@ impl Runs {
                 let message = agent_step::message(&head.owner, work, &self.parts.redactor);
                 moves.begin(step, StepBegin::Message(Box::new(message)));
             }
-            Ok(ResolvedWork::Reply { to, text }) => {
-                let text = self.parts.redactor.redact(&text).into_owned();
-                match self.reply(moves.row, step, (&to, &text)) {
-                    Ok(ops) => {
-                        moves.advance.ops.extend(ops);
-                        moves.end(step, StepEnd::succeeded(&text));
-                    }
-                    Err(why) => moves.end(step, StepEnd::failed(why)),
-                }
-            }
+            Ok(ResolvedWork::Reply { to, text }) => self.begin_reply(moves, inputs, step, (&to, &text)),
             Ok(ResolvedWork::Parallel) => moves.begin(step, StepBegin::Nothing),
             Ok(ResolvedWork::Task(work)) => self.begin_task(moves, step, work),
             Ok(ResolvedWork::Ask {
@@ -212,48 +204,9 @@ impl Runs {
         Ok(())
     }
 
-    /// Returns the messages of a reply. Their ids name the run and the step, so they are posted once.
-    fn reply(&self, row: &RunRow, step: usize, (to, text): (&str, &str)) -> Result<Vec<Op>, String> {
-        let config = &self.parts.config;
-        let is_allowed = config.pipelines.reply_targets.iter().any(|target| target == to);
-        let target = to.strip_prefix("channel:").and_then(|to| to.split_once(':'));
-        let Some((channel, chat)) = target else {
-            return Err(format!("a server sends no reply to {to}; use channel:NAME:CHAT"));
-        };
-        if !is_allowed || !config.channels.contains_key(channel) {
-            return Err(format!(
-                "the server allows no reply to {to}; its operator lists it in pipelines.reply_targets"
-            ));
-        }
-        let place = ChatPlace {
-            // That of the channel takes its place once it is connected.
-            account: Account::of_schedules(),
-            chat: chat.to_owned(),
-            thread: None,
-        };
-        let address = Address {
-            prefix: format!("run-{}-{step}", row.head.id),
-            ..self.address(row.head.id, (channel, &place), None)
-        };
-        let reply = Reply {
-            parts: vec![ReplyPart::Markdown {
-                text: text.to_owned(),
-            }],
-        };
-        let mut parts = address.split(config, &reply);
-        if parts.len() > MESSAGES_MAX {
-            parts.truncate(MESSAGES_MAX - 1);
-            parts.push(Reply::text("The text is cut here."));
-        }
-        let numbered = parts.into_iter().enumerate();
-        Ok(numbered
-            .map(|(index, part)| address.post(&format!("reply-{}", index + 1), part))
-            .collect())
-    }
-
     /// Returns the post of a run's message, which is ignored if it is there, and its edit. Nothing is said to a person without
     /// access, and no more than the end to one without a grant.
-    fn message(&self, row: &RunRow, report: &RunReport, owner: Option<&Identity>) -> Vec<Op> {
+    pub(super) fn message(&self, row: &RunRow, report: &RunReport, owner: Option<&Identity>) -> Vec<Op> {
         let config = &self.parts.config;
         let Some((channel, place)) = &row.place else {
             return Vec::new();

@@ -24,8 +24,8 @@ pub(super) struct RunStart<'a> {
     pub(super) trigger: String,
     /// Every name under which the event may come again.
     pub(super) deliveries: Vec<String>,
-    /// The channel and the place of the run's message.
-    pub(super) place: (String, ChatPlace),
+    /// The channel and the place of the run's message; `None` if it has none.
+    pub(super) place: Option<(String, ChatPlace)>,
 }
 
 impl RunStart<'_> {
@@ -69,7 +69,7 @@ impl RunStart<'_> {
                 false => GroupReach::Own,
             },
             group: group.map(|group| format!("{}/{}", self.repository, group.name)),
-            place: Some(self.place),
+            place: self.place,
             commit: self.commit.to_owned(),
             steps: steps
                 .map(|step| (step.name.clone(), step.work.word().to_owned()))

@@ -132,6 +132,11 @@ impl RunReport {
         Reply { parts }
     }
 
+    /// Returns true if the run has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.status.is_end()
+    }
+
     /// Returns the line of a run that begins, which is shown until its message is edited.
     pub(super) fn begun(&self) -> String {
         format!("{} begins.", self.title)

@@ -73,7 +73,7 @@ impl Runs {
             event: None,
             trigger: "chat".to_owned(),
             deliveries: Vec::new(),
-            place,
+            place: Some(place),
         };
         let planned = start.planned(&loaded, &self.definitions.operator, name, inputs);
         planned.map_err(|why| {

@@ -2,6 +2,7 @@
 
 use super::values::evaluated;
 use crate::base::model::{RunConflictRule, STEP_OUTPUT_BYTES_MAX};
+use crate::base::webhook::GithubIssue;
 use crate::engine::pipeline::definition::{
     HookTrigger, ParameterType, PayloadPointer, PipelineDefinition, PipelineParameter, PipelineTrigger,
     PipelineValue, RunConflict, ScalarValue, ScheduleTrigger, ValueReference,
@@ -21,6 +22,9 @@ pub struct RunInputs {
     pub trigger: BTreeMap<String, ScalarValue>,
     /// The event, if the condition of a step names it; otherwise null.
     pub event: Value,
+    /// The issue or pull request of the event of GitHub that started the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue: Option<GithubIssue>,
 }
 
 /// The group of runs of which one runs at a time.

@@ -117,10 +117,6 @@ impl Found {
             return self.add(format!("{key}.reply"), NO_LOCAL_REPLY);
         }
         let to = reply.to.as_str();
-        if !to.starts_with("channel:") {
-            let why = format!("replies to {to} are not available yet; reply to channel:NAME:CHAT");
-            return self.add(format!("{key}.reply.to"), why);
-        }
         let allowed = &effective.permissions.replies.limit;
         if allowed.as_ref().is_some_and(|allowed| !allowed.contains(to)) {
             let why = format!(

@@ -360,6 +360,7 @@ fn hook_settings(scheme: HookScheme) -> HookSettings {
         ]),
         starts_pipelines: false,
         change: HookChange::New,
+        comments: None,
         post_to: PostTo {
             channel: "slack".to_owned(),
             chat: "C0OPS".to_owned(),

@@ -1,6 +1,6 @@
 //! The start of runs: each request and each event starts one.
 
-use super::{audit, group, position};
+use super::{audit, group, position, response};
 use crate::base::model::{
     ChatPlace, InboxId, RunConflictRule, RunId, RunStatus, Sender, StepEnd, StepStatus,
 };
@@ -103,7 +103,7 @@ impl Store {
         crash_point::before("effect");
         let created = self
             .write(move |tx| match command {
-                Some(command) => apply_once(tx, command, || create(tx, &new, None, at)),
+                Some(command) => apply_once(tx, command, || create_for(tx, command, &new, at)),
                 None => create(tx, &new, None, at),
             })
             .await;
@@ -124,6 +124,20 @@ impl Store {
         })
         .await
     }
+}
+
+/// Starts a run for a command, whose address for answers it keeps.
+fn create_for(
+    tx: &Transaction<'_>,
+    command: InboxId,
+    new: &NewRun,
+    at: Timestamp,
+) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
+    let created = create(tx, new, None, at)?;
+    if let (RunCreation::Created(run), _) = &created {
+        response::keep(tx, *run, command)?;
+    }
+    Ok(created)
 }
 
 /// Starts a run like [`Store::create_run`].

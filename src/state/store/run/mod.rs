@@ -8,6 +8,7 @@ mod cancel;
 mod creation;
 mod group;
 mod question;
+mod response;
 mod retry;
 mod rows;
 #[cfg(test)]

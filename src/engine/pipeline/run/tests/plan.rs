@@ -104,7 +104,6 @@ fn work_that_is_not_available_is_refused_with_its_key_before_anything_begins() {
         format!("{steps}[1].parallel[0].agent.tools[3]"),
         "mcp_servers.docs".to_owned(),
         format!("{steps}[1].parallel[1].task.command"),
-        format!("{steps}[3].reply.to"),
     ];
     assert_eq!(keys, expected);
     assert_eq!(
