@@ -143,6 +143,7 @@ mod request_size;
 mod restarts;
 mod retention;
 mod runs;
+mod runs_api;
 mod result_buttons;
 mod revisions;
 mod revocation;

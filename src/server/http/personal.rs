@@ -90,7 +90,7 @@ fn number(name: &str) -> Option<ChangeNumber> {
 }
 
 /// Returns the token of a request with exactly one header for it.
-fn token(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, more) = (values.next()?, values.next());
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -98,9 +98,13 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     (is_token && more.is_none()).then_some(token)
 }
 
-fn shown(answer: HandoverAnswer) -> Answer {
+/// Returns the HTTP answer to a request of a person's machine or program.
+pub(super) fn shown(answer: HandoverAnswer) -> Answer {
     match answer {
         HandoverAnswer::Document(document) => answer::acknowledged(document),
+        HandoverAnswer::Created { location, document } => answer::created(&location, document),
+        HandoverAnswer::Unprocessable { why, problems } => answer::unprocessable(&why, &problems),
+        HandoverAnswer::TooMany { why, seconds } => answer::too_many(&why, seconds),
         HandoverAnswer::Ended => answer::accepted(),
         HandoverAnswer::Unauthenticated => answer::unauthenticated(),
         HandoverAnswer::Forbidden(why) => answer::forbidden(&why),

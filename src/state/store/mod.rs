@@ -107,7 +107,7 @@ pub use retired_secret::{RetiredSecrets, read_retired_secrets};
 pub use retry::{RetryOutcome, RetryRequest};
 pub use run::{
     GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunAdvance, RunCancellation,
-    RunChange, RunCreation, RunHead, RunRow, StepBegin, StepRow,
+    RunChange, RunCreation, RunHead, RunPage, RunRow, StepBegin, StepRow,
 };
 pub use schedule::{
     FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange,

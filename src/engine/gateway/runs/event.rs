@@ -178,14 +178,14 @@ impl HookEvent<'_> {
             event: Some(self.payload),
             trigger: format!("hook {}", self.inbound.sender.id),
             deliveries: names.map(|name| format!("{name}/pipeline/{pipeline}")).collect(),
-            place: (
+            place: Some((
                 post_to.channel.clone(),
                 ChatPlace {
                     // The thread names the event.
                     thread: None,
                     ..self.inbound.place.clone()
                 },
-            ),
+            )),
         }
     }
 }

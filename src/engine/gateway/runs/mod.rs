@@ -1,6 +1,7 @@
 //! Runs of pipelines. One task makes the next moves of the runs that are due: what begins, what ends and what is posted is one
 //! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
 
+mod api;
 mod definitions;
 mod event;
 mod moves;
@@ -8,7 +9,9 @@ mod plan;
 mod report;
 mod request;
 mod start;
+mod visibility;
 
+pub use api::{RunApi, RunDocument, RunFilter, RunListDocument, RunStartRequest, RunWatch, RunWatchEvent};
 pub(super) use definitions::PipelineDefinitions;
 pub(super) use event::EventRuns;
 pub(super) use moves::MESSAGE;
@@ -16,6 +19,7 @@ pub(super) use plan::needs_editor;
 pub(super) use report::{RunReport, list};
 pub(super) use request::{RUN_USAGE, RunRequest, RunVerb, RunsRequest, parse_run, parse_runs};
 pub(super) use start::unknown_pipeline;
+pub(super) use visibility::{is_own, may_see};
 
 use super::active_turns::ActiveTurns;
 use super::compose::Address;
@@ -29,7 +33,7 @@ use jiff::Timestamp;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
 
@@ -54,6 +58,8 @@ pub struct Runs {
     definitions: Arc<PipelineDefinitions>,
     /// Also notified at the end of a message with which a run may begin or go on.
     changed: Arc<Notify>,
+    /// Counts the passes in which runs have moved, for those who watch a run.
+    moved: watch::Sender<u64>,
 }
 
 impl Runs {
@@ -70,6 +76,7 @@ impl Runs {
             active_turns,
             definitions: Arc::clone(definitions),
             changed: scheduler.runs_changed(),
+            moved: watch::Sender::new(0),
         }
     }
 
@@ -126,6 +133,7 @@ impl Runs {
             }
             self.outgoing.wake();
             self.scheduler.wake();
+            self.moved.send_modify(|passes| *passes = passes.wrapping_add(1));
             if let Some(error) = failed {
                 return Err(error);
             }

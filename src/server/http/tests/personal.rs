@@ -5,12 +5,12 @@ use super::{RunningListener, UNAUTHENTICATED};
 const JSON: &str =
     "cache-control: no-store\r\nx-content-type-options: nosniff\r\ncontent-type: application/json\r\n";
 
-fn answer(status: &str, lines: &str, body: &str) -> String {
+pub(super) fn answer(status: &str, lines: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\n{JSON}{lines}connection: close\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
-async fn answered(start: &str, lines: &[&str], body: &str) -> String {
+pub(super) async fn answered(start: &str, lines: &[&str], body: &str) -> String {
     let running = RunningListener::start().await;
     let mut request = format!("{start} HTTP/1.1\r\nhost: drydock\r\nconnection: close\r\n");
     for line in lines {
