@@ -2,7 +2,7 @@
 
 use super::answer::{self, Answer, StreamedAnswer};
 use super::event::read_body;
-use super::personal::{shown, token};
+use super::personal::{json_object, shown, token};
 use super::routes::RouteState;
 use crate::base::model::{RunId, RunStatus};
 use crate::engine::gateway::{HandoverAnswer, RunFilter, RunStartRequest, RunWatch, RunWatchEvent};
@@ -24,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 const RUNS: &str = "/api/runs/";
 /// The most digits of the number of a run.
 pub(super) const DIGITS_MAX: usize = 18;
+/// The largest number of a run that has so many digits.
+pub(super) const NUMBER_MAX: u64 = 999_999_999_999_999_999;
 /// The header with the key of a request.
 const KEY_HEADER: &str = "idempotency-key";
 /// The most characters of a key.
@@ -102,7 +104,7 @@ pub(super) async fn start(State(state): State<Arc<RouteState>>, request: Request
         Ok(key) => key.map(str::to_owned),
         Err(problem) => return problem.into(),
     };
-    let Ok(body) = serde_json::from_slice::<StartBody>(request.body()) else {
+    let Some(body) = json_object::<StartBody>(request.body()) else {
         return answer::malformed(BAD_BODY);
     };
     let start = RunStartRequest {
@@ -251,7 +253,7 @@ fn filter(query: &str) -> Option<RunFilter> {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEY_HEADER, encoded, filter, key, run_id};
+    use super::{KEY_HEADER, NUMBER_MAX, encoded, filter, key, run_id};
     use crate::base::model::{RunId, RunStatus};
     use crate::engine::gateway::{RunFilter, RunWatchEvent};
     use http::{HeaderMap, HeaderValue};
@@ -317,6 +319,8 @@ mod tests {
         for wrong in ["", "+1", "-1", "1/", "%31", "1234567890123456789"] {
             assert_eq!(run_id(wrong), None, "{wrong}");
         }
+        assert!(run_id(&NUMBER_MAX.to_string()).is_some());
+        assert_eq!(run_id(&(NUMBER_MAX + 1).to_string()), None);
         for (event, form) in [
             (
                 RunWatchEvent::State(r#"{"id":1}"#.to_owned()),

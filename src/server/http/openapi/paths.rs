@@ -25,7 +25,7 @@ pub(super) fn paths(schemas: &AnswerSchemas<'_>) -> Value {
         "/api/changes/{number}": { "get": get_change(schemas.change) },
         "/api/runs": { "get": runs::list(schemas.list), "post": runs::start(schemas.run) },
         "/api/runs/{number}": { "get": runs::show(schemas.run) },
-        "/api/runs/{number}/events": { "get": runs::watch() },
+        "/api/runs/{number}/events": { "get": runs::watch(schemas.run) },
         "/api/runs/{number}/cancel": { "post": runs::cancel(schemas.run) },
         "/api/runs/{number}/retry": { "post": runs::retry(schemas.run) },
     })

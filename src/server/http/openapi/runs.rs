@@ -1,6 +1,6 @@
 //! The paths of runs of pipelines, with their requests and answers.
 
-use super::super::runs::{DIGITS_MAX, KEY_CHARS_MAX, LISTED};
+use super::super::runs::{DIGITS_MAX, KEY_CHARS_MAX, LISTED, NUMBER_MAX};
 use super::errors::{TOO_MANY, reference};
 use super::paths::{answers, document, object};
 use crate::base::model::RunStatus;
@@ -40,6 +40,50 @@ fn security(scope: TokenScope) -> Value {
     json!([{ "token": [scope.word()] }])
 }
 
+/// Returns the operations that take the number of the run of an answer.
+fn links() -> Value {
+    let link = |id: &str, description: &str| {
+        json!({
+            "operationId": id,
+            "description": description,
+            "parameters": { "number": "$response.body#/id" },
+        })
+    };
+    json!({
+        "show": link("getRun", "Returns the run as it is later."),
+        "watch": link("watchRun", "Sends its states."),
+        "cancel": link("cancelRun", "Cancels it."),
+        "retry": link("retryRun", "Repeats it, once it has ended."),
+    })
+}
+
+fn known(run: &Value) -> Value {
+    let mut answer = document(
+        "The run that an earlier request with the same key has started.",
+        run,
+    );
+    answer["links"] = links();
+    answer
+}
+
+fn created(description: &str, run: &Value) -> Value {
+    let mut answer = document(description, run);
+    answer["links"] = links();
+    answer["headers"] = json!({
+        "Location": { "required": true, "description": "The path of the run.", "schema": { "type": "string" } },
+    });
+    answer
+}
+
+/// Returns the schema of an event whose data has a schema.
+fn event(name: &str, data: &Value) -> Value {
+    let members = json!({
+        "event": { "const": name },
+        "data": { "type": "string", "contentMediaType": "application/json", "contentSchema": data },
+    });
+    object(members, &["event", "data"])
+}
+
 pub(super) fn start(run: &Value) -> Value {
     let scalar = json!({
         "anyOf": [{ "type": "string" }, { "type": "number" }, { "type": "boolean" }],
@@ -59,13 +103,9 @@ pub(super) fn start(run: &Value) -> Value {
         }),
         &["pipeline"],
     );
-    let mut created = document("The run was started.", run);
-    created["headers"] = json!({
-        "Location": { "required": true, "description": "The path of the run.", "schema": { "type": "string" } },
-    });
     let own = json!({
-        "200": document("The run that an earlier request with the same key has started.", run),
-        "201": created,
+        "200": known(run),
+        "201": created("The run was started.", run),
         "429": reference(TOO_MANY),
     });
     json!({
@@ -74,7 +114,10 @@ pub(super) fn start(run: &Value) -> Value {
         "description": "Starts a run of a pipeline with the trigger `api`, as it is defined at the head of the trusted branch. The run belongs to the person of the token. A pipeline without this trigger, and one in a repository without a grant, read like one that does not exist.",
         "security": security(TokenScope::RunsWrite),
         "parameters": [key()],
-        "requestBody": { "required": true, "content": { "application/json": { "schema": request } } },
+        "requestBody": { "required": true, "content": { "application/json": {
+            "schema": request,
+            "example": { "pipeline": "review", "params": { "number": 7 } },
+        } } },
         "responses": answers(own, &[400, 401, 403, 404, 408, 409, 413, 415, 422, 503]),
     })
 }
@@ -93,7 +136,7 @@ pub(super) fn list(list: &Value) -> Value {
             query("pipeline", "Only those of this pipeline.", json!({ "type": "string" })),
             query("status", "Only those in this state.", json!({ "type": "string", "enum": states })),
             query("limit", "The most runs of the answer.", json!({ "type": "integer", "minimum": 1, "maximum": most, "default": default })),
-            query("before", "Only those before the run of this number, such as `next` of the part before.", json!({ "type": "integer", "minimum": 0 })),
+            query("before", "Only those before the run of this number, such as `next` of the part before.", json!({ "type": "integer", "minimum": 0, "maximum": NUMBER_MAX })),
         ],
         "responses": answers(own, &[400, 401, 403, 503]),
     })
@@ -111,10 +154,11 @@ pub(super) fn show(run: &Value) -> Value {
     })
 }
 
-pub(super) fn watch() -> Value {
+pub(super) fn watch(run: &Value) -> Value {
+    let event = json!({ "oneOf": [event("run", run), event("end", &object(json!({}), &[]))] });
     let events = json!({
-        "description": "Events up to the end of the run. A client that is cut off asks again, and gets the whole state.",
-        "content": { "text/event-stream": { "schema": { "type": "string" } } },
+        "description": "Events up to the end of the run; the schema is that of each. A client that is cut off asks again, and gets the whole state.",
+        "content": { "text/event-stream": { "schema": event } },
     });
     let own = json!({ "200": events, "429": reference(TOO_MANY) });
     json!({
@@ -140,13 +184,9 @@ pub(super) fn cancel(run: &Value) -> Value {
 }
 
 pub(super) fn retry(run: &Value) -> Value {
-    let mut created = document("The new run.", run);
-    created["headers"] = json!({
-        "Location": { "required": true, "description": "The path of the new run.", "schema": { "type": "string" } },
-    });
     let own = json!({
-        "200": document("The run that an earlier request with the same key has started.", run),
-        "201": created,
+        "200": known(run),
+        "201": created("The new run.", run),
         "429": reference(TOO_MANY),
     });
     json!({

@@ -40,13 +40,21 @@ async fn a_login_is_answered_with_a_token_or_with_the_same_words() {
             r#"{"error":"too many attempts"}"#
         )
     );
-    for body in ["{}", "right", r#"{"code":1}"#, r#"{"code":"right","more":1}"#] {
+    for body in [
+        "{}",
+        "right",
+        r#"{"code":1}"#,
+        r#"{"code":"right","more":1}"#,
+        r#"["right"]"#,
+    ] {
         let refused = login(body).await;
         assert!(
             refused.starts_with("HTTP/1.1 400 Bad Request\r\n"),
             "{body}: {refused}"
         );
     }
+    let longest = format!(r#"{{"code":"{}"}}"#, "ü".repeat(200));
+    assert_eq!(login(&longest).await, UNAUTHENTICATED);
     let long = format!(r#"{{"code":"{}"}}"#, "x".repeat(201));
     assert!(
         login(&long)

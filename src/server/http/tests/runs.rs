@@ -30,6 +30,7 @@ async fn a_run_is_started_by_a_body_of_its_form_and_a_key_of_its_form() {
     assert_eq!(wrong, answer("422 Unprocessable Entity", "", problems));
     for (lines, body) in [
         (&[][..], "{}"),
+        (&[][..], r#"["new"]"#),
         (&[][..], r#"{"pipeline":1}"#),
         (&[][..], r#"{"pipeline":"new","more":1}"#),
         (&[][..], r#"{"pipeline":"new","params":[]}"#),
