@@ -151,6 +151,7 @@ mod run_replies;
 mod runs;
 mod run_questions;
 mod run_tasks;
+mod runs_api;
 mod result_buttons;
 mod revisions;
 mod revocation;

@@ -46,7 +46,7 @@ mod written_text;
 
 pub use audit::IngressAudit;
 pub use delivery::{ChannelDelivery, ChannelHealth, ChannelState, Pacing};
-pub use handover::{Handover, HandoverAnswer};
+pub use handover::{FieldProblem, Handover, HandoverAnswer};
 pub use housekeeping::{Housekeeping, LoadObserver};
 pub use outgoing::OutgoingMessages;
 pub use parts::Parts;
@@ -54,7 +54,9 @@ pub use questions::QuestionDeadlines;
 pub use reception::{ReceiveOutcome, Reception};
 pub use repositories::{MirrorBounds, Repositories, Watcher};
 pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
-pub use runs::{RunTracer, Runs};
+pub use runs::{
+    RunApi, RunDocument, RunFilter, RunListDocument, RunStartRequest, RunTracer, RunWatch, RunWatchEvent, Runs,
+};
 pub use schedules::{ScheduleStartError, Schedules, start_now, store_configured};
 
 use crate::base::model::Inbound;
@@ -95,6 +97,8 @@ pub struct Gateway {
     pub schedules: Arc<Schedules>,
     /// The driver of runs of pipelines.
     pub runs: Arc<Runs>,
+    /// The requests of programs about runs.
+    pub run_api: Arc<RunApi>,
     parts: Arc<Parts>,
     scheduler: Arc<TurnScheduler>,
     commands: Arc<CommandRunner>,
@@ -160,6 +164,7 @@ impl Gateway {
             (&shutdown, &background),
         ));
         let handover = Handover::new(&parts, &commands, &audit);
+        let run_api = Arc::new(RunApi::new(&parts, (&runs, &audit), (&shutdown, &background)));
         let reception = Arc::new(Reception {
             parts: Arc::clone(&parts),
             outgoing: Arc::clone(&outgoing),
@@ -186,6 +191,7 @@ impl Gateway {
             question_deadlines,
             schedules,
             runs,
+            run_api,
             parts,
             scheduler,
             commands,

@@ -8,12 +8,12 @@ use crate::engine::gateway::choice::RepositoryChoiceError;
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::inspections::Inspection;
 use crate::engine::gateway::runs::{
-    MESSAGE, RUN_USAGE, RunReport, RunVerb, RunsRequest, list, needs_editor, parse_run, parse_runs,
-    unknown_pipeline,
+    MESSAGE, RUN_USAGE, RunReport, RunVerb, RunsRequest, is_own, list, may_see, needs_editor, parse_run,
+    parse_runs, unknown_pipeline,
 };
 use crate::engine::gateway::turn::locked_out_text;
 use crate::engine::pipeline::run::RunPlan;
-use crate::state::access::{Access, Identity};
+use crate::state::access::Identity;
 use crate::state::store::{RunChange, RunCreation, RunHead, RunRow};
 
 /// The most runs of one answer.
@@ -347,18 +347,6 @@ fn in_unknown_repository(words: &str) -> Option<&str> {
 /// Returns the text about a run that this person may not see, whether or not it exists.
 pub(super) fn unknown_run(id: RunId) -> String {
     format!("There is no run {id} that you may see; `!runs` lists those you may.")
-}
-
-/// True for a run of this person, with any of their accounts.
-fn is_own(access: &Access, identity: &Identity, head: &RunHead) -> bool {
-    let owner = access.admit(&head.owner);
-    owner.is_some_and(|owner| owner.user() == identity.user())
-}
-
-/// True for a run that a person may see: their own, or one of a service, in a repository that they may read.
-pub(super) fn may_see(access: &Access, identity: &Identity, head: &RunHead) -> bool {
-    let is_of_service = head.owner.platform.chat().is_none();
-    identity.role(&head.repository).is_some() && (is_of_service || is_own(access, identity, head))
 }
 
 #[cfg(test)]

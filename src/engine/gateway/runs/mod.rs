@@ -2,6 +2,7 @@
 //! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
 
 mod abandonment;
+mod api;
 mod ask;
 mod broken_run;
 mod definitions;
@@ -17,7 +18,9 @@ mod start;
 mod task;
 mod trace;
 mod trace_text;
+mod visibility;
 
+pub use api::{RunApi, RunDocument, RunFilter, RunListDocument, RunStartRequest, RunWatch, RunWatchEvent};
 pub(super) use definitions::PipelineDefinitions;
 pub(super) use event::EventRuns;
 pub(super) use moves::MESSAGE;
@@ -28,6 +31,7 @@ pub(super) use schedule::{PublishedTimes, UnscheduledReason};
 pub(super) use slash::{SlashRequest, is_slash_command, unknown_command};
 pub(super) use start::unknown_pipeline;
 pub use trace::RunTracer;
+pub(super) use visibility::{is_own, may_see};
 
 use super::active_turns::ActiveTurns;
 use super::clock_watch::ClockWatch;
@@ -41,7 +45,7 @@ use broken_run::reason_to_end;
 use jiff::Timestamp;
 use std::sync::Arc;
 use task::TaskRunner;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -60,6 +64,8 @@ pub struct Runs {
     changed: Arc<Notify>,
     /// The writer of the traces of their steps.
     pub tracer: Arc<RunTracer>,
+    /// Counts the passes in which runs have moved, for those who watch a run.
+    moved: watch::Sender<u64>,
 }
 
 impl Runs {
@@ -79,6 +85,7 @@ impl Runs {
             tasks: Arc::new(TaskRunner::new(parts, &changed)),
             changed,
             tracer: Arc::new(RunTracer::new(parts)),
+            moved: watch::Sender::new(0),
         }
     }
 
@@ -126,6 +133,7 @@ impl Runs {
             }
             self.outgoing.wake();
             self.scheduler.wake();
+            self.moved.send_modify(|passes| *passes = passes.wrapping_add(1));
             if let Some(error) = failed {
                 return Err(error);
             }

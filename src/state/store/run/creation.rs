@@ -111,6 +111,16 @@ impl Store {
         created
     }
 
+    /// Returns the outcome of a request with one of these names that has started or repeated a run before.
+    pub async fn run_of_request(&self, names: Vec<String>) -> Result<Option<RunCreation>, StoreError> {
+        self.read(move |tx| {
+            let known = started_by(tx, &names)?;
+            let is_known = known.is_some() || inbox::was_delivered(tx, &names)?;
+            Ok(is_known.then_some(RunCreation::Known(known)))
+        })
+        .await
+    }
+
     /// Returns the outcome of a command that has started or repeated a run before.
     pub async fn run_of_command(&self, command: InboxId) -> Result<Option<RunCreation>, StoreError> {
         self.read(move |tx| {

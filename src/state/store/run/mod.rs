@@ -24,7 +24,7 @@ pub(super) use cancel::{cancel_all, end};
 pub(super) use creation::create;
 pub use creation::{GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
 pub use question::{AskedRunQuestion, NewRunQuestion, RunAnswerOutcome, RunAnswerRequest};
-pub use rows::{RunHead, RunRow, StepRow};
+pub use rows::{RunHead, RunPage, RunRow, StepRow};
 pub use trace::AgentStepWork;
 pub(super) use turn_end::{end_step_of, refuse};
 
@@ -51,8 +51,24 @@ impl Store {
         is_listed: impl Fn(&RunHead) -> bool + Send + 'static,
         count_max: usize,
     ) -> Result<Vec<RunHead>, StoreError> {
-        self.read(move |tx| rows::newest(tx, is_listed, (count_max, RUNS_LOOKED_AT_MAX)))
+        Ok(self.runs_before(None, is_listed, count_max).await?.runs)
+    }
+
+    /// Returns the newest runs before a run for which `is_listed` is true, newest first. Without a run, it begins at the
+    /// newest of all.
+    pub async fn runs_before(
+        &self,
+        before: Option<RunId>,
+        is_listed: impl Fn(&RunHead) -> bool + Send + 'static,
+        count_max: usize,
+    ) -> Result<RunPage, StoreError> {
+        self.read(move |tx| rows::newest(tx, before, is_listed, (count_max, RUNS_LOOKED_AT_MAX)))
             .await
+    }
+
+    /// Returns the number of changes of a run and its steps, if there is such a run.
+    pub async fn run_version(&self, id: RunId) -> Result<Option<i64>, StoreError> {
+        self.read(move |tx| rows::version(tx, id)).await
     }
 
     /// Returns the runs that the driver has to look at, oldest first, at most so many: those whose steps changed, those whose
