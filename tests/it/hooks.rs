@@ -20,6 +20,16 @@ pub(crate) fn release(notes: &str) -> Value {
 }
 
 pub(crate) async fn deliver(app: &TestApp, event: &str, id: &str, payload: &Value) -> (u16, String) {
+    deliver_to(app, "release", (event, id), payload).await
+}
+
+/// Delivers an event like GitHub to a hook.
+pub(crate) async fn deliver_to(
+    app: &TestApp,
+    hook: &str,
+    (event, id): (&str, &str),
+    payload: &Value,
+) -> (u16, String) {
     let body = payload.to_string();
     let signature = sign::github(HOOK_SECRET, body.as_bytes());
     let headers = [
@@ -28,7 +38,7 @@ pub(crate) async fn deliver(app: &TestApp, event: &str, id: &str, payload: &Valu
         ("x-github-delivery", id),
         ("x-hub-signature-256", &signature),
     ];
-    app.post("/in/release", &headers, body.as_bytes()).await
+    app.post(&format!("/in/{hook}"), &headers, body.as_bytes()).await
 }
 
 fn edit(environment: &str) -> Value {

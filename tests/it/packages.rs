@@ -99,7 +99,8 @@ fn commit(objects: &gix::Repository, number: i64) -> ObjectId {
     commit_of(objects, number, &[("c.libsonnet", &library), ("lib/x", &other)])
 }
 
-fn commit_of(objects: &gix::Repository, number: i64, files: &[(&str, &str)]) -> ObjectId {
+/// Stores a commit without a parent that has these files.
+pub(crate) fn commit_of(objects: &gix::Repository, number: i64, files: &[(&str, &str)]) -> ObjectId {
     let mut editor = objects
         .edit_tree(ObjectId::empty_tree(gix::hash::Kind::Sha1))
         .unwrap();

@@ -64,11 +64,17 @@ fn leaking() -> String {
     )
 }
 
-/// Adds one commit with these files to the branch of the repository.
+/// Adds one commit with these files to the trusted branch of the repository.
 pub(crate) fn commit(app: &TestApp, files: &[(&str, EntryKind, &str)]) {
+    commit_to(app, "main", files);
+}
+
+/// Makes one commit with these files on top of the trusted branch, and sets a branch to it. Returns its name.
+pub(crate) fn commit_to(app: &TestApp, branch: &str, files: &[(&str, EntryKind, &str)]) -> String {
     let repository = app.demo.repository();
-    let branch = repository.join("refs/heads/main");
-    let parent: gix::ObjectId = std::fs::read_to_string(&branch).unwrap().trim().parse().unwrap();
+    let heads = repository.join("refs/heads");
+    let parent = std::fs::read_to_string(heads.join("main")).unwrap();
+    let parent: gix::ObjectId = parent.trim().parse().unwrap();
     let opened = gix::open_opts(&repository, gix::open::Options::isolated()).unwrap();
     let tree = opened.find_commit(parent).unwrap().tree_id().unwrap().detach();
     let mut editor = opened.edit_tree(tree).unwrap();
@@ -94,7 +100,8 @@ pub(crate) fn commit(app: &TestApp, files: &[(&str, EntryKind, &str)]) {
         extra_headers: Vec::new(),
     };
     let id = opened.write_object(&commit).unwrap().detach();
-    std::fs::write(branch, format!("{id}\n")).unwrap();
+    std::fs::write(heads.join(branch), format!("{id}\n")).unwrap();
+    id.to_string()
 }
 
 async fn app(script: impl AnswerScript + 'static) -> TestApp {
