@@ -54,9 +54,28 @@ pub fn check_out(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Adds files to the branch `main` of a repository that [`create`] made, as one more commit.
+pub fn publish(path: &Path, message: &str, added: &[(&str, &str)]) -> anyhow::Result<()> {
+    let repository = gix::open_opts(path, gix::open::Options::isolated())
+        .context("the demo repository could not be opened")?;
+    let (newest, mut files) = write_commits(&repository)?;
+    let added = added
+        .iter()
+        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+    files.extend(added);
+    let commit = commit_files(&repository, &files, message, 3, Some(newest))?;
+    set_main(&repository, commit)
+}
+
 /// Stores all commits, and the branch `main`. Returns the newest commit and its files.
-#[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
 fn commit_all(repository: &gix::Repository) -> anyhow::Result<(String, Files)> {
+    let (newest, files) = write_commits(repository)?;
+    set_main(repository, newest)?;
+    Ok((newest.to_string(), files))
+}
+
+/// Stores all commits. Returns the newest one and its files.
+fn write_commits(repository: &gix::Repository) -> anyhow::Result<(gix::ObjectId, Files)> {
     let mut files = library();
     let first = commit_files(
         repository,
@@ -96,12 +115,20 @@ fn commit_all(repository: &gix::Repository) -> anyhow::Result<(String, Files)> {
         2,
         Some(second),
     )?;
-    // As files, because a log of the branch would need the name of a user.
-    let heads = repository.git_dir().join("refs/heads");
+    Ok((third, files))
+}
+
+/// Sets the branch `main`, as files: a log of the branch would need the name of a user. Others may read it meanwhile.
+#[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
+fn set_main(repository: &gix::Repository, commit: gix::ObjectId) -> anyhow::Result<()> {
+    let git = repository.git_dir();
+    let heads = git.join("refs/heads");
     std::fs::create_dir_all(&heads)?;
-    std::fs::write(heads.join("main"), format!("{third}\n"))?;
-    std::fs::write(repository.git_dir().join("HEAD"), "ref: refs/heads/main\n")?;
-    Ok((third.to_string(), files))
+    let unfinished = git.join("main.new");
+    std::fs::write(&unfinished, format!("{commit}\n"))?;
+    std::fs::rename(unfinished, heads.join("main"))?;
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n")?;
+    Ok(())
 }
 
 /// The number of objects in one of [`ENVIRONMENTS`]: a namespace, and three for each application.
