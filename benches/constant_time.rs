@@ -168,6 +168,7 @@ fn slack_case(what: &'static str, pair: fn(Secret) -> (Secret, Option<Secret>)) 
             previous_signing_secret: previous,
             app_token: None,
             code_channels: false,
+            slash_commands: Vec::new(),
             api_base_url: String::new(),
             paced: true,
             repository: None,
@@ -201,6 +202,7 @@ fn github() -> Case {
         fields: BTreeMap::new(),
         starts_pipelines: false,
         change: HookChange::New,
+        comments: None,
         post_to: PostTo {
             channel: "slack".to_owned(),
             chat: "C1".to_owned(),

@@ -2,7 +2,8 @@
 //!
 //! It starts the release binary with a repository of 300 environments and a Slack channel on loopback. The time runs
 //! from before the process is created to the first 200. The kernel reports the memory: idle, 5 s after the gateway was
-//! ready, and again after 2,000 conversations of one turn each.
+//! ready, and again after 2,000 conversations of one turn each. The same server is also started with 1,000 schedules, and
+//! it is counted how often its threads wake up while none of them is due.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -17,6 +18,8 @@ use drydock::base::http_client::api_client;
 use drydock::simulation::emulator::model::{ModelEmulator, ModelRequest, says};
 use drydock::simulation::emulator::slack::{RateLimits, SlackEmulator, SlackOptions};
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::server::Settings;
@@ -28,6 +31,9 @@ const CONVERSATIONS: usize = 2_000;
 /// The number of people who talk at once.
 const AT_ONCE: usize = 16;
 const IDLE_DELAY: Duration = Duration::from_secs(5);
+const SCHEDULES: usize = 1_000;
+/// The time in which wake-ups are counted.
+const WATCHED: Duration = Duration::from_secs(20);
 
 fn main() {
     rustls::crypto::ring::default_provider()
@@ -72,6 +78,8 @@ async fn run() {
     }
     row("exec to /healthz", &Times::new(healthy), "p50 <= 100 ms");
     row("exec to /readyz", &Times::new(ready), "p50 <= 100 ms");
+    let none = waits(&settings).await;
+    schedules((address, model.url()), none).await;
     memory(&settings, &slack).await;
     assert_eq!(slack.problems(), Vec::<String>::new());
     assert_eq!(model.problems(), Vec::<String>::new());
@@ -87,6 +95,65 @@ async fn start(settings: &Arc<Settings>) -> (Duration, Duration) {
         (healthy - started, ready - started)
     };
     tokio::task::spawn_blocking(timed).await.unwrap()
+}
+
+/// Measures the start of a server with schedules, and its wake-ups while it is idle. `none` are those without schedules.
+async fn schedules((slack, model): (SocketAddr, &str), none: u64) {
+    let directory = tempfile::tempdir().unwrap();
+    repository::of_environments(&directory.path().join("infra.git"), ENVIRONMENTS);
+    let settings = Settings::write_with(directory.path(), (slack, model), "", sections());
+    let settings = Arc::new(settings);
+    let (_, first) = start(&settings).await;
+    row(
+        "first start with 1,000 schedules: exec to /readyz",
+        &Times::new(vec![first]),
+        "",
+    );
+    let mut ready = Vec::new();
+    for _ in 0..STARTS {
+        ready.push(start(&settings).await.1);
+    }
+    row(
+        "exec to /readyz, 1,000 schedules",
+        &Times::new(ready),
+        "p50 <= 40 ms",
+    );
+    let some = waits(&settings).await;
+    for (what, waits) in [("without schedules", none), ("with 1,000 schedules", some)] {
+        let rate = waits as f64 / WATCHED.as_secs_f64();
+        value(&format!("idle, wake-ups {what}"), rate, "times/s", "");
+    }
+    let added = (some as f64 - none as f64) / WATCHED.as_secs_f64();
+    value("idle, wake-ups added by the schedules", added, "times/s", "<= 1");
+}
+
+/// Returns the sections of schedules that are due on one day of the month, between ten and twenty days from now.
+fn sections() -> String {
+    let today = Timestamp::now().to_zoned(TimeZone::UTC).day();
+    let day = (i32::from(today) + 14) % 28 + 1;
+    let section = |number: usize| {
+        let (hour, minute) = (number / 60 % 24, number % 60);
+        format!(
+            "[schedules.s{number}]\nwhen = \"monthly {day} {hour:02}:{minute:02}\"\nwords = \"Which images are old?\"\n\
+             repository = \"infra\"\npost_to = {{ channel = \"slack\", chat = \"C0BENCH\" }}\ngrants.role = \"viewer\"\n\n"
+        )
+    };
+    (0..SCHEDULES).map(section).collect()
+}
+
+/// Counts how often the threads of an idle server wake up.
+async fn waits(settings: &Arc<Settings>) -> u64 {
+    let starting = Arc::clone(settings);
+    let served = tokio::task::spawn_blocking(move || {
+        let mut served = starting.start();
+        served.wait_for("/readyz");
+        served
+    });
+    let served = served.await.unwrap();
+    tokio::time::sleep(IDLE_DELAY).await;
+    let before = served.waits();
+    tokio::time::sleep(WATCHED).await;
+    served.waits().saturating_sub(before)
 }
 
 async fn memory(settings: &Arc<Settings>, slack: &Arc<SlackEmulator>) {

@@ -178,10 +178,15 @@ pub(crate) fn machine() -> String {
 }
 
 /// Reads a field in KiB from a file of `/proc`.
-pub(crate) fn kib(file: &str, field: &str) -> u64 {
+pub(crate) fn kib(file: &str, name: &str) -> u64 {
+    field(file, name)
+}
+
+/// Reads a number from a file of `/proc`.
+pub(crate) fn field(file: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines()
-        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
         .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
         .unwrap_or(0)
 }

@@ -18,17 +18,30 @@ pub(crate) struct Settings {
     pub(crate) model: String,
     /// The lines of `[limits]`.
     pub(crate) limits: &'static str,
+    /// The sections beside the usual ones.
+    pub(crate) sections: String,
 }
 
 impl Settings {
     /// Writes a configuration with a free port into `directory`, which holds the repository `infra.git`.
     pub(crate) fn write(directory: &Path, slack: SocketAddr, model: &str, limits: &'static str) -> Self {
+        Self::write_with(directory, (slack, model), limits, String::new())
+    }
+
+    /// Writes a configuration like [`Settings::write`], with more sections.
+    pub(crate) fn write_with(
+        directory: &Path,
+        (slack, model): (SocketAddr, &str),
+        limits: &'static str,
+        sections: String,
+    ) -> Self {
         let settings = Self {
             directory: directory.to_owned(),
             address: free_address(),
             slack,
             model: model.to_owned(),
             limits,
+            sections,
         };
         std::fs::write(settings.file(), settings.toml()).unwrap();
         settings
@@ -44,7 +57,7 @@ impl Settings {
             .replace("<directory>", &self.directory.display().to_string())
             .replace("<model>", &self.model)
             .replace("<slack>", &format!("http://{}/api", self.slack));
-        format!("{toml}[limits]\n{}\n", self.limits)
+        format!("{toml}[limits]\n{}\n{}\n", self.limits, self.sections)
     }
 
     fn command(&self) -> Command {
@@ -116,6 +129,16 @@ impl BenchServer {
     /// Returns the CPU time used so far. Other load on the machine does not distort it.
     pub(crate) fn cpu(&self) -> Duration {
         super::cpu(&format!("/proc/{}/stat", self.process()))
+    }
+
+    /// Returns how often the threads of the process have waited so far, each time until something woke them up.
+    pub(crate) fn waits(&self) -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process())).unwrap();
+        let waits = threads.flatten().map(|thread| {
+            let file = thread.path().join("status");
+            super::field(&file.display().to_string(), "voluntary_ctxt_switches")
+        });
+        waits.sum()
     }
 
     pub(crate) fn rss_kib(&self) -> u64 {

@@ -1,13 +1,15 @@
 //! `drydock check`: validates the configuration. It makes no connections and changes nothing.
 
 use super::output::Output;
+use super::pipeline_times::next_times;
 use super::serve::now;
-use super::{CliError, Global, comparer, evaluator, sandbox_layers};
-use crate::base::config::{ChannelSettings, Config, DataSettings, ProgramSettings};
+use super::{CliError, Global, comparer, evaluator, sandbox_layers, tool_commands};
+use crate::base::config::{ChannelSettings, Config, DataSettings, PipelineOperatorSettings, ProgramSettings};
 use crate::base::model::{RepoPath, pluralize};
 use crate::base::recurrence::Recurrence;
 use crate::base::redact::Redactor;
 use crate::engine::agent::context::check_room;
+use crate::engine::pipeline::{LoadedPipelines, OperatorLimits, YAML_FILE};
 use crate::interfaces::tool::{self, ToolServices, Toolbox};
 use crate::rendering::bundler::OfflineFetcher;
 use crate::rendering::helm::Helm;
@@ -19,6 +21,9 @@ use crate::state::workspace::{Repository, RepositoryError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The most times of pipelines that are shown for a schedule.
+const TIMES_SHOWN_MAX: usize = 20;
 
 pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
     let config = match global
@@ -59,6 +64,11 @@ pub(super) fn run(global: &Global, output: &Output) -> Result<(), CliError> {
         });
     }
     for (name, schedule) in &config.schedules {
+        if schedule.starts_pipelines {
+            let opened = opened.get(schedule.definition.repository.as_str());
+            findings.push(pipeline_times(&config, name, opened));
+            continue;
+        }
         let definition = &schedule.definition;
         let next =
             Recurrence::parse(&definition.when, &definition.zone).map(|times| match times.next(now()) {
@@ -86,6 +96,59 @@ fn check_tools(config: &Config, services: &ToolServices) -> Result<String, Strin
     let tools = Toolbox::new(tool::all(services)).map_err(|error| error.to_string())?;
     check_room(config, &tools).map_err(|error| error.to_string())?;
     Ok(format!("{} tools, all schemas are valid", tools.specs().len()))
+}
+
+/// Reports the next time of each pipeline that a schedule starts; fails if the definitions on the branch have problems. A program
+/// is not evaluated.
+fn pipeline_times(config: &Config, name: &str, opened: Option<&(Arc<Repository>, String)>) -> Finding {
+    let what = format!("schedule {name}");
+    let Some((repository, head)) = opened else {
+        return skipped(
+            &what,
+            "its repository was not opened, so its pipelines were not read",
+        );
+    };
+    let file = RepoPath::parse(YAML_FILE).map_err(|error| RepositoryError::Refused(error.to_string()));
+    let loaded = match file.and_then(|file| repository.file_at(head, &file)) {
+        Ok(Some(file)) => LoadedPipelines::from_yaml(&file.content, &operator_limits(config)),
+        Ok(None) => {
+            let why =
+                format!("`{YAML_FILE}` is not on the branch; the times of a program are not shown here");
+            return skipped(&what, &why);
+        }
+        Err(error) => return finding(&what, Err(error)),
+    };
+    // The file can hold secrets by mistake, and output is often pasted elsewhere.
+    let loaded = loaded.map_err(|why| Redactor::new([]).redact(&why.to_string()).into_owned());
+    finding(&what, loaded.map(|loaded| shown_times(&loaded)))
+}
+
+fn operator_limits(config: &Config) -> OperatorLimits {
+    let hooks = config.hooks.iter();
+    OperatorLimits {
+        tools: tool_commands::tool_names(),
+        server: Some(PipelineOperatorSettings {
+            pipelines: config.pipelines.clone(),
+            hooks: hooks.map(|(name, hook)| (name.clone(), hook.scheme)).collect(),
+        }),
+    }
+}
+
+fn shown_times(loaded: &LoadedPipelines) -> String {
+    let pipelines = loaded.file.pipelines.iter();
+    let mut times = pipelines.flat_map(|(pipeline, definition)| {
+        let next = next_times(definition, 1, now()).into_iter();
+        next.map(move |(_, next)| format!("{pipeline} next {next}"))
+    });
+    let mut shown: Vec<String> = times.by_ref().take(TIMES_SHOWN_MAX).collect();
+    match (shown.is_empty(), times.count()) {
+        (true, _) => "no pipeline has a trigger with times".to_owned(),
+        (false, 0) => shown.join("; "),
+        (false, more) => {
+            shown.push(format!("and {more} more"));
+            shown.join("; ")
+        }
+    }
 }
 
 /// Runs each configured external program in the sandbox and reports its version.

@@ -31,6 +31,7 @@ mod outbox;
 mod output;
 mod private_file;
 mod pipeline;
+mod pipeline_times;
 mod pull;
 mod run;
 mod schedule;

@@ -2,6 +2,8 @@
 //! It works in a checkout, without a server.
 
 use super::output::Output;
+use super::pipeline_times::next_times;
+use super::serve::now;
 use super::{CliError, Global, evaluator, tool_commands};
 use crate::base::config::Config;
 use crate::base::model::pluralize;
@@ -69,6 +71,9 @@ pub(super) async fn run(command: PipelineCommand, global: &Global, output: &Outp
         }
     }
 }
+
+/// The number of next times that `explain` shows for each trigger.
+const TIMES_EXPLAINED: usize = 3;
 
 /// The reason why there are no definitions to work with.
 enum NoPipelines {
@@ -186,7 +191,7 @@ async fn list(directory: &Path, global: &Global, output: &Output) -> Result<(), 
     let rows = pipelines.iter().map(|(name, pipeline)| {
         vec![
             name.to_string(),
-            triggers(pipeline, &redactor).join("; "),
+            triggers_with_times(pipeline, &redactor),
             pipeline.all_steps().count().to_string(),
             redactor.redact(&pipeline.description).into_owned(),
         ]
@@ -203,18 +208,37 @@ fn triggers(pipeline: &PipelineDefinition, redactor: &Redactor) -> Vec<String> {
     triggers.map(|text| redactor.redact(&text).into_owned()).collect()
 }
 
+/// Returns the triggers of a pipeline for a table, with the next time of those that have set times.
+fn triggers_with_times(pipeline: &PipelineDefinition, redactor: &Redactor) -> String {
+    let mut texts = triggers(pipeline, redactor);
+    for (index, next) in next_times(pipeline, 1, now()) {
+        if let Some(text) = texts.get_mut(index) {
+            text.push_str(&format!(", next {next}"));
+        }
+    }
+    texts.join("; ")
+}
+
 fn as_json(name: &PipelineName, pipeline: &PipelineDefinition, redactor: &Redactor) -> Value {
     let steps: Vec<Value> = pipeline
         .all_steps()
         .map(|step| json!({ "name": step.name, "kind": step.word() }))
         .collect();
-    json!({
+    let mut value = json!({
         "name": name,
         "description": redactor.redact(&pipeline.description),
         "triggers": triggers(pipeline, redactor),
         "params": pipeline.params.keys().collect::<Vec<_>>(),
         "steps": steps,
-    })
+    });
+    let next: Vec<String> = next_times(pipeline, 1, now())
+        .into_iter()
+        .map(|(_, next)| next)
+        .collect();
+    if !next.is_empty() {
+        value["next_times"] = json!(next);
+    }
+    value
 }
 
 async fn explain_one(
@@ -228,10 +252,17 @@ async fn explain_one(
         return Err(CliError::failed(unknown_pipeline(&loaded, name)));
     };
     let redactor = Redactor::new([]);
+    let times = next_times(pipeline.definition, TIMES_EXPLAINED, now()).into_iter();
+    let times = times.map(|(index, value)| ExplainedValue {
+        setting: format!("triggers[{index}].next_times"),
+        value,
+        source: "clock of this machine".to_owned(),
+    });
     let rows = explain(&loaded, &pipeline).into_iter().map(|row| ExplainedValue {
         value: redactor.redact(&row.value).into_owned(),
         ..row
     });
+    let rows = rows.chain(times);
     if output.json() {
         let rows: Vec<Value> = rows
             .map(|row| json!({ "setting": row.setting, "value": row.value, "source": row.source }))

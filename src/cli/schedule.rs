@@ -22,8 +22,10 @@ Examples:
   drydock schedule disable 7
   drydock schedule remove nightly
 
-Schedules of the configuration and of people are listed together; one is named by its number or its name. add and remove
-change the configuration file, and the server reads it at its next start. remove also removes a schedule of a person.";
+Schedules of the configuration and of people are listed together; one is named by its number or
+its name. add and remove change the configuration file, and the server reads it at its next start.
+remove also removes a schedule of a person. The times of pipelines are listed as
+SCHEDULE/PIPELINE; they are changed in the repository.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ScheduleCommand {

@@ -71,6 +71,9 @@ fn manifest(arguments: ManifestArguments, global: &Global, output: &Output) -> R
     if settings.is_some_and(|channel| channel.code_channels) {
         manifest = manifest.with_code_channels();
     }
+    if let Some(channel) = settings {
+        manifest = manifest.with_commands(&channel.slash_commands);
+    }
     let link = manifest.create_link();
     if output.json() {
         output.value(&json!({"manifest": manifest.json(), "create_link": link}));

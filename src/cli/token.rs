@@ -14,6 +14,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   drydock token create ci --for alice                 prints the token, once
   drydock token create ci --for alice --expires 30d --json
+  drydock token create bot --for alice --scope runs:read --scope runs:write
   drydock token list
   drydock token revoke ci
 
@@ -34,7 +35,7 @@ pub(super) enum TokenCommand {
         /// The time for which it is valid, such as `90d` or `12h`; at most `366d`
         #[arg(long = "expires", value_name = "TIME", default_value = "90d", value_parser = token_hours)]
         hours: u32,
-        /// The requests that it permits
+        /// The requests that it permits: `changes:read`, `runs:read` or `runs:write`; can be repeated
         #[arg(long = "scope", value_name = "SCOPE", default_value = TokenScope::ChangesRead.word())]
         scopes: Vec<TokenScope>,
     },

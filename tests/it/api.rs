@@ -46,14 +46,14 @@ impl Operator {
 }
 
 /// An API with its description.
-struct Api<'a> {
+pub(crate) struct Api<'a> {
     app: &'a TestApp,
     client: reqwest::Client,
     description: Value,
 }
 
 impl<'a> Api<'a> {
-    async fn new(app: &'a TestApp) -> Self {
+    pub(crate) async fn new(app: &'a TestApp) -> Self {
         let (status, text) = app.get("/api/openapi.json").await;
         assert_eq!(status, 200);
         Self {
@@ -65,7 +65,12 @@ impl<'a> Api<'a> {
 
     /// Sends a request of an operation of the description, with another method if one is given. Fails unless the answer is
     /// described. Returns its status and its body.
-    async fn send(&self, operation: (&str, &str), path: &str, request: ApiRequest<'_>) -> (u16, Value) {
+    pub(crate) async fn send(
+        &self,
+        operation: (&str, &str),
+        path: &str,
+        request: ApiRequest<'_>,
+    ) -> (u16, Value) {
         let (described_path, method) = operation;
         let sent = request.method.unwrap_or(method).to_uppercase();
         let sent = Method::from_bytes(sent.as_bytes()).unwrap();
@@ -132,11 +137,11 @@ const LOGIN: (&str, &str) = ("/api/login", "post");
 const LOGOUT: (&str, &str) = ("/api/logout", "post");
 
 #[derive(Clone, Copy, Debug, Default)]
-struct ApiRequest<'a> {
-    method: Option<&'a str>,
-    headers: &'a [(&'a str, &'a str)],
-    token: Option<&'a str>,
-    body: &'a str,
+pub(crate) struct ApiRequest<'a> {
+    pub(crate) method: Option<&'a str>,
+    pub(crate) headers: &'a [(&'a str, &'a str)],
+    pub(crate) token: Option<&'a str>,
+    pub(crate) body: &'a str,
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,6 +168,8 @@ async fn a_token_of_an_operator_fetches_the_changes_of_its_person_and_does_nothi
         .iter()
         .map(|file| (file["before"].is_object(), file["after"].is_object()))
         .collect();
+    let checks = change["checks"].as_array().unwrap();
+    assert!(checks.iter().any(|check| check["state"] == "pass"), "{checks:?}");
     // One that is edited, one that is new and one that is deleted.
     assert_eq!(files, [(true, true), (false, true), (true, false)]);
     assert!(
@@ -237,7 +244,7 @@ async fn tokens_are_listed_without_their_secrets_and_wrong_ones_are_refused_with
         (
             2,
             &["ci", "--for", ALICE, "--scope", "all"][..],
-            "no scope `all`; there are `changes:read`",
+            "no scope `all`; there are `changes:read`, `runs:read`, `runs:write`",
         ),
     ] {
         let ended = operator.run(&[&["token", "create"], arguments].concat());

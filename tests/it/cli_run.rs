@@ -294,7 +294,8 @@ fn what_cannot_run_here_is_refused_with_its_line_before_a_model_is_asked() {
     };
     let scale = ["scale", "--param", "replicas=4"];
     let task = SCALE.replace("agent: {prompt: debug}", "task: {command: [make]}");
-    let line = format!("{FILE}:22:pipelines.scale.steps[2].task: task steps do not run yet");
+    let line =
+        format!("{FILE}:22:pipelines.scale.steps[2].task.command: the program make is not permitted here");
     refused(&task, &scale, 78, &line);
     let elsewhere = SCALE.replace(
         "prompt: debug",

@@ -206,6 +206,32 @@ fn a_manifest_asks_for_code_channels_only_where_the_configuration_wants_them() {
     }
 }
 
+#[tokio::test]
+async fn a_manifest_asks_for_the_commands_of_pipelines_that_the_configuration_names() {
+    let shell = Shell::new();
+    let text = "[channels.one]\nkind = \"slack\"\nbot_token = { env = \"NOT_YET_THERE\" }\nslash_commands = [\"/review\", \"/ask\"]\n";
+    shell.put("drydock.toml", text);
+    let app = TestApp::new(queue([])).await;
+    for (way, url) in [
+        (&["--url", URL][..], json!(format!("{URL}/in/one"))),
+        (&["--socket"], Value::Null),
+    ] {
+        let ended = shell.run(&[&["slack", "manifest"], way].concat());
+        let manifest = ended.json();
+        let commands = manifest["features"]["slash_commands"].as_array().unwrap();
+        let names: Vec<&str> = commands
+            .iter()
+            .filter_map(|command| command["command"].as_str())
+            .collect();
+        assert_eq!(names, ["/drydock", "/review", "/ask"]);
+        assert!(
+            commands.iter().all(|command| command["url"] == url),
+            "{commands:?}"
+        );
+        app.demo.slack.install(&manifest).unwrap();
+    }
+}
+
 #[test]
 fn a_manifest_that_slack_would_refuse_is_not_printed() {
     let long = "x".repeat(36);

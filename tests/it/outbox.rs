@@ -136,6 +136,7 @@ async fn slack(pacing: Pacing) -> (SlackEmulator, ChannelSettings, Arc<dyn Chann
         previous_signing_secret: None,
         app_token: None,
         code_channels: false,
+        slash_commands: Vec::new(),
         api_base_url: slack.api_base_url(),
         paced: pacing == Pacing::Counted,
         repository: None,

@@ -23,12 +23,12 @@ fn nightly(others: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'stat
 }
 
 /// Makes the gateway see that the clock was moved.
-fn wake(app: &TestApp) {
+pub(crate) fn wake(app: &TestApp) {
     app.demo.app.as_ref().unwrap().gateway.schedules.wake();
 }
 
 /// Waits until so many fires have ended, and returns their outcomes, the oldest first.
-async fn ended_fires(app: &TestApp, count: usize) -> Vec<String> {
+pub(crate) async fn ended_fires(app: &TestApp, count: usize) -> Vec<String> {
     let started = std::time::Instant::now();
     loop {
         let outcomes = app.column("SELECT outcome FROM schedule_fire WHERE outcome IS NOT NULL ORDER BY due");
@@ -212,7 +212,7 @@ async fn three_failures_in_a_row_pause_a_schedule_until_it_is_turned_on() {
 }
 
 /// Waits until there is a schedule of which this is true.
-async fn wait_for_schedule(app: &TestApp, is_true: &str) {
+pub(crate) async fn wait_for_schedule(app: &TestApp, is_true: &str) {
     let started = std::time::Instant::now();
     while app.count(&format!("SELECT count(*) FROM schedule WHERE {is_true}")) == 0 {
         assert!(started.elapsed() < BOUND, "no schedule with {is_true}");

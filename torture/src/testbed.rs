@@ -39,8 +39,10 @@ pub(crate) struct TestbedOptions {
     pub(crate) people: usize,
     /// The longest time an answer of the model takes.
     pub(crate) slowest_answer: Duration,
-    /// The sections of channels beside that of Slack.
-    pub(crate) channels: String,
+    /// The sections of the configuration beside the usual ones.
+    pub(crate) sections: String,
+    /// The files of the repository beside those of the demo, with their texts.
+    pub(crate) files: Vec<(&'static str, String)>,
     /// The lines of `[limits]`.
     pub(crate) limits: &'static str,
     pub(crate) environment: Vec<(String, String)>,
@@ -102,7 +104,7 @@ impl Testbed {
     /// Builds Slack, the model and a configuration. The program does not run yet, and no person is admitted.
     pub(crate) async fn build(plan: TestbedOptions) -> anyhow::Result<Self> {
         let directory = TempDir::with_prefix("drydock-torture-")?;
-        drydock::simulation::demo::repository::create(&directory.path().join("infra.git"))?;
+        create_repository(&directory.path().join("infra.git"), &plan.files)?;
         let slack = SlackEmulator::start(SlackOptions {
             team: "T0ACME".to_owned(),
             bot_user: BOT.to_owned(),
@@ -139,7 +141,7 @@ impl Testbed {
             (&slack, plan.rate_limits),
             &model,
             &repository,
-            (&plan.channels, plan.limits),
+            (&plan.sections, plan.limits),
         ))?;
         slack.connect_to(&format!("http://{}/in/slack", launch.address));
         Ok(Self {
@@ -433,12 +435,23 @@ impl Testbed {
     }
 }
 
+/// Creates the repository of the demo, with a commit that adds files if there are any.
+fn create_repository(git: &Path, files: &[(&'static str, String)]) -> anyhow::Result<()> {
+    use drydock::simulation::demo::repository;
+    let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    match files.is_empty() {
+        true => repository::create(git)?,
+        false => repository::create_with(git, &files)?,
+    };
+    Ok(())
+}
+
 fn config(
     launch: &ServerLaunch,
     (slack, rate_limits): (&SlackEmulator, RateLimits),
     model: &HoldableModel,
     repository: &str,
-    (channels, limits): (&str, &str),
+    (sections, limits): (&str, &str),
 ) -> String {
     format!(
         r#"
@@ -466,7 +479,7 @@ bot_token = {{ env = "TORTURE_BOT_TOKEN" }}
 signing_secret = {{ env = "TORTURE_SIGNING_SECRET" }}
 api_base_url = "{slack}"
 
-{channels}
+{sections}
 [hooks.release]
 scheme = "github"
 secret = {{ env = "TORTURE_HOOK_SECRET" }}

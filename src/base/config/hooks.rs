@@ -3,11 +3,13 @@
 use crate::base::config::reader::SettingsReader;
 use crate::base::config::secret_pair::previous_secret;
 use crate::base::model::{RepoPath, Role};
-use crate::base::webhook::{Grants, HookChange, HookScheme, HookSettings, PostTo};
+use crate::base::webhook::{GithubCommentSettings, Grants, HookChange, HookScheme, HookSettings, PostTo};
 use std::collections::BTreeMap;
 
 /// The maximum number of fields that one hook may read from a payload.
 const FIELDS_MAX: usize = 32;
+/// The address of GitHub's API.
+const GITHUB_API: &str = "https://api.github.com";
 /// The maximum number of characters of a JSON pointer.
 const POINTER_CHARS_MAX: usize = 256;
 
@@ -71,6 +73,7 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
     }
     let fields = fields(reader, section);
     let starts_pipelines = reader.boolean(&format!("{section}.pipelines"));
+    let comments = comments(reader, section, scheme);
     let changes = [("new", HookChange::New), ("continue", HookChange::Continue)];
     let change = reader.choice(&format!("{section}.change"), &changes);
     let channel = post_channel(reader, section);
@@ -88,11 +91,34 @@ fn hook(reader: &mut SettingsReader<'_>, section: &str) -> Option<HookSettings> 
         starts_pipelines,
         // A refused value makes loading fail, so this default is never used.
         change: change.unwrap_or(HookChange::New),
+        comments,
         post_to: PostTo {
             channel: channel?,
             chat: chat?,
         },
         grants,
+    })
+}
+
+/// Returns the access to GitHub's API, if the hook has a token for it.
+fn comments(
+    reader: &mut SettingsReader<'_>,
+    section: &str,
+    scheme: Option<HookScheme>,
+) -> Option<GithubCommentSettings> {
+    let (token_key, url_key) = (format!("{section}.github_token"), format!("{section}.github_url"));
+    for key in [&token_key, &url_key] {
+        if reader.is_set(key) && scheme.is_some_and(|scheme| scheme != HookScheme::Github) {
+            reader.problem(key, "is only for scheme = \"github\"");
+        }
+    }
+    if reader.is_set(&url_key) && !reader.is_set(&token_key) {
+        reader.problem(&url_key, "is only used with github_token");
+    }
+    let url = reader.url(&url_key);
+    Some(GithubCommentSettings {
+        token: reader.secret(&token_key)?,
+        api_base_url: url.map_or(GITHUB_API.to_owned(), |url| url.as_str().to_owned()),
     })
 }
 

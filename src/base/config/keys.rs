@@ -204,6 +204,8 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     key("hooks.*.fields.*", ValueKind::Text, UnsetRule::Absent, "JSON pointer to a value of the payload"),
     key("hooks.*.pipelines", ValueKind::Boolean, UnsetRule::Default("false"), "events start pipelines of the \
                                                                                repository"),
+    key("hooks.*.github_token", TOKEN, UnsetRule::Absent, "github: the token with which runs of its events comment"),
+    key("hooks.*.github_url", ValueKind::Url, UnsetRule::Absent, "github: address of the API for comments"),
     key("hooks.*.change", ValueKind::Choice(&["new", "continue"]), UnsetRule::Default("\"new\""), "a new change for \
                                                                                                    each event, or \
                                                                                                    the next revision \
@@ -214,9 +216,10 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
                                                                                                             the hook"),
     key("hooks.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),
 
-    key("schedules.*.when", ValueKind::Text, UnsetRule::Required, "the times, such as \"weekdays 09:00\" or a cron expression"),
+    key("schedules.*.pipelines", ValueKind::Boolean, UnsetRule::Default("false"), "starts the pipelines of the repository at the times of their triggers"),
+    key("schedules.*.when", ValueKind::Text, UnsetRule::Absent, "the times, such as \"weekdays 09:00\" or a cron expression"),
     key("schedules.*.zone", ValueKind::Text, UnsetRule::Absent, "the time zone; that of the server if it is not set"),
-    key("schedules.*.words", ValueKind::Text, UnsetRule::Required, "the request to the model"),
+    key("schedules.*.words", ValueKind::Text, UnsetRule::Absent, "the request to the model"),
     key("schedules.*.repository", ValueKind::Text, UnsetRule::Required, "the repository of the request"),
     key("schedules.*.post_to.channel", ValueKind::Text, UnsetRule::Required, "the channel the result goes to"),
     key("schedules.*.post_to.chat", ValueKind::Text, UnsetRule::Required, "the chat in that channel"),
@@ -284,6 +287,9 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     int("pipelines.run_tokens_max", "2_000_000", 0, 1_000_000_000, "tokens of one run; 0 means no bound"),
     int("pipelines.run_cents_max", "0", 0, 100_000_000, "US cents of one run; 0 means no bound"),
     int("pipelines.run_seconds_max", "3_600", 1, 604_800, "seconds of one run"),
+    key("pipelines.programs.*", ValueKind::Path, UnsetRule::Absent, "absolute path of a program that tasks may run"),
+    int("pipelines.programs_at_once_max", "2", 1, 64, "programs of tasks at the same time"),
+    int("pipelines.program_memory_bytes_max", "1_073_741_824", 67_108_864, 17_179_869_184, "bytes of memory of one program"),
 
     int("sandbox.seconds_max", "10", 1, 600, "seconds one engine may take for one program"),
     int("sandbox.turn_seconds_max", "300", 1, 86_400, "seconds all evaluations of one turn may take"),

@@ -163,14 +163,11 @@ impl Layers {
             self.note_section(path.get(..length).unwrap_or_default(), &place, problems);
         }
         if let [.., section, name] = path
-            && section == "fields"
+            && let Some(what) = owner_of_name(section)
             && !is_field_name(name)
         {
-            problems.add(
-                &place,
-                &path.join("."),
-                "a field's name is 1 to 64 of a-z, A-Z, 0-9, _ and -",
-            );
+            let why = format!("{what} name is 1 to 64 of a-z, A-Z, 0-9, _ and -");
+            problems.add(&place, &path.join("."), why);
         }
         let name = path.join(".");
         let value = value.map_err(|why| problems.add(&place, &name, why)).ok();
@@ -297,6 +294,15 @@ fn unknown(path: &[String], written: &dyn Fn(&[String]) -> String) -> String {
 fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     (1..=32).contains(&text.len()) && text.chars().all(fits)
+}
+
+/// Returns the owner of the names of the keys in a section, if the operator chooses these names.
+fn owner_of_name(section: &str) -> Option<&'static str> {
+    match section {
+        "fields" => Some("a field's"),
+        "programs" => Some("a program's"),
+        _ => None,
+    }
 }
 
 fn is_field_name(text: &str) -> bool {

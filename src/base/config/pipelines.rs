@@ -4,7 +4,11 @@ use crate::base::config::reader::SettingsReader;
 use crate::base::config::sources::ConfigSources;
 use crate::base::webhook::HookScheme;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
+
+/// The maximum number of programs of tasks.
+const PROGRAMS_MAX: usize = 100;
 
 /// `[pipelines]`
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +25,12 @@ pub struct PipelineSettings {
     pub run_cents_max: u64,
     /// `run_seconds_max`, default 3,600: the time of one run.
     pub run_time_max: Duration,
+    /// `programs.<name>`, default none: the programs that task steps may run, by name.
+    pub programs: BTreeMap<String, PathBuf>,
+    /// `programs_at_once_max`, default 2.
+    pub programs_at_once_max: usize,
+    /// `program_memory_bytes_max`, default 1 GiB.
+    pub program_memory_bytes_max: u64,
 }
 
 /// The part of a server's configuration that the definitions of pipelines are checked with.
@@ -50,7 +60,34 @@ pub(super) fn pipelines(reader: &mut SettingsReader<'_>) -> PipelineSettings {
         run_tokens_max: reader.integer("pipelines.run_tokens_max"),
         run_cents_max: reader.integer("pipelines.run_cents_max"),
         run_time_max: Duration::from_secs(reader.integer("pipelines.run_seconds_max")),
+        programs: programs(reader),
+        programs_at_once_max: reader.integer("pipelines.programs_at_once_max"),
+        program_memory_bytes_max: reader.integer("pipelines.program_memory_bytes_max"),
     }
+}
+
+/// Reads the absolute path of each program. A relative path could refer to a file in a repository.
+fn programs(reader: &mut SettingsReader<'_>) -> BTreeMap<String, PathBuf> {
+    const SECTION: &str = "pipelines.programs";
+    let names = reader.keys_in(SECTION);
+    if names.len() > PROGRAMS_MAX {
+        reader.problem(SECTION, format!("there are at most {PROGRAMS_MAX} programs"));
+    }
+    let mut programs = BTreeMap::new();
+    for name in names.into_iter().take(PROGRAMS_MAX) {
+        let key = format!("{SECTION}.{name}");
+        let Some(path) = reader.path(&key) else {
+            continue;
+        };
+        if !path.is_absolute() {
+            reader.problem(
+                &key,
+                "expected an absolute path, such as /usr/local/bin/kubeconform",
+            );
+        }
+        programs.insert(name, path);
+    }
+    programs
 }
 
 /// Reads the section and the schemes of hooks. No secret is fetched.

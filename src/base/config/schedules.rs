@@ -1,4 +1,5 @@
-//! `[schedules.<name>]`: work that begins at set times.
+//! `[schedules.<name>]`: work that begins at set times. It is a request in words, or the pipelines of a repository with their
+//! own times.
 
 use crate::base::config::hooks::grants;
 use crate::base::config::reader::SettingsReader;
@@ -10,8 +11,11 @@ use std::collections::BTreeMap;
 /// `[schedules.<name>]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleSettings {
-    /// `when`, `zone`, `words`, `repository`, `post_to`, `missed` and `quiet`.
+    /// `when`, `zone`, `words`, `repository`, `post_to`, `missed` and `quiet`. If pipelines are started, the times and the
+    /// words are empty: each trigger has its own times.
     pub definition: ScheduleDefinition,
+    /// `pipelines`: the pipelines of the repository start at the times of their triggers.
+    pub starts_pipelines: bool,
     /// `grants`: those of the service identity `schedule:<name>`.
     pub grants: Grants,
 }
@@ -23,7 +27,19 @@ pub(super) fn schedules(reader: &mut SettingsReader<'_>) -> BTreeMap<String, Sch
         let section = format!("schedules.{name}");
         schedules.extend(schedule(reader, &section).map(|schedule| (name, schedule)));
     }
+    refuse_shared_pipelines(reader, &schedules);
     schedules
+}
+
+/// Refuses a second schedule for the pipelines of a repository, because they would start twice.
+fn refuse_shared_pipelines(reader: &mut SettingsReader<'_>, schedules: &BTreeMap<String, ScheduleSettings>) {
+    let mut first: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, settings) in schedules.iter().filter(|(_, settings)| settings.starts_pipelines) {
+        if let Some(other) = first.insert(&settings.definition.repository, name) {
+            let why = format!("[schedules.{other}] starts the pipelines of this repository already");
+            reader.problem(&format!("schedules.{name}.pipelines"), why);
+        }
+    }
 }
 
 /// Reads `server.zone`.
@@ -39,35 +55,41 @@ fn check_zone(reader: &mut SettingsReader<'_>, key: &str, zone: &str) {
     }
 }
 
+/// A request in words and its times. All of it is empty if pipelines are started.
+#[derive(Debug, Default)]
+struct TimedRequest {
+    when: String,
+    zone: String,
+    words: String,
+    quiet: bool,
+}
+
 fn schedule(reader: &mut SettingsReader<'_>, section: &str) -> Option<ScheduleSettings> {
-    let zone_key = format!("{section}.zone");
-    let zone = match reader.text(&zone_key) {
-        Some(zone) => {
-            check_zone(reader, &zone_key, &zone);
-            zone
+    let starts_pipelines = reader.boolean(&format!("{section}.pipelines"));
+    let request = match starts_pipelines {
+        true => {
+            refuse_request(reader, section);
+            Some(TimedRequest::default())
         }
-        None => reader.text("server.zone").unwrap_or_default(),
+        false => request(reader, section),
     };
-    let when_key = format!("{section}.when");
-    let when = reader.text(&when_key);
-    // The zone has its own problem.
-    let parsed = when.as_deref().map(|when| Recurrence::parse(when, "UTC"));
-    if let Some(Err(why)) = parsed {
-        reader.problem(&when_key, why.without_text());
-    }
-    let words = reader.text(&format!("{section}.words"));
     let repository = reader.reference(&format!("{section}.repository"), "repositories");
     let channel = reader.reference(&format!("{section}.post_to.channel"), "channels");
     let chat = reader.text(&format!("{section}.post_to.chat"));
     let rules = [("once", MissedRule::Once), ("skip", MissedRule::Skip)];
     let missed = reader.choice(&format!("{section}.missed"), &rules);
-    let quiet = reader.boolean(&format!("{section}.quiet"));
     let grants = grants(reader, section);
+    let TimedRequest {
+        when,
+        zone,
+        words,
+        quiet,
+    } = request?;
     Some(ScheduleSettings {
         definition: ScheduleDefinition {
-            when: when?,
+            when,
             zone,
-            words: words?,
+            words,
             repository: repository?,
             channel: channel?,
             place: ChatPlace {
@@ -78,9 +100,58 @@ fn schedule(reader: &mut SettingsReader<'_>, section: &str) -> Option<ScheduleSe
             // A refused value makes loading fail, so this default is never used.
             missed: missed.unwrap_or(MissedRule::Once),
             quiet,
+            pipeline: None,
         },
+        starts_pipelines,
         grants,
     })
+}
+
+/// Reads the request of a schedule, with its times.
+fn request(reader: &mut SettingsReader<'_>, section: &str) -> Option<TimedRequest> {
+    let zone_key = format!("{section}.zone");
+    let zone = match reader.text(&zone_key) {
+        Some(zone) => {
+            check_zone(reader, &zone_key, &zone);
+            zone
+        }
+        None => reader.text("server.zone").unwrap_or_default(),
+    };
+    let when = needed(reader, section, "when");
+    // The zone has its own problem.
+    let parsed = when.as_deref().map(|when| Recurrence::parse(when, "UTC"));
+    if let Some(Err(why)) = parsed {
+        reader.problem(&format!("{section}.when"), why.without_text());
+    }
+    let words = needed(reader, section, "words");
+    let quiet = reader.boolean(&format!("{section}.quiet"));
+    Some(TimedRequest {
+        when: when?,
+        zone,
+        words: words?,
+        quiet,
+    })
+}
+
+/// Reads a text that every schedule with a request has.
+fn needed(reader: &mut SettingsReader<'_>, section: &str, key: &str) -> Option<String> {
+    let path = format!("{section}.{key}");
+    if !reader.is_set(&path) {
+        reader.problem(&path, "is required, unless pipelines = true");
+    }
+    reader.text(&path)
+}
+
+/// Refuses the keys of a request in a section that starts pipelines.
+fn refuse_request(reader: &mut SettingsReader<'_>, section: &str) {
+    for key in ["when", "zone", "words", "quiet"] {
+        let path = format!("{section}.{key}");
+        if reader.is_set(&path) {
+            let why =
+                "is not for pipelines = true, where each trigger has its own times; remove one of the two";
+            reader.problem(&path, why);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -158,10 +229,45 @@ mod tests {
             let refused = load(&NIGHTLY.replacen(old, new, 1)).unwrap_err();
             assert!(refused.contains(problem), "{refused}");
         }
+        let missing = load(&NIGHTLY.replacen("when = \"weekdays 02:30\"\n", "", 1)).unwrap_err();
+        let why = "drydock.toml:1: schedules.nightly.when: is required, unless pipelines = true";
+        assert!(missing.contains(why), "{missing}");
         let refused = load(&format!("[server]\nzone = \"Mars\"\n{NIGHTLY}")).unwrap_err();
         assert!(
             refused.contains("drydock.toml:2: server.zone: no known time zone"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_schedule_starts_pipelines_or_makes_a_request_and_a_repository_has_one_that_starts_them() {
+        let pipelines = "[schedules.pipelines]\npipelines = true\nrepository = \"infra\"\n\
+            post_to = { channel = \"team\", chat = \"C1\" }\n";
+        let settings = load(pipelines).unwrap();
+        let schedule = &settings.schedules["pipelines"];
+        assert!(schedule.starts_pipelines && !load(NIGHTLY).unwrap().schedules["nightly"].starts_pipelines);
+        assert_eq!(
+            (schedule.definition.when.as_str(), schedule.definition.quiet),
+            ("", false)
+        );
+        for key in [
+            "when = \"daily 09:00\"",
+            "words = \"Look.\"",
+            "zone = \"UTC\"",
+            "quiet = true",
+        ] {
+            let mixed = pipelines.replacen("repository", &format!("{key}\nrepository"), 1);
+            let refused = load(&mixed).unwrap_err();
+            let name = key.split(' ').next().unwrap();
+            let problem = format!("drydock.toml:3: schedules.pipelines.{name}: is not for pipelines = true");
+            assert!(refused.contains(&problem), "{refused}");
+        }
+        let twice = format!(
+            "{pipelines}{}",
+            pipelines.replace("schedules.pipelines", "schedules.again")
+        );
+        let refused = load(&twice).unwrap_err();
+        let problem = "schedules.pipelines.pipelines: [schedules.again] starts the pipelines of this repository already";
+        assert!(refused.contains(problem), "{refused}");
     }
 }

@@ -71,7 +71,7 @@ pub struct Stats {
 }
 
 /// The result of one check that Drydock ran.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// The statement that was checked: `patch applies to the base`.
     pub name: String,
@@ -82,7 +82,7 @@ pub struct Check {
 }
 
 /// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckState {
     /// The statement holds.

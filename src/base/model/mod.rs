@@ -87,7 +87,10 @@ pub use run::{
     StepStatus,
 };
 pub use run_question::{AskedPeople, RunAnswer, RunQuestion, choice_named};
-pub use schedule::{FireOutcome, MissedRule, ScheduleDefinition, ScheduledWork};
+pub use schedule::{
+    FireOutcome, MissedRule, OverlapRule, PipelineSchedule, ScheduleDefinition, ScheduledPipeline,
+    ScheduledWork,
+};
 pub use secret::Secret;
 pub use step_text::truncated_result;
 pub use stored_output::{KeptText, NoOutputReference, StoredOutput};

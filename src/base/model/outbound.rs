@@ -170,6 +170,14 @@ pub enum Action {
         /// The content of the page.
         reply: Reply,
     },
+    /// Answers a command of a user at its [`Op::response_url`], and nowhere else: what the answer says is for that user
+    /// alone. It is refused if there is no such address any more.
+    Respond {
+        /// The user who gave the command.
+        to: Sender,
+        /// The content of the answer.
+        reply: Reply,
+    },
     /// Acknowledges a button press with a short text for the user.
     AnswerClick {
         /// [`super::InboundKind::Click`]'s `callback`; where it is `None` a notice is sent instead.
@@ -188,7 +196,7 @@ impl Action {
         match self {
             Self::Post { .. } | Self::Stream { .. } => true,
             Self::Notice { .. } | Self::AskForWords { .. } | Self::Upload { .. } => true,
-            Self::ShowDiff { .. } => true,
+            Self::ShowDiff { .. } | Self::Respond { .. } => true,
             Self::CloseDiff { .. } => false,
             Self::Progress { .. }
             | Self::React { .. }

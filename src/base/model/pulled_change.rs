@@ -1,6 +1,6 @@
 //! A change as a person's machine fetches it: the files with their differences from the base, and the patch.
 
-use super::{ChangeNumber, FileMode, RepoPath};
+use super::{ChangeNumber, Check, FileMode, RepoPath};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,9 @@ pub struct PulledChange {
     /// A fact that the person must know before they use the change, such as failing checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+    /// The checks that Drydock ran on the change.
+    #[serde(default)]
+    pub checks: Vec<Check>,
     /// The changed files.
     pub files: Vec<PulledFile>,
     /// The patch for `git apply`.

@@ -1,6 +1,7 @@
 //! Runs of pipelines: their states, the ends of their steps, and the work of an agent step.
 
 use super::{Money, RunId, Verdict, VerdictSource, seconds, truncated_result};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +13,7 @@ const OUTPUT_HEAD_BYTES: u32 = 16 << 10;
 const OUTPUT_TAIL_BYTES: u32 = 239 << 10;
 
 /// The state of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// It waits until no other run of its group runs.
@@ -59,7 +60,7 @@ impl RunStatus {
 }
 
 /// The state of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
     /// It has not begun.

@@ -1,7 +1,9 @@
 //! The result of a run, and its source.
 
 /// The result of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The run ended with an answer, and with a change if one was prepared.
@@ -23,7 +25,9 @@ pub enum Verdict {
 }
 
 /// The source of a verdict. Decisions depend only on `Verified` and `Concluded`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictSource {
     /// Checks that Drydock ran itself.

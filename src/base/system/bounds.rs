@@ -15,7 +15,9 @@ pub(crate) struct ExternalProgram<'a> {
     pub(crate) program: &'a Path,
     /// The only directory the program sees.
     pub(crate) directory: &'a Path,
-    /// Bytes of a file that the program may write there; 0 if it may not write.
+    /// The directory that the program may write, which is `directory` or in it.
+    pub(crate) writable: Option<&'a Path>,
+    /// Bytes of a file that the program may write there.
     pub(crate) file_bytes_max: u64,
     /// Bytes of memory in use.
     pub(crate) memory_bytes_max: u64,

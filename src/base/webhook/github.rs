@@ -212,6 +212,7 @@ mod tests {
             fields: BTreeMap::new(),
             starts_pipelines: false,
             change: HookChange::New,
+            comments: None,
             post_to: PostTo {
                 channel: "slack".to_owned(),
                 chat: "C0OPS".to_owned(),

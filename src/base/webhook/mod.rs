@@ -6,18 +6,20 @@ mod other_schemes;
 mod generic;
 mod github;
 mod github_events;
+mod github_issue;
 mod secret_pair;
 mod secret_use;
 mod settings;
 mod signature;
 
 pub use event::EVENT_NESTING_MAX;
+pub use github_issue::{COMMENT_MARK, GithubIssue};
 pub(crate) use other_schemes::refuse_other_schemes;
 #[cfg(test)]
 pub(crate) use other_schemes::signature_headers;
 pub(crate) use secret_pair::SecretPair;
 pub use secret_use::{SecretPairKeys, SecretPairs, SecretState, SecretUse, SignedRequests};
-pub use settings::{Grants, HookChange, HookSettings, PostTo};
+pub use settings::{GithubCommentSettings, Grants, HookChange, HookSettings, PostTo};
 pub(crate) use signature::{require_fresh, single_header, verify_hex_hmac_sha256};
 
 use crate::base::model::Inbound;

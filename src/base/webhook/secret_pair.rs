@@ -150,6 +150,7 @@ mod tests {
             fields: BTreeMap::new(),
             starts_pipelines: false,
             change: HookChange::New,
+            comments: None,
             post_to: PostTo {
                 channel: "team".to_owned(),
                 chat: "C0OPS".to_owned(),

@@ -30,10 +30,21 @@ pub struct HookSettings {
     pub starts_pipelines: bool,
     /// `change`, default `new`.
     pub change: HookChange,
+    /// `github_token` and `github_url`: the way in which runs of its events comment on GitHub; `None` without a token.
+    pub comments: Option<GithubCommentSettings>,
     /// `post_to`
     pub post_to: PostTo,
     /// `grants`
     pub grants: Grants,
+}
+
+/// The access to the API of GitHub, for comments.
+#[derive(Clone)]
+pub struct GithubCommentSettings {
+    /// `github_token`
+    pub token: Secret,
+    /// `github_url`, default `https://api.github.com`.
+    pub api_base_url: String,
 }
 
 impl HookSettings {

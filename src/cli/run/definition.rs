@@ -1,7 +1,7 @@
 //! The definition of a run at a terminal: read once, checked, and refused before anything is asked or written if a part of
 //! it is not available here.
 
-use crate::base::config::Config;
+use crate::base::config::{Config, PipelineSettings};
 use crate::base::redact::Redactor;
 use crate::cli::pipeline::{open_directory, unknown_pipeline};
 use crate::cli::terminal::PipelineSession;
@@ -22,6 +22,8 @@ pub(super) struct PreparedRun {
     places: Vec<String>,
     /// The place of the budget.
     budget: String,
+    /// The bounds of the person's own configuration, with the programs of tasks.
+    pub(super) settings: PipelineSettings,
 }
 
 impl PreparedRun {
@@ -57,7 +59,14 @@ impl PreparedRun {
             inputs,
             places: steps.map(|step| place(&format!("{}.agent", step.key))).collect(),
             budget: place(&format!("{}.budget", pipeline.key)),
+            settings: operator.settings(),
         })
+    }
+
+    /// Returns true if a step runs a program.
+    pub(super) fn has_tasks(&self) -> bool {
+        let mut steps = self.plan.steps.iter();
+        steps.any(|step| matches!(step.work, PlannedWork::Task(_)))
     }
 
     /// Returns the index of the first agent step, and its model.

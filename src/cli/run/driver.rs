@@ -3,6 +3,7 @@
 use super::definition::PreparedRun;
 use super::question::{Answering, PipelineQuestion};
 use super::report::{DoneStep, end_line, step_value};
+use super::task::LocalTasks;
 use super::trace::RunTraces;
 use crate::base::model::{RunStatus, StepEnd, StepStatus, Verdict};
 use crate::cli::CliError;
@@ -10,7 +11,7 @@ use crate::cli::output::{Output, OutputStyle};
 use crate::cli::terminal::{CommonTerminalOptions, PipelineSession, SessionStep, SessionWork, termination};
 use crate::engine::agent::TurnOutcome;
 use crate::engine::pipeline::run::{
-    PlannedStep, PlannedWork, ResolvedWork, RunState, next_moves, resolved_work,
+    PlannedStep, PlannedWork, ResolvedWork, RunState, TaskWork, next_moves, resolved_work,
 };
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -57,6 +58,8 @@ pub(super) struct LocalRun<'a> {
     prepared: &'a PreparedRun,
     /// The session of the agent steps, if there are any.
     session: Option<&'a mut PipelineSession>,
+    /// The programs of the tasks, if there are any.
+    tasks: Option<LocalTasks>,
     traces: RunTraces,
     time: RunTime,
     answering: Answering,
@@ -80,7 +83,7 @@ pub(super) struct FinishedRun {
 impl<'a> LocalRun<'a> {
     pub(super) fn new(
         prepared: &'a PreparedRun,
-        session: Option<&'a mut PipelineSession>,
+        (session, tasks): (Option<&'a mut PipelineSession>, Option<LocalTasks>),
         traces: RunTraces,
         time: RunTime,
         options: &CommonTerminalOptions,
@@ -89,6 +92,7 @@ impl<'a> LocalRun<'a> {
         Self {
             prepared,
             session,
+            tasks,
             traces,
             time,
             answering: match (output.is_interactive(), options.yes) {
@@ -215,11 +219,31 @@ impl<'a> LocalRun<'a> {
                     .ask(self.answering, self.output, &self.time.stopped)
                     .await
             }
+            ResolvedWork::Task(mut work) => {
+                work.timeout = self.time.bounded(work.timeout);
+                self.task(work).await
+            }
             // The plan of a run at a terminal has none of them.
-            ResolvedWork::Task { .. } | ResolvedWork::Reply { .. } | ResolvedWork::Parallel => {
+            ResolvedWork::Reply { .. } | ResolvedWork::Parallel => {
                 StepEnd::failed("this work is not available at a terminal")
             }
         }
+    }
+
+    /// Runs the program of a task, and prints its output.
+    async fn task(&mut self, work: TaskWork) -> StepEnd {
+        if work.timeout.is_zero() {
+            return StepEnd::failed("the time of the run is over; raise timeout of its budget");
+        }
+        let Some(tasks) = &self.tasks else {
+            return StepEnd::failed("the step has no program; this is an error of Drydock");
+        };
+        let redactor = self.session.as_deref().map(PipelineSession::redactor);
+        let end = tasks.run(work, redactor, &self.time.stopped).await;
+        if !self.output.json() && !end.output.is_empty() {
+            self.output.line(end.output.trim_end());
+        }
+        end
     }
 
     async fn agent(&mut self, step: usize, work: SessionWork<'_>) -> StepEnd {

@@ -4,6 +4,7 @@ mod definition;
 mod driver;
 mod question;
 mod report;
+mod task;
 mod trace;
 
 use super::output::Output;
@@ -14,6 +15,7 @@ use clap::Args;
 use definition::PreparedRun;
 use driver::{LocalRun, RunTime};
 use report::LocalReport;
+use task::LocalTasks;
 use trace::RunTraces;
 
 pub(super) const EXAMPLES: &str = "\
@@ -31,7 +33,8 @@ effective values of each step.
 The models and their keys are those of your own configuration, as of `drydock ask`; [pipelines]
 there bounds each run. A step does not send your key to an address that your configuration does
 not have. Steps of a parallel group run one after another. A question is a menu; without a
-terminal its default counts. Ctrl-C cancels the run and keeps what was edited.
+terminal its default counts. A task runs a program of [pipelines.programs] of your configuration
+in the sandbox, on copies of the files. Ctrl-C cancels the run and keeps what was edited.
 
 The last lines are a table of the steps and the diff. With --json the only line is an object: run,
 pipeline, status, why, steps, tokensUsed, duration in seconds, files, checks, environments and
@@ -79,8 +82,16 @@ pub(super) async fn run(arguments: RunArguments, global: &Global, output: &Outpu
     }
     let id = trace::new_id();
     let traces = RunTraces::open(options.record.as_deref(), &id, output)?;
+    let tasks = LocalTasks::open(&prepared, global)?;
     let time = RunTime::begin(prepared.plan.budget.timeout, output)?;
-    let run = LocalRun::new(&prepared, session.as_mut(), traces, time, &options, output);
+    let run = LocalRun::new(
+        &prepared,
+        (session.as_mut(), tasks),
+        traces,
+        time,
+        &options,
+        output,
+    );
     let finished = Box::pin(run.run()).await?;
     let report = LocalReport::new(id, &prepared, finished, session.as_mut()).await?;
     report.print(output);

@@ -6,6 +6,7 @@ use super::opening::system;
 use super::session_model::SessionModel;
 use super::{CommonTerminalOptions, SessionStart, Terminal, TerminalOptions, results};
 use crate::base::model::{AgentBounds, BudgetBound, Budgets, History, Limits, Money, StepSpending};
+use crate::base::redact::Redactor;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global};
 use crate::engine::agent::prompt::step_request;
@@ -236,6 +237,11 @@ impl PipelineSession {
     pub(in crate::cli) fn redact(&self) -> Redact {
         let redactor = Arc::clone(&self.terminal.redactor);
         Arc::new(move |text: &str| redactor.redact(text).into_owned())
+    }
+
+    /// Returns the redactor that knows the secrets of this session.
+    pub(in crate::cli) fn redactor(&self) -> Arc<Redactor> {
+        Arc::clone(&self.terminal.redactor)
     }
 
     /// Returns a text without secrets.

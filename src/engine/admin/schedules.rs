@@ -43,6 +43,14 @@ impl Admin {
             }
             ScheduleOrder::Trigger => self.trigger_schedule(&row).await?,
             ScheduleOrder::Remove => {
+                if row.definition.pipeline.is_some() {
+                    let repository = &row.definition.repository;
+                    let why = format!(
+                        "`{}` is a trigger of a pipeline of `{repository}`; remove it there",
+                        row.name
+                    );
+                    return Err(AdminError::Other(why));
+                }
                 if row.owner.platform.chat().is_none() {
                     let why = format!("`{}` is in the configuration; remove its section there", row.name);
                     return Err(AdminError::Other(why));
@@ -76,10 +84,13 @@ impl Admin {
     async fn edit_schedule(&self, edit: ScheduleEdit, done: &str) -> Result<String, AdminError> {
         let by = (BY.to_owned(), None);
         let (changed, stopped) = self.store.edit_schedule(edit, by, (self.now)()).await?;
-        if let (Some(work), Some(gateway)) = (stopped, &self.gateway) {
-            gateway.schedules.stop(work);
+        if let Some(gateway) = &self.gateway {
+            gateway.schedules.stop(&stopped);
         }
-        let work = stopped.map_or("", |_| ", and its work stops");
+        let work = match stopped.is_empty() {
+            true => "",
+            false => ", and its work stops",
+        };
         match changed {
             ScheduleChange::Changed => Ok(format!("{done}{work}")),
             ScheduleChange::Unchanged => Ok(format!("{done} already{work}")),

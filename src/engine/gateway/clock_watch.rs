@@ -16,7 +16,7 @@ use tracing::warn;
 /// once a minute, and only while a time is awaited; nothing is read.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// The wait before another attempt after a failure of the store.
-const RETRY_WAIT: Duration = Duration::from_secs(5);
+pub(super) const RETRY_WAIT: Duration = Duration::from_secs(5);
 
 /// The time at which a task looks for what is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,9 @@
 //! is authorised anew, by the rules of the command `patch`.
 
 mod document;
+mod holder;
+
+pub(super) use holder::token_holder;
 
 use super::audit::IngressAudit;
 use super::change_view;
@@ -10,10 +13,11 @@ use super::compose;
 use super::parts::Parts;
 use crate::base::model::{Change, ChangeNumber, ConversationId, PULLED_BYTES_MAX};
 use crate::engine::command::Verb;
-use crate::state::access::{Identity, LoginOutcome, TokenHolder, TokenScope};
+use crate::state::access::{Identity, LoginOutcome, TokenScope};
 use crate::state::workspace::Overlay;
 use document::document;
 use jiff::Timestamp;
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -25,11 +29,18 @@ const READS_AT_ONCE_MAX: usize = 4;
 /// The name of these requests in the audit log.
 const NAME: &str = "api";
 
-/// The answer to a request of a person's machine.
+/// The answer to a request of a person's machine or program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandoverAnswer {
     /// A JSON document.
     Document(String),
+    /// Something was created. The document describes it.
+    Created {
+        /// The path of what was created.
+        location: String,
+        /// The JSON document.
+        document: String,
+    },
     /// The login was ended.
     Ended,
     /// The code or token is not valid. The reason is never shown.
@@ -38,12 +49,35 @@ pub enum HandoverAnswer {
     Forbidden(String),
     /// There were too many wrong codes. The next attempt is possible after this number of seconds.
     TooManyAttempts(u64),
-    /// There is no change of this number that the person may have.
+    /// There is nothing of this name that the person may have.
     NotFound,
-    /// The person may not have the change as it is now. The text says why, and what they can do.
+    /// The person may not have it as it is now. The text says why, and what they can do.
     Refused(String),
+    /// The request cannot be followed as it is.
+    Unprocessable {
+        /// The reason.
+        why: String,
+        /// The problems of single fields.
+        problems: Vec<FieldProblem>,
+    },
+    /// There is too much of it now, which may pass.
+    TooMany {
+        /// The reason.
+        why: String,
+        /// The seconds after which a repeat may succeed.
+        seconds: u64,
+    },
     /// The store or the repository failed, and may work later.
     Unavailable,
+}
+
+/// A problem of a field of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldProblem {
+    /// The name of the field or of the parameter.
+    pub field: String,
+    /// The problem in one sentence.
+    pub problem: String,
 }
 
 /// The requests of people's machines.
@@ -118,18 +152,9 @@ impl Handover {
 
     async fn find(&self, token: &str, number: ChangeNumber, at: Timestamp) -> anyhow::Result<HandoverAnswer> {
         let scope = TokenScope::ChangesRead;
-        let identities = match self.parts.access.holder_of_token(token, scope, at).await? {
-            TokenHolder::Person(identities) => identities,
-            TokenHolder::OutOfScope => {
-                self.audit.rejected(NAME, "token.scope", at);
-                return Ok(HandoverAnswer::Forbidden(format!(
-                    "the token has no scope `{scope}`"
-                )));
-            }
-            TokenHolder::Invalid => {
-                self.audit.rejected(NAME, "login.token", at);
-                return Ok(HandoverAnswer::Unauthenticated);
-            }
+        let identities = match token_holder(&self.parts, &self.audit, (token, scope), at).await? {
+            Ok(identities) => identities,
+            Err(answer) => return Ok(answer),
         };
         let (identity, change, conversation) = match Box::pin(self.readable(identities, number)).await? {
             Ok(readable) => readable,
@@ -209,6 +234,10 @@ impl Handover {
             return Ok(Err(format!(
                 "a secret in {change} is masked; `patch` in the chat shows the rest"
             )));
+        }
+        for check in &mut change.checks {
+            check.name = self.parts.redactor.redact(&check.name).into_owned();
+            check.detail = self.parts.redactor.redact(&check.detail).into_owned();
         }
         let name = change.to_string();
         let reading = async {

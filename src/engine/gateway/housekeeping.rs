@@ -57,7 +57,16 @@ impl Housekeeping {
         loop {
             tokio::time::sleep(self.parts.repositories.bounds().age_max / 2).await;
             self.parts.repositories.keep_current(name);
+            if self.has_pipeline_times(name) {
+                self.parts.repositories.see_head(name).await;
+            }
         }
+    }
+
+    /// True if a schedule starts the pipelines of a repository, whose times are those of its newest commit.
+    fn has_pipeline_times(&self, repository: &str) -> bool {
+        let mut schedules = self.parts.config.schedules.values();
+        schedules.any(|schedule| schedule.starts_pipelines && schedule.definition.repository == repository)
     }
 
     /// Purges the expired response URLs of commands and login codes every few minutes until `cancel`. They are credentials.

@@ -46,7 +46,7 @@ mod written_text;
 
 pub use audit::IngressAudit;
 pub use delivery::{ChannelDelivery, ChannelHealth, ChannelState, Pacing};
-pub use handover::{Handover, HandoverAnswer};
+pub use handover::{FieldProblem, Handover, HandoverAnswer};
 pub use housekeeping::{Housekeeping, LoadObserver};
 pub use outgoing::OutgoingMessages;
 pub use parts::Parts;
@@ -54,7 +54,9 @@ pub use questions::QuestionDeadlines;
 pub use reception::{ReceiveOutcome, Reception};
 pub use repositories::{MirrorBounds, Repositories, Watcher};
 pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
-pub use runs::{RunTracer, Runs};
+pub use runs::{
+    RunApi, RunDocument, RunFilter, RunListDocument, RunStartRequest, RunTracer, RunWatch, RunWatchEvent, Runs,
+};
 pub use schedules::{ScheduleStartError, Schedules, start_now, store_configured};
 
 use crate::base::model::Inbound;
@@ -95,6 +97,8 @@ pub struct Gateway {
     pub schedules: Arc<Schedules>,
     /// The driver of runs of pipelines.
     pub runs: Arc<Runs>,
+    /// The requests of programs about runs.
+    pub run_api: Arc<RunApi>,
     parts: Arc<Parts>,
     scheduler: Arc<TurnScheduler>,
     commands: Arc<CommandRunner>,
@@ -108,23 +112,12 @@ pub struct Gateway {
 impl Gateway {
     /// Creates the gateway, and the service identities of hooks and schedules. A revoked one stays revoked.
     pub async fn new(parts: Parts) -> Result<Arc<Self>, AccessError> {
-        for (name, settings) in &parts.config.hooks {
-            match parts.access.hook_identity(name, settings, (parts.now)()).await {
-                Ok(_) => {}
-                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; its events are refused"),
-                Err(error) => return Err(error),
-            }
-        }
-        for (name, settings) in &parts.config.schedules {
-            match parts
-                .access
-                .schedule_identity(name, settings, (parts.now)())
-                .await
-            {
-                Ok(_) => {}
-                Err(AccessError::Revoked(name)) => warn!("`{name}` was revoked; it does not fire"),
-                Err(error) => return Err(error),
-            }
+        let config = &parts.config;
+        let services = parts
+            .access
+            .service_identities(&config.hooks, &config.schedules, (parts.now)());
+        for name in services.await? {
+            warn!("`{name}` was revoked; nothing starts in its name");
         }
         store_configured(&parts.store, &parts.config.schedules, (parts.now)()).await?;
         let parts = Arc::new(parts);
@@ -154,8 +147,8 @@ impl Gateway {
         let schedules = Arc::new(Schedules::new(
             &parts,
             &outgoing,
-            &scheduler,
-            active_turns.clone(),
+            (&scheduler, active_turns.clone()),
+            &definitions,
         ));
         let runs = Arc::new(Runs::new(
             &parts,
@@ -171,6 +164,7 @@ impl Gateway {
             (&shutdown, &background),
         ));
         let handover = Handover::new(&parts, &commands, &audit);
+        let run_api = Arc::new(RunApi::new(&parts, (&runs, &audit), (&shutdown, &background)));
         let reception = Arc::new(Reception {
             parts: Arc::clone(&parts),
             outgoing: Arc::clone(&outgoing),
@@ -197,6 +191,7 @@ impl Gateway {
             question_deadlines,
             schedules,
             runs,
+            run_api,
             parts,
             scheduler,
             commands,

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 /// Maximum number of receipts and notices in flight. Further ones are dropped, not queued.
 const BEST_EFFORT_AT_ONCE_MAX: usize = 64;
 
-/// The deliveries of all configured channels, by name.
+/// The deliveries of all configured channels, and of the comments of hooks, by name.
 pub struct OutgoingMessages {
     deliveries: BTreeMap<String, Arc<ChannelDelivery>>,
     best_effort: Arc<Semaphore>,
@@ -38,8 +38,22 @@ impl OutgoingMessages {
             }));
             (name.clone(), Arc::new(delivery))
         };
+        let hooks = parts.config.hooks.iter();
+        let hooks = hooks.filter(|(_, hook)| hook.comments.is_some());
+        let comments = hooks.map(|(hook, _)| {
+            let (name, store) = (channel::comment_channel(hook), parts.store.clone());
+            let delivery =
+                ChannelDelivery::new(store, name.clone(), Pacing::Counted, parts.now, parts.random);
+            (name, Arc::new(delivery))
+        });
         Self {
-            deliveries: parts.config.channels.iter().map(delivery).collect(),
+            deliveries: parts
+                .config
+                .channels
+                .iter()
+                .map(delivery)
+                .chain(comments)
+                .collect(),
             best_effort: Arc::new(Semaphore::new(BEST_EFFORT_AT_ONCE_MAX)),
             shutdown: shutdown.clone(),
             background: background.clone(),
@@ -124,11 +138,12 @@ impl OutgoingMessages {
         self.deliveries.get(channel)
     }
 
-    /// Returns the accounts of the connected channels.
+    /// Returns the accounts of the connected channels in which people write.
     pub(super) fn connected_accounts(&self) -> Vec<Account> {
         let channels = self.deliveries.values().filter_map(|delivery| delivery.channel());
         channels
             .map(|channel| channel.installation().account.clone())
+            .filter(|account| account.platform.chat().is_some())
             .collect()
     }
 

@@ -12,6 +12,7 @@ use crate::engine::agent::ModelChain;
 use crate::interfaces::provider::Providers;
 use crate::interfaces::tool::Toolbox;
 use crate::rendering::compare::Comparer;
+use crate::rendering::sandbox::ProgramPath;
 use crate::state::access::{Access, Identity};
 use crate::state::store::{Store, StoreError};
 use crate::state::workspace::{DeniedFiles, SecretGuard};
@@ -37,6 +38,8 @@ pub struct Parts {
     pub redactor: Arc<Redactor>,
     /// Files of repositories that must not be read.
     pub denied: Arc<DeniedFiles>,
+    /// The build of this program that starts again to execute the programs of tasks.
+    pub launcher: ProgramPath,
     /// The settings.
     pub config: Arc<Config>,
     /// The current health problems.

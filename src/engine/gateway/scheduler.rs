@@ -300,7 +300,7 @@ impl TurnScheduler {
         let person = self.runner.person(&work.inbound);
         let moves_runs = matches!(
             work.inbound.kind,
-            InboundKind::Pipeline(_) | InboundKind::Hook { .. }
+            InboundKind::Pipeline(_) | InboundKind::Hook { .. } | InboundKind::Schedule(_)
         );
         let turn = self
             .runner

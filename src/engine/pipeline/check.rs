@@ -12,11 +12,12 @@ use super::condition::CompiledCondition;
 use super::definition::{
     AskStep, AskedParty, ConditionText, ParameterType, PipelineDefinition, PipelineFile, PipelineParameter,
     PipelinePermissions, PipelineValue, ReplyStep, ScalarValue, StepRef, StepWork, TaskStep, TimeLimit,
-    role_of_group,
+    TriggerSource, role_of_group,
 };
 use super::document::DocumentValue;
 use super::problem::{FoundProblems, name_hint};
 use super::{ALL_STEPS_MAX, ASK_DEADLINE_MAX, STEP_TIME_MAX};
+use crate::base::webhook::HookScheme;
 use references::KnownValues;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -204,6 +205,9 @@ impl DefinitionChecker<'_> {
             ("the pipeline", &pipeline.permissions.replies),
         ];
         let to = format!("{at}.to");
+        if let Some(why) = missing_trigger(reply, pipeline, self.operator) {
+            self.problem(&to, why);
+        }
         for (level, allowed) in levels {
             if allowed
                 .as_ref()
@@ -257,6 +261,34 @@ impl DefinitionChecker<'_> {
     fn problem(&mut self, at: &str, message: impl Display) {
         self.problems
             .add(self.document.line_at(at), at, message.to_string());
+    }
+}
+
+/// Returns the reason if no trigger of a pipeline has the address that a reply needs. A run without it leaves the reply out. A
+/// hook that is not known may be one of GitHub.
+fn missing_trigger(
+    reply: &ReplyStep,
+    pipeline: &PipelineDefinition,
+    operator: &OperatorLimits,
+) -> Option<&'static str> {
+    let hooks = operator.server.as_ref().map(|server| &server.hooks);
+    let is_of_github = |name: &str| {
+        let scheme = hooks.and_then(|hooks| hooks.get(name));
+        scheme.is_none_or(|scheme| *scheme == HookScheme::Github)
+    };
+    let mut sources = pipeline.triggers.iter().map(|trigger| &trigger.source);
+    match reply.to.as_str() {
+        "github-comment" => {
+            let has_address = |source: &TriggerSource| matches!(source, TriggerSource::Hook(hook) if is_of_github(&hook.name));
+            (!sources.any(has_address))
+                .then_some("needs a trigger `hook` of GitHub: its event is about an issue or a pull request")
+        }
+        "slack-response" => {
+            let has_address = |source: &TriggerSource| matches!(source, TriggerSource::SlashCommand(_));
+            (!sources.any(has_address))
+                .then_some("needs a trigger `slash_command`: its answer goes to the command")
+        }
+        _ => None,
     }
 }
 

@@ -53,6 +53,7 @@ pub fn effective<'a>(
         definition,
         budget: levels.budget(),
         permissions: levels.permissions(None),
+        programs: operator.settings().programs.into_keys().collect(),
         steps,
         key: levels.at,
     })

@@ -2,7 +2,7 @@
 //! definitions are text that anybody with access to the repository can write, so every size is bounded.
 //!
 //! [`LoadedPipelines`] reads and checks a file, [`effective()`] resolves one pipeline of it, and [`CompiledCondition`]
-//! evaluates a condition. A run is planned and driven with [`run`].
+//! evaluates a condition. A run is planned and driven with [`run`], and [`TaskPrograms`] runs the programs of its tasks.
 
 mod check;
 mod condition;
@@ -16,6 +16,7 @@ mod schema;
 mod shape;
 mod source;
 mod structure;
+mod task;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,7 @@ pub use explain::{ExplainedValue, explain};
 pub use problem::{DefinitionError, DefinitionProblem};
 pub use schema::json_schema;
 pub use source::{JSONNET_FILE, LoadedPipelines, YAML_FILE};
+pub use task::TaskPrograms;
 
 use definition::TimeLimit;
 

@@ -4,6 +4,7 @@
 mod api_error;
 mod backoff;
 mod discord;
+mod github;
 mod inspection;
 mod layout;
 mod limit;
@@ -20,6 +21,7 @@ mod visible;
 mod web_socket;
 mod words;
 
+pub use github::{comment, comment_channel, connect_comments, is_for_comments};
 pub use inspection::{ChannelFault, ChannelFinding, FaultSeverity};
 pub use limit::{CallPurpose, Limit, Scope};
 #[cfg(test)]
@@ -53,6 +55,9 @@ pub const MESSAGE_CHARS_MAX: usize = {
     }
     largest
 };
+
+/// The refusal of [`crate::base::model::Action::Respond`] where no command has an address for answers.
+const NO_RESPONSES: &str = "commands here have no address for such an answer";
 
 /// The result of a delivered operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -11,8 +11,10 @@ use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Bytes of standard error that are kept.
-const ERRORS_BYTES_MAX: u64 = 64 << 10;
+/// Bytes of the beginning of standard error that are kept.
+const ERRORS_BYTES_MAX: usize = 64 << 10;
+/// Bytes of the end of standard error that are kept.
+const LAST_ERRORS_BYTES_MAX: usize = 16 << 10;
 /// The interval between two checks of the time limit and of the caller's stop flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -33,8 +35,21 @@ pub struct SandboxedCommand {
     pub memory_bytes_max: u64,
     /// Bytes of standard output.
     pub output_bytes_max: usize,
-    /// Bytes of a file that the program may write in its directory; 0 if it may not write.
+    /// The files that the program may write.
+    pub writable: WritableFiles,
+    /// Bytes of a file that the program may write.
     pub file_bytes_max: u64,
+}
+
+/// The files of its directory that a program may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritableFiles {
+    /// No file.
+    Nothing,
+    /// Those of its home directory.
+    Home,
+    /// The copies as well.
+    Everything,
 }
 
 /// The output and status of a program that ended on its own.
@@ -42,10 +57,14 @@ pub struct SandboxedCommand {
 pub struct CommandOutput {
     /// True if the program exited with success.
     pub succeeded: bool,
+    /// The exit code.
+    pub code: Option<i32>,
     /// The standard output.
     pub output: Vec<u8>,
     /// The beginning of its standard error.
     pub errors: String,
+    /// The end of its standard error, in whole lines if it does not begin with the first one.
+    pub last_errors: String,
 }
 
 /// The reason why a run did not end normally.
@@ -92,6 +111,11 @@ impl SandboxedCommand {
             environment: self.environment,
             directory: directory.path().to_owned(),
             files: directory.files(),
+            writable: match self.writable {
+                WritableFiles::Nothing => None,
+                WritableFiles::Home => Some(directory.home()),
+                WritableFiles::Everything => Some(directory.path().to_owned()),
+            },
             file_bytes_max: self.file_bytes_max,
             memory_bytes_max: self.memory_bytes_max,
             processor_seconds_max: self.time_max.as_secs().saturating_add(1),
@@ -104,7 +128,6 @@ impl SandboxedCommand {
         let (clock, output, errors) =
             group.run_to_end(&self.input, self.output_bytes_max, self.time_max, stopped)?;
         let status = group.end()?;
-        let errors = String::from_utf8_lossy(&errors).into_owned();
         match clock {
             TimeCheck::OutOfTime => return Err(CommandError::Time(self.time_max)),
             TimeCheck::Stopped => return Err(CommandError::Stopped),
@@ -113,21 +136,21 @@ impl SandboxedCommand {
         if output.len() > self.output_bytes_max {
             return Err(CommandError::Output(self.output_bytes_max));
         }
-        command_result(status, output, errors)
+        command_result(status, output, &errors)
     }
 }
 
 fn command_result(
     status: ExitStatus,
     output: Vec<u8>,
-    errors: String,
+    errors: &StreamEnds,
 ) -> Result<CommandOutput, CommandError> {
     use std::os::unix::process::ExitStatusExt;
     if let Some(signal) = status.signal() {
         return Err(CommandError::Ended(signal));
     }
     if status.code() == Some(i32::from(LAUNCH_FAILED))
-        && let Ok(why) = serde_json::from_str(&errors)
+        && let Ok(why) = serde_json::from_slice(&errors.beginning)
     {
         return Err(CommandError::Sandbox(match why {
             LaunchFailure::Weaker(layers) => SandboxError::MissingLayers(layers),
@@ -136,8 +159,10 @@ fn command_result(
     }
     Ok(CommandOutput {
         succeeded: status.success(),
+        code: status.code(),
         output,
-        errors,
+        errors: String::from_utf8_lossy(&errors.beginning).into_owned(),
+        last_errors: errors.last_lines(),
     })
 }
 
@@ -155,7 +180,7 @@ impl ProcessGroup {
         output_bytes_max: usize,
         time_max: Duration,
         stopped: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(TimeCheck, Vec<u8>, Vec<u8>), SandboxError> {
+    ) -> Result<(TimeCheck, Vec<u8>, StreamEnds), SandboxError> {
         let pid = Pid::from_child(&self.child);
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (
             self.child.stdin.take(),
@@ -169,7 +194,7 @@ impl ProcessGroup {
             let clock = scope.spawn(move || watch(pid, &is_over, time_max, stopped));
             // If the program does not read its input, the write ends when the program ends.
             scope.spawn(move || stdin.write_all(input));
-            let errors = scope.spawn(|| read(stderr, ERRORS_BYTES_MAX));
+            let errors = scope.spawn(|| StreamEnds::read(stderr));
             let output = read(stdout, (output_bytes_max as u64).saturating_add(1));
             if output.len() > output_bytes_max {
                 kill(pid);
@@ -233,8 +258,75 @@ fn watch(pid: Pid, is_over: &Receiver<()>, time_max: Duration, stopped: &dyn Fn(
     }
 }
 
+/// The beginning and the end of a stream. It is read to its end, so a program that writes much does not wait and is not
+/// ended by its writing.
+#[derive(Debug, Default)]
+struct StreamEnds {
+    beginning: Vec<u8>,
+    end: Vec<u8>,
+    /// True if the end does not begin with the first byte of the stream.
+    is_end_cut: bool,
+}
+
+impl StreamEnds {
+    fn read(mut from: impl Read) -> Self {
+        let mut ends = Self::default();
+        let mut chunk = [0_u8; 8 << 10];
+        loop {
+            match from.read(&mut chunk) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return ends,
+                Ok(count) => ends.add(chunk.get(..count).unwrap_or_default()),
+            }
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let free = ERRORS_BYTES_MAX.saturating_sub(self.beginning.len());
+        self.beginning.extend(bytes.iter().take(free));
+        self.end.extend(bytes);
+        let surplus = self.end.len().saturating_sub(LAST_ERRORS_BYTES_MAX);
+        if surplus > 0 {
+            self.end.drain(..surplus);
+            self.is_end_cut = true;
+        }
+    }
+
+    /// Returns the end in whole lines. A line without its beginning could show a part of a secret.
+    fn last_lines(&self) -> String {
+        let text = String::from_utf8_lossy(&self.end);
+        if !self.is_end_cut {
+            return text.into_owned();
+        }
+        let whole = text.split_once('\n').map(|(_, lines)| lines.to_owned());
+        whole.unwrap_or_default()
+    }
+}
+
 fn read(from: impl Read, bytes_max: u64) -> Vec<u8> {
     let mut content = Vec::new();
     let _broken = from.take(bytes_max).read_to_end(&mut content);
     content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ERRORS_BYTES_MAX, LAST_ERRORS_BYTES_MAX, StreamEnds};
+
+    #[test]
+    fn the_beginning_of_a_long_stream_is_kept_and_its_end_in_whole_lines() {
+        let short = StreamEnds::read(&b"one\ntwo"[..]);
+        assert_eq!(
+            (short.beginning.as_slice(), short.last_lines().as_str()),
+            (&b"one\ntwo"[..], "one\ntwo")
+        );
+        let lines: String = (0..100_000).map(|line| format!("line {line}\n")).collect();
+        let long = StreamEnds::read(lines.as_bytes());
+        assert_eq!(long.beginning, lines.as_bytes()[..ERRORS_BYTES_MAX]);
+        let last = long.last_lines();
+        assert!(last.len() <= LAST_ERRORS_BYTES_MAX && last.len() > LAST_ERRORS_BYTES_MAX - 20);
+        assert!(last.starts_with("line ") && last.ends_with("line 99999\n"));
+        let one_line = StreamEnds::read("x".repeat(LAST_ERRORS_BYTES_MAX + 1).as_bytes());
+        assert_eq!(one_line.last_lines(), "");
+    }
 }

@@ -22,7 +22,9 @@ pub struct Launch {
     pub(super) directory: PathBuf,
     /// The working directory of the program, inside `directory`.
     pub(super) files: PathBuf,
-    /// Bytes of a file that the program may write there; 0 if it may not write.
+    /// The directory that the program may write, which is `directory` or in it.
+    pub(super) writable: Option<PathBuf>,
+    /// Bytes of a file that the program may write there.
     pub(super) file_bytes_max: u64,
     pub(super) memory_bytes_max: u64,
     pub(super) processor_seconds_max: u64,
@@ -68,6 +70,7 @@ impl Launch {
         confine_external_program(&ExternalProgram {
             program: &self.program,
             directory: &self.directory,
+            writable: self.writable.as_deref(),
             file_bytes_max: self.file_bytes_max,
             memory_bytes_max: self.memory_bytes_max,
             processor_seconds_max: self.processor_seconds_max,

@@ -11,11 +11,12 @@ mod frame;
 mod worker;
 mod launch;
 mod layer;
+mod removal;
 mod worker_pool;
 mod scratch;
 
 pub use crate::base::system::LayerName;
-pub use command::{CommandError, CommandOutput, SandboxedCommand};
+pub use command::{CommandError, CommandOutput, SandboxedCommand, WritableFiles};
 pub use confinement::{Confinement, WorkerChannel, task_of};
 pub use frame::{Frame, read_frame, write_frame};
 pub use launch::{Launch, launch_of};

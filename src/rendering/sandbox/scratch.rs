@@ -1,6 +1,7 @@
 //! A temporary directory for one run of an external program. It holds copies of the files that the program may see, and
 //! is removed after the run.
 
+use super::removal::remove_directory;
 use crate::base::model::RepoPath;
 use std::fs::FileType;
 use std::io::Read;
@@ -59,7 +60,7 @@ impl Scratch {
             let entry = entry?;
             // A symbolic link is not a directory here, and is not followed.
             if entry.file_type()?.is_dir() {
-                cleared = cleared.and(std::fs::remove_dir_all(entry.path()));
+                cleared = cleared.and(remove_directory(&entry.path()));
             }
         }
         Ok(cleared?)
@@ -81,6 +82,14 @@ impl Scratch {
         self.directory.path().join("home")
     }
 
+    /// Writes a file beside the copies, which the program can read. Returns its path.
+    #[allow(clippy::disallowed_methods, reason = "a directory of our own, for one run")]
+    pub fn put_input(&self, content: &[u8]) -> Result<PathBuf, ScratchError> {
+        let place = self.directory.path().join("input");
+        std::fs::write(&place, content)?;
+        Ok(place)
+    }
+
     /// Writes a file into the directory. The path cannot lead elsewhere: it contains no `..`, and no links exist in the
     /// directory before the program runs.
     #[allow(clippy::disallowed_methods, reason = "a directory of our own, for one run")]
@@ -95,25 +104,40 @@ impl Scratch {
     /// Reads a file of at most `bytes_max` bytes that the program left; `None` if it does not exist. Symbolic links are
     /// not followed.
     pub fn read_file(&self, path: &RepoPath, bytes_max: u64) -> Result<Option<Vec<u8>>, ScratchError> {
-        let odd = || ScratchError::NotRegularFile(path.to_string());
-        let place = self.place(path);
-        match std::fs::symlink_metadata(&place) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
-            Ok(there) if !there.is_file() => return Err(odd()),
-            Ok(_) => {}
+        read_regular_file(&self.place(path), path.as_str(), bytes_max)
+    }
+
+    /// Reads a file of at most `bytes_max` bytes that the program left in its home directory; `None` if it does not exist.
+    pub fn read_home_file(&self, name: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, ScratchError> {
+        read_regular_file(&self.home().join(name), name, bytes_max)
+    }
+
+    /// Returns true if the home directory has at most so many entries and bytes. One that cannot be read to its end, such
+    /// as directories that are nested too deeply, has more.
+    pub fn is_home_within(&self, entries_max: usize, bytes_max: u64) -> bool {
+        let (mut entries, mut bytes) = (0, 0);
+        let mut waiting = vec![self.home()];
+        while let Some(directory) = waiting.pop() {
+            let listed = match std::fs::read_dir(directory) {
+                Ok(listed) => listed,
+                // The program may run, and may have removed it.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(_) => return false,
+            };
+            for entry in listed {
+                let Ok(entry) = entry else { return false };
+                entries += 1;
+                match entry.metadata() {
+                    Ok(found) if found.is_dir() => waiting.push(entry.path()),
+                    Ok(found) => bytes = u64::saturating_add(bytes, found.len()),
+                    Err(_) => {}
+                }
+                if entries > entries_max || bytes > bytes_max {
+                    return false;
+                }
+            }
         }
-        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        let file = std::fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(no_follow)
-            .open(place)?;
-        let mut content = Vec::new();
-        file.take(bytes_max.saturating_add(1)).read_to_end(&mut content)?;
-        match content.len() as u64 > bytes_max {
-            true => Err(ScratchError::TooMuch),
-            false => Ok(Some(content)),
-        }
+        true
     }
 
     /// Returns the sorted names and kinds of the entries of a subdirectory; empty if it does not exist.
@@ -145,6 +169,34 @@ impl Scratch {
 
     fn place(&self, path: &RepoPath) -> PathBuf {
         self.files().join(path.as_str())
+    }
+}
+
+impl Drop for Scratch {
+    /// Removes the directory. If that fails, the next start removes it.
+    fn drop(&mut self) {
+        let _left = remove_directory(self.directory.path());
+    }
+}
+
+fn read_regular_file(place: &Path, shown: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, ScratchError> {
+    let odd = || ScratchError::NotRegularFile(shown.to_owned());
+    match std::fs::symlink_metadata(place) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+        Ok(there) if !there.is_file() => return Err(odd()),
+        Ok(_) => {}
+    }
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(no_follow)
+        .open(place)?;
+    let mut content = Vec::new();
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut content)?;
+    match content.len() as u64 > bytes_max {
+        true => Err(ScratchError::TooMuch),
+        false => Ok(Some(content)),
     }
 }
 
@@ -218,6 +270,34 @@ mod tests {
             elsewhere.read_file(&path("kept"), 1).unwrap(),
             Some(b"x".to_vec())
         );
+    }
+
+    #[test]
+    fn the_home_of_a_program_is_measured_and_its_result_is_read() {
+        let place = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new(place.path()).unwrap();
+        assert!(scratch.is_home_within(0, 0));
+        assert_eq!(scratch.read_home_file("result", 9).unwrap(), None);
+        let input = scratch.put_input(b"{}").unwrap();
+        assert_eq!(std::fs::read(input).unwrap(), b"{}");
+        std::fs::create_dir_all(scratch.home().join("a/b")).unwrap();
+        std::fs::write(scratch.home().join("a/b/c"), "12345").unwrap();
+        std::fs::write(scratch.home().join("result"), "1234").unwrap();
+        for (entries_max, bytes_max, is_within) in [(4, 9, true), (3, 9, false), (4, 8, false)] {
+            assert_eq!(
+                scratch.is_home_within(entries_max, bytes_max),
+                is_within,
+                "{entries_max} {bytes_max}"
+            );
+        }
+        assert_eq!(
+            scratch.read_home_file("result", 4).unwrap(),
+            Some(b"1234".to_vec())
+        );
+        assert!(matches!(
+            scratch.read_home_file("result", 3),
+            Err(ScratchError::TooMuch)
+        ));
     }
 
     #[test]

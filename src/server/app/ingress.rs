@@ -4,12 +4,14 @@ use super::clocks::ClockMonitor;
 use super::refusals::Refusals;
 use crate::base::config::{ChannelSettings, Config};
 use crate::base::health::{Health, HealthSeverity};
-use crate::base::model::{ChangeNumber, Inbound, Installation};
+use crate::base::model::{ChangeNumber, Inbound, Installation, RunId};
 use crate::base::webhook::{SecretPairs, Webhook, hook_webhook};
 use crate::engine::admin::Installations;
-use crate::engine::gateway::{self, Gateway, HandoverAnswer, LoadObserver};
+use crate::engine::gateway::{
+    self, Gateway, HandoverAnswer, LoadObserver, RunFilter, RunStartRequest, RunWatch,
+};
 use crate::interfaces::channel;
-use crate::server::http::{Ingress, IngressResult, PersonalApi, Readiness, Route, Unavailable};
+use crate::server::http::{Ingress, IngressResult, PersonalApi, Readiness, Route, RunRequests, Unavailable};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,6 +153,38 @@ impl PersonalApi for GatewayIngress {
 
     async fn change(&self, token: &str, number: ChangeNumber, at: Timestamp) -> HandoverAnswer {
         self.gateway.handover.change(token, number, at).await
+    }
+}
+
+#[async_trait]
+impl RunRequests for GatewayIngress {
+    async fn start_run(&self, token: &str, request: RunStartRequest, at: Timestamp) -> HandoverAnswer {
+        self.gateway.run_api.start(token, &request, at).await
+    }
+
+    async fn list_runs(&self, token: &str, filter: RunFilter, at: Timestamp) -> HandoverAnswer {
+        self.gateway.run_api.list(token, filter, at).await
+    }
+
+    async fn show_run(&self, token: &str, id: RunId, at: Timestamp) -> HandoverAnswer {
+        self.gateway.run_api.show(token, id, at).await
+    }
+
+    async fn cancel_run(&self, token: &str, id: RunId, at: Timestamp) -> HandoverAnswer {
+        self.gateway.run_api.cancel(token, id, at).await
+    }
+
+    async fn retry_run(&self, token: &str, id: RunId, key: Option<&str>, at: Timestamp) -> HandoverAnswer {
+        self.gateway.run_api.retry(token, id, key, at).await
+    }
+
+    async fn watch_run(
+        &self,
+        token: &str,
+        id: RunId,
+        at: Timestamp,
+    ) -> Result<Box<RunWatch>, HandoverAnswer> {
+        self.gateway.run_api.watch(token, id, at).await.map(Box::new)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::crash_point;
 use crate::engine::admin::{self, Admin, ServerFacts};
 use crate::engine::agent::context::{RoomError, check_room};
 use crate::engine::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention};
+use crate::interfaces::channel;
 use crate::interfaces::provider;
 use crate::interfaces::tool::{self, ToolServices, Toolbox};
 use crate::rendering::bundler::{Fetch, NetworkFetcher, OfflineFetcher};
@@ -168,6 +169,7 @@ impl App {
             repositories,
             redactor,
             denied: Arc::new(DeniedFiles::from_config(&config.sandbox.secrets_denied)),
+            launcher: (host.program)(),
             config: Arc::clone(&config),
             health: health.clone(),
             now: host.now,
@@ -272,6 +274,7 @@ impl App {
             self.tasks
                 .spawn(format!("channel {name}"), TaskLifetime::Endless, connecting.run());
         }
+        self.start_comments(&config, &client);
         let turns = Arc::clone(&self.gateway).run(self.cancel.clone());
         self.tasks
             .spawn("the loop of turns", TaskLifetime::Endless, turns);
@@ -295,6 +298,9 @@ impl App {
         let schedules = Arc::clone(&self.gateway.schedules).watch(self.cancel.clone());
         self.tasks
             .spawn("the times of schedules", TaskLifetime::Endless, schedules);
+        let following = Arc::clone(&self.gateway.schedules).follow_definitions(self.cancel.clone());
+        self.tasks
+            .spawn("the times of pipelines", TaskLifetime::Endless, following);
         let runs = Arc::clone(&self.gateway.runs).watch(self.cancel.clone());
         self.tasks
             .spawn("the runs of pipelines", TaskLifetime::Endless, runs);
@@ -304,6 +310,22 @@ impl App {
         let retention = Arc::clone(&self.admin.retention).run(host.now, self.cancel.clone());
         self.tasks.spawn("retention", TaskLifetime::Endless, retention);
         Ok(())
+    }
+
+    /// Starts the delivery of comments, one for each hook with a token for them.
+    fn start_comments(&mut self, config: &Config, client: &reqwest::Client) {
+        for (hook, settings) in &config.hooks {
+            let Some(comments) = &settings.comments else {
+                continue;
+            };
+            let connected = channel::connect_comments(hook, comments, &config.server, client);
+            let (gateway, cancel) = (Arc::clone(&self.gateway), self.cancel.clone());
+            let name = channel::comment_channel(hook);
+            let task = format!("the comments of {name}");
+            self.tasks.spawn(task, TaskLifetime::Endless, async move {
+                gateway.outgoing.attach(&name, connected, cancel).await;
+            });
+        }
     }
 
     /// Waits until the server fails. Cancel-safe.

@@ -2,11 +2,15 @@
 //! refused signature, no path, no name and no detail of a failure.
 
 use super::Readiness;
+use crate::engine::gateway::FieldProblem;
+use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use tracing::error;
 
 /// Seconds until a sender may retry an event that could not be stored.
@@ -14,16 +18,38 @@ const RETRY_AFTER_SECONDS: &str = "5";
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// The answer as hyper sends it.
-pub(super) type HttpResponse = Response<Full<Bytes>>;
+/// The answer as hyper sends it: a whole body, or one that goes on.
+pub(super) type HttpResponse = Response<Either<Full<Bytes>, Body>>;
 
 /// The answer of a handler.
 ///
 /// axum would add headers to a response, remove the body of one to HEAD, and has responses of its own. An answer passes
 /// through the router beside the response, so a client gets the fixed bytes of this module and nothing else.
 #[derive(Clone, Debug)]
-pub(super) struct Answer(HttpResponse);
+pub(super) struct Answer(Response<Full<Bytes>>);
+
+/// The answer of a handler whose body goes on: events. It passes through the router as the body of its response.
+pub(super) struct StreamedAnswer(Body);
+
+/// The mark of the response of a [`StreamedAnswer`].
+#[derive(Clone, Copy, Debug)]
+struct StreamMark;
+
+impl StreamedAnswer {
+    pub(super) fn new(events: Body) -> Self {
+        Self(events)
+    }
+}
+
+impl IntoResponse for StreamedAnswer {
+    fn into_response(self) -> axum::response::Response {
+        let mut carrier = self.0.into_response();
+        carrier.extensions_mut().insert(StreamMark);
+        carrier
+    }
+}
 
 impl IntoResponse for Answer {
     fn into_response(self) -> axum::response::Response {
@@ -36,18 +62,30 @@ impl IntoResponse for Answer {
 impl Answer {
     /// Returns the answer of the handler that the router selected. A response that no handler made is a failure.
     pub(super) fn of(mut routed: axum::response::Response) -> HttpResponse {
-        let Answer(response) = routed.extensions_mut().remove().unwrap_or_else(|| {
+        if routed.extensions_mut().remove::<StreamMark>().is_some() {
+            return streamed(routed.into_body());
+        }
+        let answer: Answer = routed.extensions_mut().remove().unwrap_or_else(|| {
             error!("a request was answered by the router itself");
             failed()
         });
-        response
+        answer.into()
     }
 }
 
 impl From<Answer> for HttpResponse {
     fn from(Answer(response): Answer) -> Self {
-        response
+        response.map(Either::Left)
     }
+}
+
+/// Returns the answer with events that go on. Its connection ends with it.
+fn streamed(events: Body) -> HttpResponse {
+    let head = closing(build(StatusCode::OK, Some(EVENTS), Bytes::new()));
+    // A proxy passes on each event at once.
+    let buffering = HeaderName::from_static("x-accel-buffering");
+    let Answer(head) = with(head, buffering, HeaderValue::from_static("no"));
+    head.map(|_| Either::Right(events))
 }
 
 /// Returns the answer for a stored event. It has no body, because chat platforms show the body of an answer to users.
@@ -58,6 +96,15 @@ pub(super) fn accepted() -> Answer {
 /// Returns the answer for a stored event of a platform that expects a document, and for a person's machine.
 pub(super) fn acknowledged(document: String) -> Answer {
     build(StatusCode::OK, Some(JSON), Bytes::from(document))
+}
+
+/// Returns the answer about something that was created at a path.
+pub(super) fn created(location: &str, document: String) -> Answer {
+    let answer = build(StatusCode::CREATED, Some(JSON), Bytes::from(document));
+    match HeaderValue::from_str(location) {
+        Ok(location) => with(answer, LOCATION, location),
+        Err(_) => answer,
+    }
 }
 
 /// Returns the answer with the description of the API.
@@ -148,12 +195,28 @@ pub(super) fn too_many_attempts(seconds: u64) -> Answer {
     with(answer, RETRY_AFTER, HeaderValue::from(seconds))
 }
 
-/// Returns the answer for a change that a person may not have as it is now, with the reason for them.
+/// Returns the answer for something that a person may not have as it is now, with the reason for them.
 pub(super) fn refused(why: &str) -> Answer {
     detailed(StatusCode::CONFLICT, "refused", why)
 }
 
-/// Returns the answer for an unknown route, and for a change that is not there for a person.
+/// Returns the answer for a request that cannot be followed as it is, with the problems of its fields.
+pub(super) fn unprocessable(why: &str, problems: &[FieldProblem]) -> Answer {
+    let body = serde_json::json!({ "error": "unprocessable", "detail": why, "problems": problems });
+    build(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        Some(JSON),
+        Bytes::from(body.to_string()),
+    )
+}
+
+/// Returns the answer while there is too much of something; a repeat may succeed after a number of seconds.
+pub(super) fn too_many(why: &str, seconds: u64) -> Answer {
+    let answer = detailed(StatusCode::TOO_MANY_REQUESTS, "too many", why);
+    with(answer, RETRY_AFTER, HeaderValue::from(seconds))
+}
+
+/// Returns the answer for an unknown route, and for something that is not there for a person.
 pub(super) fn not_found() -> Answer {
     json(StatusCode::NOT_FOUND, br#"{"error":"not found"}"#)
 }

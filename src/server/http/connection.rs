@@ -6,6 +6,7 @@ use super::connection_limits::{ConnectionLimits, ConnectionPermit, LimitReached}
 use super::deadline_stream::{DeadlineStream, Phase};
 use super::routes::HttpRoutes;
 use super::{Ingress, ServeSummary, answer};
+use http_body_util::Either;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -30,7 +31,7 @@ pub(super) async fn accept_until(
     cancel: CancellationToken,
 ) -> ServeSummary {
     let limits = ConnectionLimits::new(bounds.connections_max, bounds.connections_per_ip_max);
-    let routes = Arc::new(HttpRoutes::new(bounds, ingress));
+    let routes = Arc::new(HttpRoutes::new(bounds, ingress, cancel.clone()));
     // When this future is dropped, the set aborts its remaining tasks, so no connection outlives it.
     let mut connections = JoinSet::new();
     loop {
@@ -75,7 +76,10 @@ async fn handle_connection(
         phase.serving();
         async move {
             let answer = routes.answer(request).await;
-            phase.idle();
+            match answer.body() {
+                Either::Left(_) => phase.idle(),
+                Either::Right(_) => phase.streaming(),
+            }
             Ok::<_, Infallible>(answer)
         }
     });

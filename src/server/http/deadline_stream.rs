@@ -1,5 +1,5 @@
-//! A socket with deadlines for reading headers, for waiting for the next request and for writing an answer. hyper's
-//! own header timer cannot distinguish the first two.
+//! A socket with deadlines for reading headers, for waiting for the next request and for writing an answer or a part of one
+//! that goes on. hyper's own header timer cannot distinguish the first two.
 
 use super::bounds::ListenerBounds;
 use std::io;
@@ -18,6 +18,7 @@ pub(super) struct Phase(AtomicU8);
 const HEADERS: u8 = 0;
 const SERVING: u8 = 1;
 const IDLE: u8 = 2;
+const STREAMING: u8 = 3;
 
 impl Phase {
     pub(super) fn new() -> Arc<Self> {
@@ -33,6 +34,11 @@ impl Phase {
     pub(super) fn idle(&self) {
         self.0.store(IDLE, Ordering::Relaxed);
     }
+
+    /// Enters the phase of an answer that goes on: the client has to read each part in time, and nothing else is timed.
+    pub(super) fn streaming(&self) {
+        self.0.store(STREAMING, Ordering::Relaxed);
+    }
 }
 
 /// A socket with deadlines. A missed deadline is an [`io::ErrorKind::TimedOut`], which ends the connection.
@@ -42,6 +48,8 @@ pub(super) struct DeadlineStream {
     header_time_max: Duration,
     idle_time_max: Duration,
     watched: u8,
+    /// True while a part of an answer that goes on waits to be written.
+    is_part_waiting: bool,
     deadline: Pin<Box<Sleep>>,
 }
 
@@ -55,6 +63,7 @@ impl DeadlineStream {
             header_time_max: bounds.header_time_max,
             idle_time_max: bounds.idle_time_max,
             watched: HEADERS,
+            is_part_waiting: false,
             deadline: Box::pin(tokio::time::sleep(bounds.header_time_max)),
         }
     }
@@ -71,7 +80,7 @@ impl DeadlineStream {
             };
             self.deadline.as_mut().reset(Instant::now() + time_max);
         }
-        phase != SERVING && self.deadline.as_mut().poll(cx).is_ready()
+        is_timed(phase) && self.deadline.as_mut().poll(cx).is_ready()
     }
 
     /// Continues to wait, unless the deadline has passed.
@@ -81,12 +90,40 @@ impl DeadlineStream {
         }
         Poll::Pending
     }
+
+    /// Continues to wait for the outcome of a write, unless its deadline has passed. Each part of an answer that goes on has
+    /// its own.
+    fn written<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        let is_streaming = self.phase.0.load(Ordering::Relaxed) == STREAMING;
+        match outcome {
+            Poll::Ready(done) => {
+                self.is_part_waiting = false;
+                Poll::Ready(done)
+            }
+            Poll::Pending if is_streaming => {
+                if !self.is_part_waiting {
+                    self.is_part_waiting = true;
+                    self.deadline.as_mut().reset(Instant::now() + self.idle_time_max);
+                }
+                match self.deadline.as_mut().poll(cx) {
+                    Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                    Poll::Pending => Poll::Pending,
+                }
+            }
+            Poll::Pending => self.wait(cx),
+        }
+    }
+}
+
+/// True for a phase in which the socket has a deadline whatever it does.
+fn is_timed(phase: u8) -> bool {
+    !matches!(phase, SERVING | STREAMING)
 }
 
 impl AsyncRead for DeadlineStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let paced = self.get_mut();
-        if paced.phase.0.load(Ordering::Relaxed) != SERVING && paced.poll_deadline(cx) {
+        if is_timed(paced.phase.0.load(Ordering::Relaxed)) && paced.poll_deadline(cx) {
             // The deadline is checked before reading as well: if a sender drips bytes, the socket is always readable.
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
@@ -109,10 +146,8 @@ impl AsyncRead for DeadlineStream {
 impl AsyncWrite for DeadlineStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let paced = self.get_mut();
-        match Pin::new(&mut paced.stream).poll_write(cx, buf) {
-            Poll::Pending => paced.wait(cx),
-            Poll::Ready(done) => Poll::Ready(done),
-        }
+        let outcome = Pin::new(&mut paced.stream).poll_write(cx, buf);
+        paced.written(cx, outcome)
     }
 
     fn poll_write_vectored(
@@ -121,10 +156,8 @@ impl AsyncWrite for DeadlineStream {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let paced = self.get_mut();
-        match Pin::new(&mut paced.stream).poll_write_vectored(cx, bufs) {
-            Poll::Pending => paced.wait(cx),
-            Poll::Ready(done) => Poll::Ready(done),
-        }
+        let outcome = Pin::new(&mut paced.stream).poll_write_vectored(cx, bufs);
+        paced.written(cx, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {

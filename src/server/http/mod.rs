@@ -14,10 +14,12 @@ mod event;
 mod openapi;
 mod personal;
 mod routes;
+mod runs;
 #[cfg(test)]
 mod tests;
 
 pub use personal::PersonalApi;
+pub use runs::RunRequests;
 
 use crate::base::config::ServerSettings;
 use crate::base::model::Inbound;
@@ -36,7 +38,7 @@ pub const NAME_UNKNOWN: &str = "?";
 
 /// The receiver of verified events, which also provides the routes' data. One per process.
 #[async_trait]
-pub trait Ingress: PersonalApi {
+pub trait Ingress: PersonalApi + RunRequests {
     /// Stores a verified event. Returns only once the event is durable, or refused for good. The future is dropped
     /// when the client disconnects, so it must be cancel-safe.
     async fn accept(&self, inbound: Inbound, at: Timestamp) -> Result<IngressResult, Unavailable>;

@@ -12,6 +12,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
 /// The path of a change, before its number.
@@ -44,10 +45,10 @@ pub(super) async fn log_in(State(state): State<Arc<RouteState>>, request: Reques
         Ok(request) => request,
         Err(answer) => return answer,
     };
-    let Ok(LoginRequest { code }) = serde_json::from_slice(request.body()) else {
+    let Some(LoginRequest { code }) = json_object(request.body()) else {
         return answer::malformed("the body is not {\"code\": \"...\"}");
     };
-    if code.len() > SECRET_CHARS_MAX {
+    if code.chars().count() > SECRET_CHARS_MAX {
         return answer::malformed("the code is too long");
     }
     let ingress = &state.ingress;
@@ -89,8 +90,14 @@ fn number(name: &str) -> Option<ChangeNumber> {
     }
 }
 
+/// Reads the JSON object of a body. A list is none, although serde would read its values in the order of the fields.
+pub(super) fn json_object<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    is_object.then(|| serde_json::from_slice(body).ok()).flatten()
+}
+
 /// Returns the token of a request with exactly one header for it.
-fn token(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let (value, more) = (values.next()?, values.next());
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
@@ -98,9 +105,13 @@ fn token(headers: &HeaderMap) -> Option<&str> {
     (is_token && more.is_none()).then_some(token)
 }
 
-fn shown(answer: HandoverAnswer) -> Answer {
+/// Returns the HTTP answer to a request of a person's machine or program.
+pub(super) fn shown(answer: HandoverAnswer) -> Answer {
     match answer {
         HandoverAnswer::Document(document) => answer::acknowledged(document),
+        HandoverAnswer::Created { location, document } => answer::created(&location, document),
+        HandoverAnswer::Unprocessable { why, problems } => answer::unprocessable(&why, &problems),
+        HandoverAnswer::TooMany { why, seconds } => answer::too_many(&why, seconds),
         HandoverAnswer::Ended => answer::accepted(),
         HandoverAnswer::Unauthenticated => answer::unauthenticated(),
         HandoverAnswer::Forbidden(why) => answer::forbidden(&why),

@@ -6,7 +6,7 @@
 use super::answer::{self, Answer, HttpResponse};
 use super::bounds::ListenerBounds;
 use super::event::event;
-use super::{Ingress, openapi, personal};
+use super::{Ingress, openapi, personal, runs};
 use axum::Router;
 use axum::extract::State;
 use axum::routing::{MethodRouter, get, post};
@@ -17,34 +17,74 @@ use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 /// The state that all handlers share.
 pub(super) struct RouteState {
     pub(super) bounds: ListenerBounds,
     pub(super) ingress: Arc<dyn Ingress>,
+    /// Fires when nothing is accepted any more. Answers that go on end then.
+    pub(super) cancel: CancellationToken,
 }
 
-/// A route: its method, its path, and the handlers of its path.
-type ListedRoute = (&'static str, &'static str, MethodRouter<Arc<RouteState>>);
+/// A route: its methods, its path, and the handlers of its path.
+type ListedRoute = (
+    &'static [&'static str],
+    &'static str,
+    MethodRouter<Arc<RouteState>>,
+);
 
 /// Returns every route. Those of GET include HEAD. Paths are compared as they were sent: a slash at the end or an encoded
 /// character makes another path.
-pub(super) fn listed() -> [ListedRoute; 9] {
+pub(super) fn listed() -> [ListedRoute; 14] {
     [
-        ("GET", "/healthz", get(alive).fallback(get_only)),
-        ("GET", "/livez", get(alive).fallback(get_only)),
-        ("GET", "/readyz", get(ready).fallback(get_only)),
+        (&["GET"], "/healthz", get(alive).fallback(get_only)),
+        (&["GET"], "/livez", get(alive).fallback(get_only)),
+        (&["GET"], "/readyz", get(ready).fallback(get_only)),
         // A name is everything below `/in/`. A wildcard matches no empty name.
-        ("POST", "/in/", post(event).fallback(post_only)),
-        ("POST", "/in/{*name}", post(event).fallback(post_only)),
-        ("GET", openapi::PATH, get(openapi::description).fallback(get_only)),
-        ("POST", "/api/login", post(personal::log_in).fallback(post_only)),
-        ("POST", "/api/logout", post(personal::log_out).fallback(post_only)),
+        (&["POST"], "/in/", post(event).fallback(post_only)),
+        (&["POST"], "/in/{*name}", post(event).fallback(post_only)),
         (
-            "GET",
+            &["GET"],
+            openapi::PATH,
+            get(openapi::description).fallback(get_only),
+        ),
+        (
+            &["POST"],
+            "/api/login",
+            post(personal::log_in).fallback(post_only),
+        ),
+        (
+            &["POST"],
+            "/api/logout",
+            post(personal::log_out).fallback(post_only),
+        ),
+        (
+            &["GET"],
             "/api/changes/{number}",
             get(personal::change).fallback(get_only),
+        ),
+        (
+            &["GET", "POST"],
+            "/api/runs",
+            get(runs::list).post(runs::start).fallback(get_or_post),
+        ),
+        (&["GET"], "/api/runs/{number}", get(runs::show).fallback(get_only)),
+        (
+            &["GET"],
+            "/api/runs/{number}/events",
+            get(runs::watch).fallback(get_only),
+        ),
+        (
+            &["POST"],
+            "/api/runs/{number}/cancel",
+            post(runs::cancel).fallback(post_only),
+        ),
+        (
+            &["POST"],
+            "/api/runs/{number}/retry",
+            post(runs::retry).fallback(post_only),
         ),
     ]
 }
@@ -73,6 +113,10 @@ async fn post_only() -> Answer {
     answer::method_not_allowed("POST")
 }
 
+async fn get_or_post() -> Answer {
+    answer::method_not_allowed("GET, HEAD, POST")
+}
+
 async fn not_found() -> Answer {
     answer::not_found()
 }
@@ -84,10 +128,11 @@ pub(super) struct HttpRoutes {
 }
 
 impl HttpRoutes {
-    pub(super) fn new(bounds: ListenerBounds, ingress: Arc<dyn Ingress>) -> Self {
+    pub(super) fn new(bounds: ListenerBounds, ingress: Arc<dyn Ingress>, cancel: CancellationToken) -> Self {
         let state = RouteState {
             bounds: bounds.clone(),
             ingress,
+            cancel,
         };
         Self {
             bounds,

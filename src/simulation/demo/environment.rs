@@ -31,6 +31,8 @@ pub const FIELD_BOT_TOKEN: &str = "xoxb-220033004400-stage-bot-token";
 pub const FIELD_APP_TOKEN: &str = "xapp-1-A0FIELD-1-stage-app-level-token";
 /// The bot token of the emulated Discord, which only some demos have.
 pub const DISCORD_BOT_TOKEN: &str = "MTEwMDAwMDAwMDAwMDAwMDAwMQ.stage.bot-token-of-discord";
+/// The token with which runs comment on an emulated GitHub, which only some tests have.
+pub const GITHUB_TOKEN: &str = "ghp-stage-token-of-the-bot-000000000000";
 /// The API key of the emulated model.
 pub const MODEL_KEY: &str = "sk-ant-stage-000000000000000000000000";
 /// The Slack channel the hook posts to.
@@ -170,6 +172,7 @@ impl DemoEnvironment {
             ("STAGE_FIELD_BOT_TOKEN", FIELD_BOT_TOKEN),
             ("STAGE_FIELD_APP_TOKEN", FIELD_APP_TOKEN),
             ("STAGE_DISCORD_BOT_TOKEN", DISCORD_BOT_TOKEN),
+            ("STAGE_GITHUB_TOKEN", GITHUB_TOKEN),
         ];
         let environment: BTreeMap<String, String> = secrets
             .into_iter()

@@ -35,7 +35,32 @@ pub fn open_in(directory: &Path) -> anyhow::Result<Arc<Repository>> {
 /// Creates a bare repository with the branch `main` at `path` and returns its newest commit.
 pub fn create(path: &Path) -> anyhow::Result<String> {
     let repository = gix::init_bare(path).context("the demo repository could not be created")?;
-    Ok(commit_all(&repository)?.0)
+    Ok(commit_all(&repository)?.0.to_string())
+}
+
+/// Creates a bare repository like [`create`], with one more commit that has these files besides. Returns the id of that commit.
+pub fn create_with(path: &Path, more: &[(&str, &str)]) -> anyhow::Result<String> {
+    let repository = gix::init_bare(path).context("the repository could not be created")?;
+    Ok(commit_with(&repository, more)?.to_string())
+}
+
+/// Adds files to a repository that [`create`] made, as one more commit of its branch.
+pub fn publish(path: &Path, more: &[(&str, &str)]) -> anyhow::Result<()> {
+    let repository = gix::open_opts(path, gix::open::Options::isolated())
+        .context("the demo repository could not be opened")?;
+    commit_with(&repository, more)?;
+    Ok(())
+}
+
+/// Stores all commits and one more, which has these files besides. Returns the id of that commit.
+fn commit_with(repository: &gix::Repository, more: &[(&str, &str)]) -> anyhow::Result<gix::ObjectId> {
+    let (parent, mut files) = commit_all(repository)?;
+    for (name, text) in more {
+        files.insert((*name).to_owned(), (*text).to_owned());
+    }
+    let commit = commit_files(repository, &files, "more files", 3, Some(parent))?;
+    set_main(repository, commit)?;
+    Ok(commit)
 }
 
 /// Creates a checkout at `path`: a repository with the same commits, and the files of the newest one.
@@ -54,28 +79,8 @@ pub fn check_out(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Adds files to the branch `main` of a repository that [`create`] made, as one more commit.
-pub fn publish(path: &Path, message: &str, added: &[(&str, &str)]) -> anyhow::Result<()> {
-    let repository = gix::open_opts(path, gix::open::Options::isolated())
-        .context("the demo repository could not be opened")?;
-    let (newest, mut files) = write_commits(&repository)?;
-    let added = added
-        .iter()
-        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
-    files.extend(added);
-    let commit = commit_files(&repository, &files, message, 3, Some(newest))?;
-    set_main(&repository, commit)
-}
-
 /// Stores all commits, and the branch `main`. Returns the newest commit and its files.
-fn commit_all(repository: &gix::Repository) -> anyhow::Result<(String, Files)> {
-    let (newest, files) = write_commits(repository)?;
-    set_main(repository, newest)?;
-    Ok((newest.to_string(), files))
-}
-
-/// Stores all commits. Returns the newest one and its files.
-fn write_commits(repository: &gix::Repository) -> anyhow::Result<(gix::ObjectId, Files)> {
+fn commit_all(repository: &gix::Repository) -> anyhow::Result<(gix::ObjectId, Files)> {
     let mut files = library();
     let first = commit_files(
         repository,
@@ -115,10 +120,12 @@ fn write_commits(repository: &gix::Repository) -> anyhow::Result<(gix::ObjectId,
         2,
         Some(second),
     )?;
+    set_main(repository, third)?;
     Ok((third, files))
 }
 
-/// Sets the branch `main`, as files: a log of the branch would need the name of a user. Others may read it meanwhile.
+/// Sets the branch `main` to a commit. It is written as a file, because a log of the branch would need the name of a user, and
+/// in one move, because a server may read it at the same time.
 #[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
 fn set_main(repository: &gix::Repository, commit: gix::ObjectId) -> anyhow::Result<()> {
     let git = repository.git_dir();
@@ -348,7 +355,7 @@ const APP_LIBSONNET: &str = "\
 
 #[cfg(test)]
 mod tests {
-    use super::create;
+    use super::{create, create_with};
 
     #[test]
     #[allow(clippy::unwrap_used, reason = "a test")]
@@ -357,5 +364,24 @@ mod tests {
         let one = create(&directory.path().join("one.git")).unwrap();
         let two = create(&directory.path().join("two.git")).unwrap();
         assert_eq!(one, two);
+    }
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "a test")]
+    fn more_files_are_one_more_commit() {
+        let directory = tempfile::tempdir().unwrap();
+        let git = directory.path().join("one.git");
+        let newest = create_with(&git, &[(".drydock/pipelines.yaml", "pipelines: {}\n")]).unwrap();
+        let repository = gix::open_opts(&git, gix::open::Options::isolated()).unwrap();
+        let id: gix::ObjectId = newest.parse().unwrap();
+        let commit = repository.find_commit(id).unwrap();
+        assert_eq!(commit.parent_ids().count(), 1);
+        let tree = commit.tree().unwrap();
+        assert!(
+            tree.lookup_entry_by_path(".drydock/pipelines.yaml")
+                .unwrap()
+                .is_some()
+        );
+        assert!(tree.lookup_entry_by_path("lib/app.libsonnet").unwrap().is_some());
     }
 }

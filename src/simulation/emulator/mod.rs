@@ -3,6 +3,7 @@
 
 mod answer;
 pub mod discord;
+pub mod github;
 pub mod model;
 mod requested_wait;
 mod server;

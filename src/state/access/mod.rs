@@ -8,6 +8,7 @@ mod identity;
 mod invite;
 mod login;
 mod people;
+mod service;
 mod token;
 mod unknown_sender;
 #[cfg(test)]
@@ -25,13 +26,12 @@ pub use token::{
 };
 pub use unknown_sender::DenialNotice;
 
-use crate::base::config::{Grants, HookSettings, LimitSettings, ScheduleSettings};
+use crate::base::config::LimitSettings;
 use crate::base::model::{Platform, Sender, UserId, quoted};
-use crate::state::store::people::{PersonRow, add_person, person, set_grant, user_of};
-use crate::state::store::{Store, StoreError, audit_in};
+use crate::state::store::people::PersonRow;
+use crate::state::store::{Store, StoreError};
 use identity::CurrentGrants;
 use invite::JoinAttempts;
-use jiff::Timestamp;
 use login::CodeAttempts;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -182,70 +182,6 @@ impl Access {
         let mut named: Vec<Identity> = admitted.values().filter(is_meant).cloned().collect();
         named.sort_by_key(|identity| (identity.user(), identity.sender().clone()));
         named
-    }
-
-    /// Returns the service identity of a configured hook, `hook:<name>`. It is limited to the hook's repository and is
-    /// never an administrator. The first call creates its user, which can be revoked like any other.
-    pub async fn hook_identity(
-        &self,
-        name: &str,
-        settings: &HookSettings,
-        at: Timestamp,
-    ) -> Result<Identity, AccessError> {
-        let grants = (settings.repository.as_str(), &settings.grants);
-        self.service_identity(Sender::of_hook(name), grants, at).await
-    }
-
-    /// Returns the service identity of a configured schedule, `schedule:<name>`, like that of a hook.
-    pub async fn schedule_identity(
-        &self,
-        name: &str,
-        settings: &ScheduleSettings,
-        at: Timestamp,
-    ) -> Result<Identity, AccessError> {
-        let grants = (settings.definition.repository.as_str(), &settings.grants);
-        self.service_identity(Sender::of_schedule(name), grants, at).await
-    }
-
-    async fn service_identity(
-        &self,
-        sender: Sender,
-        (repository, grants): (&str, &Grants),
-        at: Timestamp,
-    ) -> Result<Identity, AccessError> {
-        let grant = Grant {
-            role: grants.role.min(Role::Editor),
-            // The setting is a name, not a glob, even if it looks like one.
-            repositories: globset::escape(repository),
-            environments: grants.environments.clone(),
-        };
-        people::check(&grant)?;
-        let name = format!("{}:{}", sender.platform.as_str(), sender.id);
-        let grant = people::row(&grant);
-        let (admitted, account, revoked) = (Arc::clone(&self.admitted), sender.clone(), name.clone());
-        self.store
-            .write_then(
-                move |tx| {
-                    let user = match user_of(tx, &account)? {
-                        Some((user, _)) => user,
-                        None => {
-                            let data = serde_json::json!({ "name": name, "sender": account.to_string() });
-                            audit_in(tx, "user.created", data, at)?;
-                            add_person(tx, &name, "configuration", &account, &grant, at)?
-                        }
-                    };
-                    set_grant(tx, user, &grant)?;
-                    person(tx, user)
-                },
-                move |person| {
-                    put(
-                        &mut admitted.write().unwrap_or_else(PoisonError::into_inner),
-                        person,
-                    )
-                },
-            )
-            .await?;
-        self.admit(&sender).ok_or(AccessError::Revoked(revoked))
     }
 
     /// Returns the identity of a person whom a program that embeds Drydock has authorised. It needs no store and has user

@@ -224,6 +224,7 @@ mod tests {
     use crate::state::access::fixture::{at, fresh, join, limits, telegram};
     use crate::state::access::{Access, AccessError, Grant, Role};
     use crate::state::store::Store;
+    use std::collections::BTreeMap;
 
     /// T06
     #[tokio::test]
@@ -370,9 +371,10 @@ mod tests {
             sources: Vec::new(),
             repository: "infra-*".into(),
             prompt: "p.md".into(),
-            fields: std::collections::BTreeMap::new(),
+            fields: BTreeMap::new(),
             starts_pipelines: false,
             change: HookChange::New,
+            comments: None,
             post_to: PostTo {
                 channel: "slack".into(),
                 chat: "C1".into(),
@@ -382,21 +384,30 @@ mod tests {
                 environments: vec!["dev".into()],
             },
         };
-        let first = access.hook_identity("release", &settings, at(0)).await.unwrap();
+        let sender = Sender::of_hook("release");
+        let none = BTreeMap::new();
+        let hooks = BTreeMap::from([("release".to_owned(), settings.clone())]);
+        let stored = access.service_identities(&hooks, &none, at(0)).await;
+        assert_eq!(stored, Ok(Vec::new()));
+        let first = access.admit(&sender).unwrap();
         assert_eq!((first.name(), first.is_admin()), ("hook:release", false));
         assert_eq!(
             (first.role("infra-*"), first.role("infra-a")),
             (Some(Role::Editor), None)
         );
         settings.grants.role = Role::Viewer;
-        let second = access.hook_identity("release", &settings, at(1)).await.unwrap();
+        let hooks = BTreeMap::from([("release".to_owned(), settings)]);
+        let stored = access.service_identities(&hooks, &none, at(1)).await;
+        assert_eq!(stored, Ok(Vec::new()));
+        let second = access.admit(&sender).unwrap();
         assert_eq!(
             (second.user(), second.role("infra-*")),
             (first.user(), Some(Role::Viewer))
         );
         assert_eq!(access.users().await.unwrap().len(), 1);
         access.revoke(first.user(), "operator", at(2)).await.unwrap();
-        let refused = access.hook_identity("release", &settings, at(3)).await;
-        assert_eq!(refused.unwrap_err(), AccessError::Revoked("hook:release".into()));
+        let revoked = access.service_identities(&hooks, &none, at(3)).await;
+        assert_eq!(revoked, Ok(vec!["hook:release".to_owned()]));
+        assert!(access.admit(&sender).is_none());
     }
 }

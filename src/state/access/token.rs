@@ -23,11 +23,17 @@ pub enum TokenScope {
     /// Fetches the changes of the person.
     #[serde(rename = "changes:read")]
     ChangesRead,
+    /// Shows and watches the runs of pipelines that the person may see.
+    #[serde(rename = "runs:read")]
+    RunsRead,
+    /// Starts, cancels and repeats runs of pipelines.
+    #[serde(rename = "runs:write")]
+    RunsWrite,
 }
 
 impl TokenScope {
     /// All scopes.
-    pub const ALL: [Self; 1] = [Self::ChangesRead];
+    pub const ALL: [Self; 3] = [Self::ChangesRead, Self::RunsRead, Self::RunsWrite];
     /// The scopes of the login of a machine.
     const OF_MACHINES: [Self; 1] = [Self::ChangesRead];
 
@@ -35,6 +41,8 @@ impl TokenScope {
     pub const fn word(self) -> &'static str {
         match self {
             Self::ChangesRead => "changes:read",
+            Self::RunsRead => "runs:read",
+            Self::RunsWrite => "runs:write",
         }
     }
 }
@@ -460,7 +468,10 @@ mod tests {
             assert_eq!(serde_json::to_value(scope).unwrap(), scope.word());
         }
         let why = "changes:write".parse::<TokenScope>().unwrap_err().to_string();
-        assert_eq!(why, "no scope `changes:write`; there are `changes:read`");
+        assert_eq!(
+            why,
+            "no scope `changes:write`; there are `changes:read`, `runs:read`, `runs:write`"
+        );
         assert_eq!(token_hours("90d"), Ok(2_160));
         assert_eq!(token_hours("1h"), Ok(1));
         assert_eq!(token_hours("366d"), Ok(8_784));

@@ -108,11 +108,12 @@ pub use retry::{RetryOutcome, RetryRequest};
 pub use run::{
     AgentStepWork, AskedRunQuestion, GroupReach, NewRun, NewRunQuestion, OPEN_RUNS_MAX,
     OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunAdvance, RunAnswerOutcome, RunAnswerRequest, RunCancellation,
-    RunChange, RunCreation, RunHead, RunMessage, RunRow, StepBegin, StepRow,
+    RunChange, RunCreation, RunHead, RunMessage, RunPage, RunRow, StepBegin, StepRow,
 };
 pub use schedule::{
-    FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange,
-    ScheduleEdit, ScheduleFire, ScheduleRow, StoppedWork,
+    FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, PIPELINE_SCHEDULES_MAX,
+    PipelineScheduleOwner, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit, ScheduleFire, ScheduleRow,
+    StoppedWork,
 };
 pub use session_export::{ConversationReader, EXPORT, ExportOutcome};
 pub use shown_result::{REPLACED, RESULT_LINE_CHARS_MAX, with_line};

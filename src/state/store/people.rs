@@ -244,6 +244,28 @@ pub(crate) fn set_grant(tx: &Transaction<'_>, user: UserId, grant: &GrantRow) ->
     Ok(())
 }
 
+/// Creates a service identity of the configuration, if there is none, and gives it the grant. Returns it if anything changed.
+pub(crate) fn store_service(
+    tx: &Transaction<'_>,
+    (sender, name): (&Sender, &str),
+    grant: &GrantRow,
+    at: Timestamp,
+) -> Result<Option<PersonRow>, StoreError> {
+    let user = match user_of(tx, sender)? {
+        Some((user, _)) if grants(tx, user)? == std::slice::from_ref(grant) => return Ok(None),
+        Some((user, _)) => {
+            set_grant(tx, user, grant)?;
+            user
+        }
+        None => {
+            let data = serde_json::json!({ "name": name, "sender": sender.to_string() });
+            audit_in(tx, "user.created", data, at)?;
+            add_person(tx, name, "configuration", sender, grant, at)?
+        }
+    };
+    person(tx, user).map(Some)
+}
+
 /// Gives a person the right to read the conversations of others, or takes it away. Returns false if nothing changed.
 pub(crate) fn set_auditor(
     tx: &Transaction<'_>,

@@ -4,7 +4,7 @@
 
 use super::ScenarioContext;
 use crate::final_checks;
-use crate::hook::{self, HookSender};
+use crate::hook::{HookEvent, HookSender};
 use crate::program::{BOT_TOKEN, SIGNING_SECRET};
 use crate::slack_thread::shown;
 use crate::tally::Tally;
@@ -83,7 +83,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let others = OtherPlatforms::start().await?;
     let mut plan = TestbedOptions {
         people: PEOPLE,
-        channels: others.sections(),
+        sections: others.sections(),
         limits: "waiting_messages_max = 1000\nwaiting_events_max = 10000",
         slowest_answer: Duration::from_millis(20),
         patience: Duration::from_secs(120),
@@ -350,7 +350,10 @@ async fn deliver(world: &Testbed, second: &SlackEmulator, delivery: &OneDelivery
                 let answer = second.deliver(event, None).await;
                 answer.is_ok_and(|answer| answer.status == 200)
             }
-            OneDelivery::Github(task) => hook::send(world, HookSender::Github, task).await == Some(200),
+            OneDelivery::Github(task) => {
+                let event = HookEvent::of_task(HookSender::Github, task);
+                event.send(world).await == Some(200)
+            }
         };
         if is_acknowledged {
             return;

@@ -2,7 +2,7 @@
 //! process ends in the meantime.
 
 use super::ScenarioContext;
-use crate::hook::{self, HookSender};
+use crate::hook::{HookEvent, HookSender};
 use crate::tally::Tally;
 use crate::task::Task;
 use crate::testbed::{HOOK_CHANNEL, Testbed, TestbedOptions};
@@ -10,10 +10,6 @@ use drydock::simulation::emulator::slack::SlackState;
 use fastrand::Rng;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The pause between two attempts of a sender.
-const RESEND_AFTER: Duration = Duration::from_millis(150);
-const ATTEMPTS_MAX: usize = 300;
 
 pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let plan = TestbedOptions {
@@ -44,7 +40,10 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         let id = task.id;
         sending.spawn({
             let world = Arc::clone(&world);
-            async move { send_until_acknowledged(&world, sender, &task, copies).await }
+            async move {
+                let event = HookEvent::of_task(sender, &task);
+                event.send_until_acknowledged(&world, copies).await
+            }
         });
         if id % 10 == 0 {
             tokio::time::sleep(Duration::from_millis(rng.u64(0..400))).await;
@@ -61,28 +60,6 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
     let mut tally = cx.close(world, Vec::new()).await;
     tally.faults = refused;
     Ok(tally)
-}
-
-/// Sends an event until it is acknowledged, and then its other copies. Returns the number of refusals.
-async fn send_until_acknowledged(world: &Testbed, sender: HookSender, task: &Task, copies: usize) -> usize {
-    for refused in 0..ATTEMPTS_MAX {
-        world.wait_until_up().await;
-        match hook::send(world, sender, task).await {
-            Some(200..=299) => {
-                for _ in 1..copies {
-                    hook::send(world, sender, task).await;
-                }
-                return refused;
-            }
-            Some(503) | None => tokio::time::sleep(RESEND_AFTER).await,
-            Some(status) => {
-                world.report_violation(format!("an event was answered {status}"));
-                return refused;
-            }
-        }
-    }
-    world.report_violation(format!("task {} of a hook was never accepted", task.id));
-    ATTEMPTS_MAX
 }
 
 /// Checks that each event is reported once, or reported as given up. The program allows a message three crashes.

@@ -12,6 +12,7 @@ mod mirror;
 mod outage;
 mod questions;
 mod queue;
+mod runs;
 mod steering;
 mod store;
 
@@ -68,6 +69,7 @@ scenarios! {
     Ci "queue" "P2,R6" "more messages than may wait" queue::run;
     Ci "steering" "R1,P2" "a message that reaches a running turn, and the end of the process before and after it is taken" steering::run;
     Ci "hooks" "P2,R5" "events of hooks, more than may wait, and ends of the process" hooks::run;
+    Ci "runs" "R1,R5" "runs of pipelines by events and at set times, and ends of the process" runs::run;
     Ci "invites" "B25" "an invite, and the end of the process while it is redeemed" directed::invites;
     Ci "lost" "P3,R17" "answers of Slack that are lost after the effect" outage::lost;
     Full "storm" "R17" "Slack answers 429 again and again" outage::storm;
@@ -139,7 +141,8 @@ impl<'a> ScenarioContext<'a> {
             binary,
             people: 1,
             slowest_answer: Duration::from_millis(40),
-            channels: String::new(),
+            sections: String::new(),
+            files: Vec::new(),
             limits: "",
             environment: self
                 .bug

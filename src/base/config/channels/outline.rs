@@ -28,6 +28,8 @@ pub struct ChannelOutline {
     pub is_called: bool,
     /// `code_channels`
     pub code_channels: bool,
+    /// `slash_commands`
+    pub slash_commands: Vec<String>,
     /// The secrets that are set or required.
     pub secrets: Vec<SecretOutline>,
 }
@@ -62,6 +64,7 @@ fn outline(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelOutl
         repository: reader.reference(&format!("{section}.repository"), "repositories"),
         is_called: (kind.is_called)(reader, section),
         code_channels: reader.boolean(&format!("{section}.code_channels")),
+        slash_commands: reader.list(&format!("{section}.slash_commands")),
         secrets: keys.filter_map(|key| secret(reader, section, key)).collect(),
     })
 }

@@ -21,8 +21,11 @@ const OWN_KEYS: &[ConfigKey] = &[
     key("channels.*.previous_signing_secret", SIGNING, UnsetRule::Absent, "Slack: also verifies what Slack sends, while signing_secret replaces it"),
     key("channels.*.app_token", TOKEN, UnsetRule::Absent, "Slack: receives over Socket Mode, without a public address"),
     key("channels.*.code_channels", ValueKind::Boolean, UnsetRule::Default("false"), "Slack: shows full diffs in tabs of code channels"),
+    key("channels.*.slash_commands", ValueKind::List, UnsetRule::Default("[]"), "Slack: commands of the app that start pipelines"),
 ];
 
+/// The maximum number of characters of a slash command, with its slash. Slack allows 32.
+const COMMAND_CHARS_MAX: usize = 32;
 /// The address of Slack's Web API.
 const API: &str = "https://slack.com/api";
 /// The prefix of app-level tokens.
@@ -47,6 +50,8 @@ pub struct SlackSettings {
     pub app_token: Option<Secret>,
     /// `code_channels`, default false: shows full diffs in tabs of code channels.
     pub code_channels: bool,
+    /// `slash_commands`, default empty: the commands that start pipelines, such as `/review`. All others are those of Drydock.
+    pub slash_commands: Vec<String>,
     /// `api_base_url`, default `https://slack.com/api`.
     pub api_base_url: String,
     /// `paced`, default true: respects the platform's rate limits.
@@ -124,6 +129,7 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
         reader.problem(&app_key, why);
     }
     let code_channels = reader.boolean(&format!("{section}.code_channels"));
+    let slash_commands = slash_commands(reader, section);
     let signing_secret = reader.secret(&secret_key);
     if signing_secret.as_ref().is_some_and(is_slack_token) {
         reader.problem(&secret_key, TOKEN_AS_SECRET);
@@ -141,10 +147,33 @@ fn read(reader: &mut SettingsReader<'_>, section: &str) -> Option<ChannelSetting
         previous_signing_secret,
         app_token,
         code_channels,
+        slash_commands,
         api_base_url,
         paced,
         repository,
     }))
+}
+
+/// Returns the commands that start pipelines.
+fn slash_commands(reader: &mut SettingsReader<'_>, section: &str) -> Vec<String> {
+    let key = format!("{section}.slash_commands");
+    let commands = reader.list(&key);
+    for (index, command) in commands.iter().enumerate() {
+        if !is_command(command) {
+            let why = "expected a slash command in lower case, such as /review";
+            reader.problem(&key, format!("entry {}: {why}", index + 1));
+        }
+    }
+    commands
+}
+
+/// Returns true for a command as pipelines name it.
+fn is_command(command: &str) -> bool {
+    let fits = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || matches!(char, '-' | '_');
+    let name = command.strip_prefix('/').unwrap_or_default();
+    name.starts_with(|char: char| char.is_ascii_lowercase())
+        && name.chars().all(fits)
+        && command.len() <= COMMAND_CHARS_MAX
 }
 
 fn is_other_slack_token(token: &Secret) -> bool {

@@ -39,6 +39,9 @@ fn pattern(path: &str) -> String {
     if names.len() == 4 && names[2] == "fields" {
         names[3] = "*";
     }
+    if names.len() == 3 && names[1] == "programs" {
+        names[2] = "*";
+    }
     names.join(".")
 }
 
@@ -184,6 +187,8 @@ fn examples() -> (Config, Vec<(String, String)>) {
 fn the_examples_of_the_reference_file_fit_together() {
     let (config, _) = examples();
     assert_eq!(config.hooks["release"].fields["version"], "/release/tag_name");
+    let program = &config.pipelines.programs["kubeconform"];
+    assert_eq!(program, std::path::Path::new("/usr/local/bin/kubeconform"));
 }
 
 /// Every secret key of the table is in the reference file, so this test includes a new one automatically.

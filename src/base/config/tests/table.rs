@@ -234,6 +234,11 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "8: channels.team.app_token: this is not an app-level token; they begin with xapp- and are under Basic Information, App-Level Tokens, of the Slack app",
         ),
         (
+            "kind = \"slack\"",
+            "kind = \"slack\"\nslash_commands = [\"/review\", \"Deploy\"]",
+            "7: channels.team.slash_commands: entry 2: expected a slash command in lower case, such as /review",
+        ),
+        (
             "mode = \"webhook\"",
             "app_token = { env = \"SLACK_APP_TOKEN\" }",
             "13: channels.phone.app_token: is only for kind = \"slack\"",
@@ -330,6 +335,16 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
         ),
         (
             "scheme = \"github\"",
+            "scheme = \"generic\"\ngithub_token = { env = \"SLACK_BOT_TOKEN\" }",
+            "17: hooks.ci.github_token: is only for scheme = \"github\"",
+        ),
+        (
+            "scheme = \"github\"",
+            "scheme = \"github\"\ngithub_url = \"https://github.example.com/api/v3\"",
+            "17: hooks.ci.github_url: is only used with github_token",
+        ),
+        (
+            "scheme = \"github\"",
             "scheme = \"github\"\nevents = [\"push\", \"release.publish\"]",
             "17: hooks.ci.events: entry 2 is not an action of `release`; did you mean release.published?",
         ),
@@ -382,6 +397,16 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "post_to.chat = \"C1\"",
             "post_to.chat = \"C1\"\nfields.\"a b\" = \"/a\"",
             "22: hooks.ci.fields.a b: a field's name is 1 to 64 of a-z, A-Z, 0-9, _ and -",
+        ),
+        (
+            "[repositories.infra]",
+            "[pipelines]\nprograms.lint = \"bin/lint\"\n[repositories.infra]",
+            "4: pipelines.programs.lint: expected an absolute path, such as /usr/local/bin/kubeconform",
+        ),
+        (
+            "[repositories.infra]",
+            "[pipelines.programs]\n\"a b\" = \"/bin/lint\"\n[repositories.infra]",
+            "4: pipelines.programs.a b: a program's name is 1 to 64 of a-z, A-Z, 0-9, _ and -",
         ),
         (
             "[hooks.ci]",

@@ -75,11 +75,11 @@ fn leave_files(program: &ExternalProgram<'_>) -> Result<bool, RulesetError> {
         .scope(Scope::from_all(ABI::V6))?
         .create()?;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    let own = match program.file_bytes_max {
-        0 => read,
-        _ => AccessFs::from_all(ABI::V3) & !BitFlags::from(AccessFs::Execute),
-    };
-    let mut ruleset = allow(ruleset, program.directory, own)?;
+    let mut ruleset = allow(ruleset, program.directory, read)?;
+    if let Some(writable) = program.writable {
+        let own = AccessFs::from_all(ABI::V3) & !BitFlags::from(AccessFs::Execute);
+        ruleset = allow(ruleset, writable, own)?;
+    }
     ruleset = allow(ruleset, program.program, AccessFs::ReadFile | AccessFs::Execute)?;
     for library in LIBRARIES {
         ruleset = allow(ruleset, Path::new(library), read)?;

@@ -1,7 +1,6 @@
 //! The confinement of an external program: one directory, its own libraries, memory and threads.
 
-use super::seatbelt::{self, Writes};
-use super::{LayerName, descriptors, watch};
+use super::{LayerName, descriptors, seatbelt, watch};
 use crate::base::system::ExternalProgram;
 use rustix::process::{Pid, Resource, Rlimit, getpid, getppid, setrlimit};
 
@@ -12,10 +11,6 @@ const FILES_MAX: u64 = 256;
 pub(crate) fn confine_external_program(program: &ExternalProgram<'_>) -> Vec<LayerName> {
     descriptors::close_inherited();
     let mut present = Vec::new();
-    let writes = match program.file_bytes_max {
-        0 => Writes::Nothing,
-        _ => Writes::Files,
-    };
     let watched = begin_watch(program.memory_bytes_max);
     if watched.is_ok() {
         present.push(LayerName::ParentDeath);
@@ -27,7 +22,7 @@ pub(crate) fn confine_external_program(program: &ExternalProgram<'_>) -> Vec<Lay
     present.extend(seatbelt::confine_program(
         program.program,
         program.directory,
-        writes,
+        program.writable,
     ));
     present
 }

@@ -24,25 +24,25 @@ pub(super) fn confine_worker() -> Option<LayerName> {
     confine(WORKER_PROFILE.to_owned())
 }
 
-/// Confines this process permanently before it executes one program, which sees one directory.
-pub(super) fn confine_program(program: &Path, directory: &Path, writes: Writes) -> Option<LayerName> {
-    confine(profile_of_program(program, directory, writes)?)
+/// Confines this process permanently before it executes one program, which sees one directory and writes a part of it.
+pub(super) fn confine_program(
+    program: &Path,
+    directory: &Path,
+    writable: Option<&Path>,
+) -> Option<LayerName> {
+    confine(profile_of_program(program, directory, writable)?)
 }
 
-/// The permission of a program to write into its directory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writes {
-    Nothing,
-    Files,
-}
-
-fn profile_of_program(program: &Path, directory: &Path, writes: Writes) -> Option<String> {
+fn profile_of_program(program: &Path, directory: &Path, writable: Option<&Path>) -> Option<String> {
     // Seatbelt compares paths after it resolves all symbolic links.
     let program = quoted(&program.canonicalize().ok()?)?;
     let directory = quoted(&directory.canonicalize().ok()?)?;
-    let writing = match writes {
-        Writes::Nothing => String::new(),
-        Writes::Files => format!("(allow file-write* (subpath {directory}))\n"),
+    let writing = match writable {
+        None => String::new(),
+        Some(place) => {
+            let place = quoted(&place.canonicalize().ok()?)?;
+            format!("(allow file-write* (subpath {place}))\n")
+        }
     };
     Some(format!(
         "(version 1)\n(deny default)\n\
@@ -81,7 +81,7 @@ fn confine(profile: String) -> Option<LayerName> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::{Writes, profile_of_program, quoted};
+    use super::{profile_of_program, quoted};
     use std::path::Path;
 
     #[test]
@@ -93,8 +93,12 @@ mod tests {
     #[test]
     fn a_program_writes_only_where_it_may() {
         let place = tempfile::tempdir().unwrap();
-        let profile = |writes| profile_of_program(Path::new("/bin/ls"), place.path(), writes).unwrap();
-        assert!(!profile(Writes::Nothing).contains("file-write*"));
-        assert!(profile(Writes::Files).contains("(allow file-write* (subpath \""));
+        let home = place.path().join("home");
+        std::fs::create_dir(&home).unwrap();
+        let profile = |writable| profile_of_program(Path::new("/bin/ls"), place.path(), writable).unwrap();
+        assert!(!profile(None).contains("file-write*"));
+        let home = quoted(&home.canonicalize().unwrap()).unwrap();
+        let allowed = format!("(allow file-write* (subpath {home}))");
+        assert!(profile(Some(&place.path().join("home"))).contains(&allowed));
     }
 }

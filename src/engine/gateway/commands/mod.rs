@@ -22,6 +22,7 @@ mod retry;
 mod run;
 mod run_question;
 mod schedule;
+mod slash;
 mod take_over;
 mod usage;
 
@@ -205,7 +206,7 @@ impl CommandRunner {
         }
         // Turns of the conversation may be waiting for the command.
         self.scheduler.wake();
-        if written(&asked.inbound.kind).is_some_and(|command| command.verb == Verb::Run) {
+        if starts_runs(&asked.inbound.kind) {
             self.runs.wake();
         }
         true
@@ -268,6 +269,9 @@ impl CommandRunner {
             return self
                 .carry_out(command, asked, address, identity, conversation)
                 .await;
+        }
+        if let Some(command) = slash::of_pipelines(&inbound.kind) {
+            return Box::pin(self.start_by_command(command, asked, address, identity)).await;
         }
         let text = match &inbound.kind {
             InboundKind::Click { token, .. } => return self.click(asked, address, token).await,
@@ -532,6 +536,11 @@ pub(super) fn may_change(kind: &InboundKind) -> bool {
         )
     };
     matches!(kind, InboundKind::Click { .. }) || written(kind).is_some_and(changes)
+}
+
+/// True for commands that start a run.
+fn starts_runs(kind: &InboundKind) -> bool {
+    slash::of_pipelines(kind).is_some() || written(kind).is_some_and(|command| command.verb == Verb::Run)
 }
 
 /// True for a failure that ends when the store works again.

@@ -8,18 +8,18 @@ use crate::engine::gateway::choice::RepositoryChoiceError;
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::inspections::Inspection;
 use crate::engine::gateway::runs::{
-    MESSAGE, RUN_USAGE, RunReport, RunVerb, RunsRequest, list, needs_editor, parse_run, parse_runs,
-    unknown_pipeline,
+    MESSAGE, RUN_USAGE, RunReport, RunVerb, RunsRequest, is_own, list, may_see, needs_editor, parse_run,
+    parse_runs, unknown_pipeline,
 };
 use crate::engine::gateway::turn::locked_out_text;
 use crate::engine::pipeline::run::RunPlan;
-use crate::state::access::{Access, Identity};
+use crate::state::access::Identity;
 use crate::state::store::{RunChange, RunCreation, RunHead, RunRow};
 
 /// The most runs of one answer.
 const RUNS_SHOWN_MAX: usize = 20;
 /// The answer to a person who has too many slow commands.
-const TOO_MANY_COMMANDS: &str =
+pub(super) const TOO_MANY_COMMANDS: &str =
     "Nothing is started: too many slow commands are running. Try again when one has ended.";
 /// The answer to a slash command of which nobody knows whether a result could be posted to its chat.
 const AS_MESSAGE: &str = "Nothing is started: a slash command does not say whether I am in this chat, and only then a result can \
@@ -132,7 +132,7 @@ impl CommandRunner {
 
     /// Reads the definitions of pipelines until a stop, the end of the person's access or of the time. A shutdown leaves the
     /// command for the next start.
-    async fn within<T>(
+    pub(super) async fn within<T>(
         &self,
         inspection: &Inspection,
         (identity, repository): (&Identity, &str),
@@ -306,7 +306,11 @@ impl CommandRunner {
     }
 
     /// Returns the text about a run that was not started. It names another run only to a person who may see that.
-    async fn not_started(&self, outcome: RunCreation, identity: &Identity) -> anyhow::Result<String> {
+    pub(super) async fn not_started(
+        &self,
+        outcome: RunCreation,
+        identity: &Identity,
+    ) -> anyhow::Result<String> {
         let why = match outcome {
             RunCreation::Created(RunId(id)) => {
                 return Ok(format!("Run {id} was started, and is removed by now."));
@@ -343,18 +347,6 @@ fn in_unknown_repository(words: &str) -> Option<&str> {
 /// Returns the text about a run that this person may not see, whether or not it exists.
 pub(super) fn unknown_run(id: RunId) -> String {
     format!("There is no run {id} that you may see; `!runs` lists those you may.")
-}
-
-/// True for a run of this person, with any of their accounts.
-fn is_own(access: &Access, identity: &Identity, head: &RunHead) -> bool {
-    let owner = access.admit(&head.owner);
-    owner.is_some_and(|owner| owner.user() == identity.user())
-}
-
-/// True for a run that a person may see: their own, or one of a service, in a repository that they may read.
-pub(super) fn may_see(access: &Access, identity: &Identity, head: &RunHead) -> bool {
-    let is_of_service = head.owner.platform.chat().is_none();
-    identity.role(&head.repository).is_some() && (is_of_service || is_own(access, identity, head))
 }
 
 #[cfg(test)]

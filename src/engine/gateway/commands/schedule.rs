@@ -161,6 +161,7 @@ impl CommandRunner {
                 place: result_place(&asked.inbound),
                 missed: MissedRule::Once,
                 quiet,
+                pipeline: None,
             },
             name,
         };
@@ -268,10 +269,11 @@ impl CommandRunner {
         };
         let by = (identity.name().to_owned(), Some(asked.inbox));
         let (changed, stopped) = store.edit_schedule(edit, by, at).await?;
-        let work = stopped.map_or("", |work| {
-            self.schedules.stop(work);
-            " Its work stops."
-        });
+        self.schedules.stop(&stopped);
+        let work = match stopped.is_empty() {
+            true => "",
+            false => " Its work stops.",
+        };
         Ok(Reply::text(match changed {
             ScheduleChange::Changed => format!("The schedule `{name}` is {done}.{work}"),
             ScheduleChange::Unchanged => format!("The schedule `{name}` is {done} already.{work}"),

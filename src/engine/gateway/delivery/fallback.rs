@@ -3,7 +3,7 @@
 
 use crate::base::model::{Action, Op, Reply, ReplyPart};
 use crate::engine::gateway::compose::MESSAGES_MAX;
-use crate::interfaces::channel::MESSAGE_CHARS_MAX;
+use crate::interfaces::channel::{self, MESSAGE_CHARS_MAX};
 use crate::state::store::REPLACED;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -28,6 +28,10 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
     let Some((message, name)) = post.rsplit_once('/') else {
         return Vec::new();
     };
+    // A line about Drydock itself is only for places where people write to it.
+    if channel::is_for_comments(&op.channel) {
+        return Vec::new();
+    }
     // A placeholder's content is posted as a new message, which has its own fallback. A card only shows progress; the
     // result is what was lost. A replaced result keeps its buttons, which answer that it was replaced.
     if op.action.is_placeholder() || name.starts_with(MISSING) || name == "card" || name == REPLACED {
@@ -51,6 +55,8 @@ pub(super) fn fallback_ops(op: &Op, missing: NonDelivery, split: &Split) -> Vec<
         | Action::ShowWork { .. }
         | Action::ShowHome { .. }
         | Action::AnswerClick { .. }
+        // Its address does not take the line either.
+        | Action::Respond { .. }
         | Action::Draft { .. } => return Vec::new(),
     };
     let numbered = replies.into_iter().enumerate();

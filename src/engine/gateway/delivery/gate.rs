@@ -224,7 +224,7 @@ impl DeliveryGate {
                 channel = name,
                 why,
                 "channel {name} is closed: its token is refused; all deliveries wait until it is accepted. Set a \
-                 valid `bot_token`"
+                 valid one in its section of the configuration"
             ),
         }
     }

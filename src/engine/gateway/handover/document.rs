@@ -38,6 +38,7 @@ pub(super) fn document(
         repository: change.repository.clone(),
         base: change.base.clone(),
         warning,
+        checks: change.checks.clone(),
         files: pulled_files.collect::<anyhow::Result<_>>()?,
         patch: PulledBytes::from(change.patch.clone()),
     };

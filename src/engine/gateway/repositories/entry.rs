@@ -1,6 +1,7 @@
 //! One configured repository. It is opened once, and one task at a time keeps it current. That task continues even if
 //! all callers stop waiting.
 
+use super::seen_heads::SeenHeads;
 use super::{Clock, MirrorBounds, Watcher, age, throttled_progress};
 use crate::base::config::RepositorySettings;
 use crate::state::workspace::{FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
@@ -38,6 +39,7 @@ pub(super) struct SharedSettings {
     pub(super) now: Clock,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) tasks: TaskTracker,
+    pub(super) heads: Arc<SeenHeads>,
 }
 
 pub(super) struct RepositoryEntry {
@@ -198,8 +200,23 @@ impl RepositoryEntry {
         }
         let ended = fetched.map(|()| Arc::clone(&repository));
         self.note(&ended, RemoteContact::Tried);
+        self.see_head().await;
         self.tidy(repository, &ended);
         ended
+    }
+
+    /// Sees the newest commit of the branch, without contact with the remote.
+    pub(super) async fn see_head(&self) {
+        let Some(repository) = self.opened.get().cloned() else {
+            return;
+        };
+        let head = super::blocking(move || match repository.cached_head() {
+            Some(head) => Ok(Some(head)),
+            None => repository.head(),
+        });
+        if let Ok(Some(head)) = head.await {
+            self.shared.heads.note(&self.name, &head);
+        }
     }
 
     fn note(&self, ended: &OpenResult, contact: RemoteContact) {

@@ -2,12 +2,14 @@
 
 pub(super) mod age;
 mod entry;
+mod seen_heads;
 
 use crate::base::config::{Config, RepositorySettings};
 use crate::base::model::RepoPath;
 use crate::state::workspace::{Base, BaseProgress, Repository, RepositoryError};
 use entry::{RepositoryEntry, SharedSettings};
 use jiff::Timestamp;
+use seen_heads::SeenHeads;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -68,6 +70,7 @@ impl Repositories {
             now,
             stop: Arc::default(),
             tasks: TaskTracker::new(),
+            heads: Arc::<SeenHeads>::default(),
         };
         let entry = |(name, settings): (&String, &RepositorySettings)| {
             let entry = RepositoryEntry::new(name.clone(), settings.clone(), common.clone());
@@ -103,6 +106,7 @@ impl Repositories {
         let entry = self.entry(name)?;
         let repository = entry.current().await?;
         if let Some(head) = repository.cached_head() {
+            self.shared.heads.note(name, &head);
             return Ok(head);
         }
         let head = self.read(entry, move |repository| repository.head()).await?;
@@ -112,7 +116,26 @@ impl Repositories {
                 "repository {name} has no commit on branch `{branch}`, or is not there any more"
             ))
         };
-        head.ok_or_else(empty)
+        let head = head.ok_or_else(empty)?;
+        self.shared.heads.note(name, &head);
+        Ok(head)
+    }
+
+    /// Returns the newest commit of the branch that anything has seen. Nothing is read for it.
+    pub fn seen_head(&self, name: &str) -> Option<String> {
+        self.shared.heads.newest(name)
+    }
+
+    /// Waits until a commit is seen that was not seen before. One task waits for it.
+    pub async fn head_changed(&self) {
+        self.shared.heads.changed().await;
+    }
+
+    /// Sees the newest commit of the branch, without contact with the remote. Does nothing while the repository is not open.
+    pub async fn see_head(&self, name: &str) {
+        if let Some(entry) = self.entries.get(name) {
+            entry.see_head().await;
+        }
     }
 
     /// Returns why a mirror is not current, if a fetch failed: one line for people, without a full stop.

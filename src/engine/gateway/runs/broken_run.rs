@@ -9,7 +9,7 @@ use tracing::error;
 /// The reason of the end of a run whose row is not readable.
 const UNREADABLE: &str = "it cannot be read by this version; start it again";
 /// The reason of the end of a run whose moves fail in another way.
-const BROKEN: &str = "an internal error ended it; the log has the reason";
+pub(super) const BROKEN: &str = "an internal error ended it; the log has the reason";
 
 /// Makes the moves of a run. Returns the reason to end it if it can never go on; an error is one that may pass.
 pub(super) async fn reason_to_end(

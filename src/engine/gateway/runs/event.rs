@@ -5,7 +5,7 @@ use super::definitions::{PipelineDefinitions, UnpublishedReason};
 use super::plan::RunStart;
 use super::start::unpublished_text;
 use crate::base::model::{ChatPlace, Inbound, InboundKind, cut_to, quoted};
-use crate::base::webhook::HookSettings;
+use crate::base::webhook::{GithubIssue, HookSettings};
 use crate::engine::gateway::parts::Parts;
 use crate::engine::pipeline::definition::{HookTrigger, PipelineTrigger, TriggerSource};
 use crate::engine::pipeline::run::RunInputs;
@@ -65,6 +65,9 @@ impl PipelineDefinitions {
         let Some(event) = hook_event(parts, inbound) else {
             return Ok(None);
         };
+        if event.hook.comments.is_some() && GithubIssue::is_own_comment(event.payload) {
+            return Ok(Some(EventRuns::default()));
+        }
         let repository = &event.hook.repository;
         let published = self.published(parts, repository, cancel).await;
         let published = published
@@ -94,7 +97,8 @@ impl PipelineDefinitions {
                     found.problems.push(problem(name.as_str(), &why, parts));
                     break;
                 }
-                Ok(Some(inputs)) => {
+                Ok(Some(mut inputs)) => {
+                    inputs.issue = event.issue();
                     let start = event.start(identity, &published.commit, name.as_str());
                     match start.planned(&loaded, &self.operator, name.as_str(), inputs) {
                         Ok(new) => found.runs.push(new),
@@ -168,6 +172,12 @@ fn inputs_of_event(
 }
 
 impl HookEvent<'_> {
+    /// Returns the issue of the event, if the hook may comment there.
+    fn issue(&self) -> Option<GithubIssue> {
+        self.hook.comments.as_ref()?;
+        GithubIssue::of_event(self.payload)
+    }
+
     fn start<'s>(&'s self, identity: &'s Identity, commit: &'s str, pipeline: &str) -> RunStart<'s> {
         let names = self.inbound.delivery.iter();
         let post_to = &self.hook.post_to;
@@ -178,14 +188,14 @@ impl HookEvent<'_> {
             event: Some(self.payload),
             trigger: format!("hook {}", self.inbound.sender.id),
             deliveries: names.map(|name| format!("{name}/pipeline/{pipeline}")).collect(),
-            place: (
+            place: Some((
                 post_to.channel.clone(),
                 ChatPlace {
                     // The thread names the event.
                     thread: None,
                     ..self.inbound.place.clone()
                 },
-            ),
+            )),
         }
     }
 }

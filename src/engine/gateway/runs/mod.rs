@@ -2,26 +2,36 @@
 //! transaction; see `store/run`. An agent step is a message, which takes the way of all others, and its turn ends the step.
 
 mod abandonment;
+mod api;
 mod ask;
 mod broken_run;
 mod definitions;
 mod event;
 mod moves;
 mod plan;
+mod reply;
 mod report;
 mod request;
+mod schedule;
+mod slash;
 mod start;
+mod task;
 mod trace;
 mod trace_text;
+mod visibility;
 
+pub use api::{RunApi, RunDocument, RunFilter, RunListDocument, RunStartRequest, RunWatch, RunWatchEvent};
 pub(super) use definitions::PipelineDefinitions;
 pub(super) use event::EventRuns;
 pub(super) use moves::MESSAGE;
 pub(super) use plan::needs_editor;
 pub(super) use report::{RunReport, list};
 pub(super) use request::{RUN_USAGE, RunRequest, RunVerb, RunsRequest, parse_run, parse_runs};
+pub(super) use schedule::{PublishedTimes, UnscheduledReason};
+pub(super) use slash::{SlashRequest, is_slash_command, unknown_command};
 pub(super) use start::unknown_pipeline;
 pub use trace::RunTracer;
+pub(super) use visibility::{is_own, may_see};
 
 use super::active_turns::ActiveTurns;
 use super::clock_watch::ClockWatch;
@@ -34,7 +44,8 @@ use crate::state::store::{StoppedWork, StoreError};
 use broken_run::reason_to_end;
 use jiff::Timestamp;
 use std::sync::Arc;
-use tokio::sync::Notify;
+use task::TaskRunner;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -48,10 +59,13 @@ pub struct Runs {
     scheduler: Arc<TurnScheduler>,
     active_turns: ActiveTurns,
     definitions: Arc<PipelineDefinitions>,
+    tasks: Arc<TaskRunner>,
     /// Also notified at the end of a message with which a run may begin or go on.
     changed: Arc<Notify>,
     /// The writer of the traces of their steps.
     pub tracer: Arc<RunTracer>,
+    /// Counts the passes in which runs have moved, for those who watch a run.
+    moved: watch::Sender<u64>,
 }
 
 impl Runs {
@@ -61,14 +75,17 @@ impl Runs {
         (scheduler, active_turns): (&Arc<TurnScheduler>, ActiveTurns),
         definitions: &Arc<PipelineDefinitions>,
     ) -> Self {
+        let changed = scheduler.runs_changed();
         Self {
             parts: Arc::clone(parts),
             outgoing: Arc::clone(outgoing),
             scheduler: Arc::clone(scheduler),
             active_turns,
             definitions: Arc::clone(definitions),
-            changed: scheduler.runs_changed(),
+            tasks: Arc::new(TaskRunner::new(parts, &changed)),
+            changed,
             tracer: Arc::new(RunTracer::new(parts)),
+            moved: watch::Sender::new(0),
         }
     }
 
@@ -86,11 +103,13 @@ impl Runs {
 
     /// Drives the runs until `cancel`.
     pub async fn watch(self: Arc<Self>, cancel: CancellationToken) {
+        self.tasks.resume(&cancel).await;
         let mut watch = ClockWatch::new(self.parts.now, Arc::clone(&self.changed), cancel);
         while watch.look().is_some() {
             let next = self.advance_due().await;
             watch.wait(next, "runs are tried again later").await;
         }
+        self.tasks.ended().await;
     }
 
     /// Closes the questions whose time is over, makes the moves of all runs that are due, and returns the next deadline of any.
@@ -114,6 +133,7 @@ impl Runs {
             }
             self.outgoing.wake();
             self.scheduler.wake();
+            self.moved.send_modify(|passes| *passes = passes.wrapping_add(1));
             if let Some(error) = failed {
                 return Err(error);
             }
@@ -123,10 +143,12 @@ impl Runs {
     /// Makes the moves of one run. One that can never go on is ended, and keeps no other from going on.
     async fn advance_one(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {
         let moving = Box::pin(self.read_and_advance(id, at));
-        match reason_to_end(id, moving).await? {
-            Some(why) => self.abandon(id, why, at).await,
-            None => Ok(()),
-        }
+        let Some(why) = reason_to_end(id, moving).await? else {
+            return Ok(());
+        };
+        self.abandon(id, why, at).await?;
+        self.tasks.stop(id);
+        Ok(())
     }
 
     async fn read_and_advance(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {

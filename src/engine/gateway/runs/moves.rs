@@ -2,12 +2,10 @@
 //! message with it, so a move that a crash cuts short is made again and shows once.
 
 use super::ask::StepQuestion;
+use super::task::BegunTask;
 use super::{RunReport, Runs};
-use crate::base::model::{
-    Account, Action, ChatPlace, Op, PipelineWork, Reply, ReplyPart, RunStatus, StepEnd, StepStatus,
-};
+use crate::base::model::{Action, Op, PipelineWork, Reply, ResponseUrl, RunStatus, StepEnd, StepStatus};
 use crate::engine::gateway::agent_step;
-use crate::engine::gateway::compose::{Address, MESSAGES_MAX};
 use crate::engine::pipeline::run::{
     ResolvedWork, RunInputs, RunPlan, RunState, StepState, next_moves, resolved_work,
 };
@@ -23,9 +21,13 @@ pub(in crate::engine::gateway) const MESSAGE: &str = "message";
 pub(super) struct RunMove<'a> {
     pub(super) row: &'a RunRow,
     pub(super) at: Timestamp,
-    state: RunState,
-    report: RunReport,
+    pub(super) state: RunState,
+    pub(super) report: RunReport,
     pub(super) advance: RunAdvance,
+    /// The tasks whose programs start when the moves are stored.
+    pub(super) tasks: Vec<BegunTask>,
+    /// The address for answers to the command that started the run, while it is accepted.
+    pub(super) response_url: Option<ResponseUrl>,
 }
 
 impl<'a> RunMove<'a> {
@@ -41,6 +43,8 @@ impl<'a> RunMove<'a> {
             },
             report: RunReport::of(row),
             advance: RunAdvance::default(),
+            tasks: Vec::new(),
+            response_url: None,
         }
     }
 
@@ -85,6 +89,7 @@ impl Runs {
     pub(super) async fn advance(&self, row: &RunRow, at: Timestamp) -> Result<(), StoreError> {
         let owner = self.parts.access.admit(&row.head.owner);
         let mut moves = RunMove::of(row, at);
+        moves.response_url = self.response_url(row, at).await?;
         if !row.head.status.is_end() {
             let time_max = self.parts.config.pipelines.run_time_max;
             match obstacle(row, owner.as_ref(), (at, time_max)) {
@@ -93,15 +98,18 @@ impl Runs {
             }
         }
         if row.head.status.is_end() || moves.has_moved() {
-            let shown = self.message(row, &moves.report, owner.as_ref());
+            let shown = self.shown(&moves, owner.as_ref());
             moves.advance.ops.extend(shown);
         }
-        let advance = moves.advance;
+        let advance = std::mem::take(&mut moves.advance);
         let moved = self
             .parts
             .store
             .advance_run(row.head.id, row.version, advance, at);
-        self.stop(moved.await?.unwrap_or_default());
+        if let Some(stopped) = moved.await? {
+            self.stop(stopped);
+            self.tasks.follow(moves, owner.as_ref());
+        }
         Ok(())
     }
 
@@ -116,6 +124,7 @@ impl Runs {
         };
         // The operator may have reduced the bounds since the run was planned, which may be that of an earlier attempt.
         plan.budget = plan.budget.within(&self.parts.config.pipelines);
+        self.resume_tasks(moves, (&plan, &inputs));
         // Each round begins or ends a step.
         for _ in 0..=2 * plan.steps.len() {
             let next = next_moves(&plan, &inputs, &moves.state);
@@ -169,17 +178,9 @@ impl Runs {
                 let message = agent_step::message(&head.owner, work, &self.parts.redactor);
                 moves.begin(step, StepBegin::Message(Box::new(message)));
             }
-            Ok(ResolvedWork::Reply { to, text }) => {
-                let text = self.parts.redactor.redact(&text).into_owned();
-                match self.reply(moves.row, step, (&to, &text)) {
-                    Ok(ops) => {
-                        moves.advance.ops.extend(ops);
-                        moves.end(step, StepEnd::succeeded(&text));
-                    }
-                    Err(why) => moves.end(step, StepEnd::failed(why)),
-                }
-            }
+            Ok(ResolvedWork::Reply { to, text }) => self.begin_reply(moves, inputs, step, (&to, &text)),
             Ok(ResolvedWork::Parallel) => moves.begin(step, StepBegin::Nothing),
+            Ok(ResolvedWork::Task(work)) => self.begin_task(moves, step, work),
             Ok(ResolvedWork::Ask {
                 to,
                 question,
@@ -198,60 +199,14 @@ impl Runs {
                 };
                 self.begin_ask(moves, step, asked).await?;
             }
-            Ok(ResolvedWork::Task { .. }) => {
-                let why = format!(
-                    "a step of the kind {} does not run on a server",
-                    planned.work.word()
-                );
-                moves.end(step, StepEnd::failed(why));
-            }
             Err(why) => moves.end(step, StepEnd::failed(why)),
         }
         Ok(())
     }
 
-    /// Returns the messages of a reply. Their ids name the run and the step, so they are posted once.
-    fn reply(&self, row: &RunRow, step: usize, (to, text): (&str, &str)) -> Result<Vec<Op>, String> {
-        let config = &self.parts.config;
-        let is_allowed = config.pipelines.reply_targets.iter().any(|target| target == to);
-        let target = to.strip_prefix("channel:").and_then(|to| to.split_once(':'));
-        let Some((channel, chat)) = target else {
-            return Err(format!("a server sends no reply to {to}; use channel:NAME:CHAT"));
-        };
-        if !is_allowed || !config.channels.contains_key(channel) {
-            return Err(format!(
-                "the server allows no reply to {to}; its operator lists it in pipelines.reply_targets"
-            ));
-        }
-        let place = ChatPlace {
-            // That of the channel takes its place once it is connected.
-            account: Account::of_schedules(),
-            chat: chat.to_owned(),
-            thread: None,
-        };
-        let address = Address {
-            prefix: format!("run-{}-{step}", row.head.id),
-            ..self.address(row.head.id, (channel, &place), None)
-        };
-        let reply = Reply {
-            parts: vec![ReplyPart::Markdown {
-                text: text.to_owned(),
-            }],
-        };
-        let mut parts = address.split(config, &reply);
-        if parts.len() > MESSAGES_MAX {
-            parts.truncate(MESSAGES_MAX - 1);
-            parts.push(Reply::text("The text is cut here."));
-        }
-        let numbered = parts.into_iter().enumerate();
-        Ok(numbered
-            .map(|(index, part)| address.post(&format!("reply-{}", index + 1), part))
-            .collect())
-    }
-
     /// Returns the post of a run's message, which is ignored if it is there, and its edit. Nothing is said to a person without
     /// access, and no more than the end to one without a grant.
-    fn message(&self, row: &RunRow, report: &RunReport, owner: Option<&Identity>) -> Vec<Op> {
+    pub(super) fn message(&self, row: &RunRow, report: &RunReport, owner: Option<&Identity>) -> Vec<Op> {
         let config = &self.parts.config;
         let Some((channel, place)) = &row.place else {
             return Vec::new();

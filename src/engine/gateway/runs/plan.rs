@@ -24,39 +24,63 @@ pub(super) struct RunStart<'a> {
     pub(super) trigger: String,
     /// Every name under which the event may come again.
     pub(super) deliveries: Vec<String>,
-    /// The channel and the place of the run's message.
-    pub(super) place: (String, ChatPlace),
+    /// The channel and the place of the run's message; none for a run that has no message.
+    pub(super) place: Option<(String, ChatPlace)>,
+}
+
+/// The reason why a run cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PlanRefusal {
+    /// There is no such pipeline.
+    #[error("it does not exist")]
+    Unknown,
+    /// Parts of it are not available on a server.
+    #[error("parts of it are not available here:\n{0}")]
+    Unavailable(String),
+    /// It may change files, and the owner is a viewer.
+    #[error("it may change files, and the role in `{0}` is viewer; an administrator gives another grant")]
+    NeedsEditor(String),
+    /// The plan has no text.
+    #[error("its plan cannot be stored")]
+    NoText,
 }
 
 impl RunStart<'_> {
-    /// Plans a run of a pipeline of the file. The error says why it cannot run.
+    /// Plans a run like [`Self::plan`], with the reason as a text.
     pub(super) fn planned(
         self,
         loaded: &LoadedPipelines,
         operator: &OperatorLimits,
         name: &str,
-        mut inputs: RunInputs,
+        inputs: RunInputs,
     ) -> Result<NewRun, String> {
-        let Some(pipeline) = effective(&loaded.file, name, operator) else {
-            return Err("it does not exist".to_owned());
-        };
+        let planned = self.plan(loaded, operator, name, inputs);
+        planned.map_err(|why| why.to_string())
+    }
+
+    /// Plans a run of a pipeline of the file. The error says why it cannot run.
+    pub(super) fn plan(
+        self,
+        loaded: &LoadedPipelines,
+        operator: &OperatorLimits,
+        name: &str,
+        mut inputs: RunInputs,
+    ) -> Result<NewRun, PlanRefusal> {
+        let pipeline = effective(&loaded.file, name, operator).ok_or(PlanRefusal::Unknown)?;
         let plan = RunPlan::of(name, &pipeline, RunDoor::Server).map_err(|problems| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            format!("parts of it are not available here:\n{}", shown(&problems))
+            PlanRefusal::Unavailable(shown(&problems))
         })?;
         let is_editor = self.owner.role(self.repository) >= Some(Role::Editor);
         if needs_editor(&plan) && !is_editor {
-            let repository = self.repository;
-            return Err(format!(
-                "it may change files, and the role in `{repository}` is viewer; an administrator gives another grant"
-            ));
+            return Err(PlanRefusal::NeedsEditor(self.repository.to_owned()));
         }
         let group = run_group(name, pipeline.definition, &inputs);
         if let Some(event) = self.event.filter(|_| plan.uses_event()) {
             inputs.event = event.clone();
         }
         let steps = plan.steps.iter();
-        let unstorable = |_| "its plan cannot be stored".to_owned();
+        let no_text = |_| PlanRefusal::NoText;
         Ok(NewRun {
             pipeline: name.to_owned(),
             repository: self.repository.to_owned(),
@@ -69,14 +93,14 @@ impl RunStart<'_> {
                 false => GroupReach::Own,
             },
             group: group.map(|group| format!("{}/{}", self.repository, group.name)),
-            place: Some(self.place),
+            place: self.place,
             commit: self.commit.to_owned(),
             steps: steps
                 .map(|step| (step.name.clone(), step.work.word().to_owned()))
                 .collect(),
             timeout: plan.budget.timeout,
-            plan: serde_json::to_string(&plan).map_err(unstorable)?,
-            inputs: serde_json::to_string(&inputs).map_err(unstorable)?,
+            plan: serde_json::to_string(&plan).map_err(no_text)?,
+            inputs: serde_json::to_string(&inputs).map_err(no_text)?,
         })
     }
 }

@@ -101,8 +101,8 @@ impl RunReport {
         self.why = why.map(str::to_owned);
     }
 
-    /// Returns the report: a line, the steps, and the output of the last agent step that has one. The output is cut until
-    /// `fits` is true.
+    /// Returns the report: a line, the steps, and the output of the last agent step or task that has one. The output is cut
+    /// until `fits` is true.
     pub(in crate::engine::gateway) fn reply(&self, fits: impl Fn(&Reply) -> bool) -> Reply {
         let mut replies = OUTPUT_CHARS.into_iter().map(|chars| self.reply_with(chars));
         let fitting = replies.find(|reply| fits(reply));
@@ -132,6 +132,11 @@ impl RunReport {
         Reply { parts }
     }
 
+    /// Returns true if the run has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.status.is_end()
+    }
+
     /// Returns the line of a run that begins, which is shown until its message is edited.
     pub(super) fn begun(&self) -> String {
         format!("{} begins.", self.title)
@@ -149,8 +154,9 @@ impl RunReport {
     }
 
     fn output(&self) -> Option<&str> {
-        let agents = self.steps.iter().rev().filter(|step| step.kind == "agent");
-        let mut outputs = agents.filter_map(|step| Some(step.end.as_ref()?.output.trim()));
+        let is_work = |step: &&ShownStep| step.kind == "agent" || step.kind == "task";
+        let worked = self.steps.iter().rev().filter(is_work);
+        let mut outputs = worked.filter_map(|step| Some(step.end.as_ref()?.output.trim()));
         outputs.find(|output| !output.is_empty())
     }
 }

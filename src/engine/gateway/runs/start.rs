@@ -23,7 +23,7 @@ pub(in crate::engine::gateway) fn unknown_pipeline(name: &str) -> String {
 impl Runs {
     /// Returns the pipelines that people can start in a chat, with their descriptions. The error is a text for a person who
     /// may read the repository. `cancel` ends the search.
-    pub(in crate::engine::gateway) async fn startable(
+    pub async fn startable(
         &self,
         repository: &str,
         cancel: &CancellationToken,
@@ -65,7 +65,7 @@ impl Runs {
         let definition = definition.ok_or_else(|| unknown_pipeline(name))?;
         let inputs = RunInputs::from_words(definition, &request.params)
             .map_err(|problems| format!("Nothing was started: {}.", problems.join("; ")))?;
-        admitted(definition, &inputs)?;
+        admitted(chat_triggers(definition), &inputs)?;
         let start = RunStart {
             owner: identity,
             repository,
@@ -73,7 +73,7 @@ impl Runs {
             event: None,
             trigger: "chat".to_owned(),
             deliveries: Vec::new(),
-            place,
+            place: Some(place),
         };
         let planned = start.planned(&loaded, &self.definitions.operator, name, inputs);
         planned.map_err(|why| {
@@ -105,10 +105,13 @@ fn chat_triggers(definition: &PipelineDefinition) -> impl Iterator<Item = &Pipel
     triggers.filter(|trigger| matches!(trigger.source, TriggerSource::Chat(_)))
 }
 
-/// Checks the conditions of the triggers: one of them must be true.
-fn admitted(definition: &PipelineDefinition, inputs: &RunInputs) -> Result<(), String> {
+/// Checks the conditions of triggers: one of them must be true.
+pub(super) fn admitted<'a>(
+    triggers: impl Iterator<Item = &'a PipelineTrigger>,
+    inputs: &RunInputs,
+) -> Result<(), String> {
     let mut why = None;
-    for trigger in chat_triggers(definition) {
+    for trigger in triggers {
         match trigger_admits(trigger, inputs) {
             Ok(true) => return Ok(()),
             Ok(false) => {}

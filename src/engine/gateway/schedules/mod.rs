@@ -1,6 +1,7 @@
 //! The times of schedules. One task sleeps until the next time of any schedule, or until one changes. A time that comes
 //! stores a message, which then takes the way of all others; see `store/schedule`.
 
+mod follow;
 mod request;
 mod start;
 
@@ -11,12 +12,14 @@ use super::active_turns::ActiveTurns;
 use super::clock_watch::{ClockLook, ClockWatch};
 use super::outgoing::OutgoingMessages;
 use super::parts::Parts;
+use super::runs::PipelineDefinitions;
 use super::scheduler::TurnScheduler;
 use crate::base::config::ScheduleSettings;
-use crate::base::model::{ChatPlace, FireOutcome, MissedRule, Sender};
+use crate::base::model::{ChatPlace, FireOutcome, MissedRule, ScheduleDefinition, Sender};
 use crate::base::recurrence::Recurrence;
 use crate::state::store::{
-    FireResult, FireStart, FireWork, NewSchedule, ScheduleEdit, ScheduleRow, StoppedWork, Store, StoreError,
+    FireResult, FireStart, FireWork, NewSchedule, PipelineScheduleOwner, ScheduleEdit, ScheduleRow,
+    StoppedWork, Store, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
 use start::{message, notice, pause_text};
@@ -41,16 +44,21 @@ pub struct Schedules {
     outgoing: Arc<OutgoingMessages>,
     scheduler: Arc<TurnScheduler>,
     active_turns: ActiveTurns,
+    definitions: Arc<PipelineDefinitions>,
     changed: Arc<Notify>,
 }
 
-/// Stores the schedules of the configuration, and removes those that are in it no longer.
+/// Stores the schedules of the configuration, and removes those that are in it no longer. Those of pipelines come from their
+/// definitions once these are read.
 pub async fn store_configured(
     store: &Store,
     configured: &BTreeMap<String, ScheduleSettings>,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let new = configured.iter().filter_map(|(name, settings)| {
+    let requests = configured
+        .iter()
+        .filter(|(_, settings)| !settings.starts_pipelines);
+    let new = requests.filter_map(|(name, settings)| {
         let definition = settings.definition.clone();
         // The configuration was checked, so this is always there.
         let recurrence = Recurrence::parse(&definition.when, &definition.zone).ok()?;
@@ -61,21 +69,31 @@ pub async fn store_configured(
             definition,
         })
     });
-    store.store_configured_schedules(new.collect(), at).await
+    let pipelines = configured
+        .iter()
+        .filter(|(_, settings)| settings.starts_pipelines);
+    let pipelines = pipelines.map(|(name, settings)| PipelineScheduleOwner {
+        owner: Sender::of_schedule(name),
+        settings: settings.definition.clone(),
+    });
+    store
+        .store_configured_schedules(new.collect(), pipelines.collect(), at)
+        .await
 }
 
 impl Schedules {
     pub(super) fn new(
         parts: &Arc<Parts>,
         outgoing: &Arc<OutgoingMessages>,
-        scheduler: &Arc<TurnScheduler>,
-        active_turns: ActiveTurns,
+        (scheduler, active_turns): (&Arc<TurnScheduler>, ActiveTurns),
+        definitions: &Arc<PipelineDefinitions>,
     ) -> Self {
         Self {
             parts: Arc::clone(parts),
             outgoing: Arc::clone(outgoing),
             scheduler: Arc::clone(scheduler),
             active_turns,
+            definitions: Arc::clone(definitions),
             changed: Arc::default(),
         }
     }
@@ -86,11 +104,15 @@ impl Schedules {
         self.changed.notify_one();
         self.outgoing.wake();
         self.scheduler.wake();
+        // A change of a schedule may have cancelled runs.
+        self.scheduler.runs_changed().notify_one();
     }
 
-    /// Ends the turn of work that a change of its schedule has stopped. One that has not begun yet finds the stored stop.
-    pub fn stop(&self, work: StoppedWork) {
-        self.active_turns.stop(work.conversation, work.message);
+    /// Ends the turns of work that a change of its schedule has stopped. One that has not begun yet finds the stored stop.
+    pub fn stop(&self, stopped: &[StoppedWork]) {
+        for work in stopped {
+            self.active_turns.stop(work.conversation, work.message);
+        }
     }
 
     /// Fires the times that come until `cancel`.
@@ -175,7 +197,7 @@ impl Schedules {
     }
 
     fn work(&self, row: &ScheduleRow) -> FireWork {
-        let place = self.place(row);
+        let place = self.place(&row.definition);
         let pause = notice((row, row.due), &place, "paused", pause_text(row));
         FireWork::Message(Box::new(message(row, place, row.due)), Box::new(pause))
     }
@@ -203,7 +225,7 @@ impl Schedules {
         let ops = match may_read && self.has_channel(row) {
             true => {
                 let text = format!("The schedule `{}` is off: {why}.", row.name);
-                vec![notice((row, row.due), &self.place(row), "off", text)]
+                vec![notice((row, row.due), &self.place(&row.definition), "off", text)]
             }
             false => Vec::new(),
         };
@@ -221,9 +243,9 @@ impl Schedules {
     }
 
     /// Returns the place of the results, with the account of its channel if that is connected.
-    fn place(&self, row: &ScheduleRow) -> ChatPlace {
-        let mut place = row.definition.place.clone();
-        if let Some(connected) = self.outgoing.channel(&row.definition.channel) {
+    fn place(&self, definition: &ScheduleDefinition) -> ChatPlace {
+        let mut place = definition.place.clone();
+        if let Some(connected) = self.outgoing.channel(&definition.channel) {
             place.account = connected.installation().account.clone();
         }
         place

@@ -2,7 +2,7 @@
 
 use super::{BY, NO_CHANNEL};
 use crate::base::model::{
-    Account, Action, ChatPlace, Inbound, InboundKind, InboxId, Op, Reply, ScheduledWork,
+    Account, Action, ChatPlace, Inbound, InboundKind, InboxId, Op, Reply, ScheduledPipeline, ScheduledWork,
 };
 use crate::state::access::Access;
 use crate::state::store::{
@@ -83,6 +83,12 @@ pub(super) fn message(row: &ScheduleRow, place: ChatPlace, due: Timestamp) -> In
             repository: definition.repository.clone(),
             place,
             quiet: definition.quiet,
+            pipeline: definition.pipeline.as_ref().map(|pipeline| ScheduledPipeline {
+                name: pipeline.name.clone(),
+                trigger: pipeline.trigger,
+                when: definition.when.clone(),
+                zone: definition.zone.clone(),
+            }),
         }),
         files: Vec::new(),
         response_url: None,

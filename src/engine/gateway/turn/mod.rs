@@ -21,6 +21,7 @@ mod result;
 mod result_buttons;
 mod resumption;
 mod running;
+mod scheduled_run;
 mod sent_files;
 mod steering;
 mod waiting_guards;

@@ -1,5 +1,6 @@
 //! The pipelines that an event of a hook starts. No turn begins for it then.
 
+use super::scheduled_run::scheduled_pipeline;
 use super::{ClaimedMessage, TurnRunner};
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::runs::EventRuns;
@@ -27,6 +28,10 @@ impl TurnRunner {
         shutdown: &CancellationToken,
     ) -> anyhow::Result<EventOutcome> {
         let inbound = assigned.inbound();
+        if let Some((work, pipeline)) = scheduled_pipeline(inbound) {
+            let asked = (work, pipeline, identity);
+            return Box::pin(self.start_scheduled(assigned, address, asked, shutdown)).await;
+        }
         let found = tokio::select! {
             biased;
             // What the shutdown interrupts is not a result; the next start claims the message again.

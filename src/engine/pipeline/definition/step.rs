@@ -181,13 +181,14 @@ impl ParallelStep {
     }
 }
 
-/// A program in the sandbox. It finds its inputs in the directory `$DRYDOCK_IN`, and writes its results to `$DRYDOCK_OUT`.
+/// A program in the sandbox. It reads its values from the file `$DRYDOCK_IN`, and writes its result to the file
+/// `$DRYDOCK_OUT`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskStep {
-    /// The program and its arguments. The program itself is literal.
+    /// The program and its arguments. The program itself is literal, and is a name of the operator's list.
     #[schemars(length(min = 1, max = pipeline::ARGUMENTS_MAX))]
     pub command: Vec<PipelineValue>,
-    /// Files of `$DRYDOCK_IN`, by name.
+    /// Values in `$DRYDOCK_IN`, by name.
     #[serde(default)]
     #[schemars(extend("maxProperties" = pipeline::ENTRIES_MAX))]
     pub inputs: BTreeMap<Identifier, PipelineValue>,

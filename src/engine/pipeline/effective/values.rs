@@ -61,6 +61,8 @@ pub struct EffectivePipeline<'a> {
     pub budget: EffectiveBudget,
     /// The permissions of the pipeline. Those of a step may be fewer.
     pub permissions: EffectivePermissions,
+    /// The names of the programs that its tasks may run.
+    pub programs: BTreeSet<String>,
     /// The steps, with those of a group directly after it.
     pub steps: Vec<EffectiveStep<'a>>,
 }

@@ -2,9 +2,10 @@
 
 use super::values::evaluated;
 use crate::base::model::{RunConflictRule, STEP_OUTPUT_BYTES_MAX};
+use crate::base::webhook::GithubIssue;
 use crate::engine::pipeline::definition::{
     HookTrigger, ParameterType, PayloadPointer, PipelineDefinition, PipelineParameter, PipelineTrigger,
-    PipelineValue, RunConflict, ScalarValue, ValueReference,
+    PipelineValue, RunConflict, ScalarValue, ScheduleTrigger, ValueReference,
 };
 use crate::engine::pipeline::problem::{name_hint, shown_name};
 use crate::engine::pipeline::{ConditionEvent, ConditionNames, ConditionValues};
@@ -21,6 +22,18 @@ pub struct RunInputs {
     pub trigger: BTreeMap<String, ScalarValue>,
     /// The event, if the condition of a step names it; otherwise null.
     pub event: Value,
+    /// The issue or pull request of the event of GitHub that started the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issue: Option<GithubIssue>,
+}
+
+/// A problem of a parameter of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterProblem {
+    /// The name of the parameter.
+    pub parameter: String,
+    /// The problem, with the name.
+    pub why: String,
 }
 
 /// The group of runs of which one runs at a time.
@@ -48,6 +61,34 @@ impl RunInputs {
         }
     }
 
+    /// Types the parameters of a run that a program starts. A value is a text, a number or a boolean. The error lists all
+    /// problems.
+    pub fn from_values(
+        definition: &PipelineDefinition,
+        given: &BTreeMap<String, Value>,
+    ) -> Result<Self, Vec<ParameterProblem>> {
+        let mut reader = InputReader::new(definition);
+        let mut problems = Vec::new();
+        let mut note = |parameter: &str, found: Vec<String>| {
+            let found = found.into_iter().map(|why| ParameterProblem {
+                parameter: shown_name(parameter),
+                why,
+            });
+            problems.extend(found);
+        };
+        for (name, value) in given {
+            reader.value(name, value);
+            note(name, std::mem::take(&mut reader.problems));
+        }
+        for (name, why) in reader.add_defaults() {
+            note(name, vec![why]);
+        }
+        match problems.is_empty() {
+            true => Ok(reader.inputs),
+            false => Err(problems),
+        }
+    }
+
     /// Reads the inputs of a run from an event; `None` if the condition of the trigger is false, also if values are missing
     /// then. They do not contain the event. The error lists all problems; it quotes no value.
     pub fn of_event(
@@ -68,6 +109,28 @@ impl RunInputs {
             _ if !problems.is_empty() => Err(problems),
             Ok(true) => Ok(Some(inputs)),
             Err(why) => Err(vec![why]),
+        }
+    }
+
+    /// Reads the inputs of a run at a time of a schedule; `None` if the condition of the trigger is false. The error lists all
+    /// problems.
+    pub fn of_schedule(
+        definition: &PipelineDefinition,
+        (trigger, schedule): (&PipelineTrigger, &ScheduleTrigger),
+    ) -> Result<Option<Self>, Vec<String>> {
+        let mut reader = InputReader::new(definition);
+        for (name, value) in &schedule.params {
+            if let Some((known, parameter)) = definition.params.get_key_value(name.as_str()) {
+                // The types were checked with the definition.
+                reader.parameter(known.as_str(), Ok(same_type(parameter.kind, value.clone())));
+            }
+        }
+        match reader.finish() {
+            (inputs, problems) if problems.is_empty() => {
+                let is_admitted = trigger_admits(trigger, &inputs).map_err(|why| vec![why])?;
+                Ok(is_admitted.then_some(inputs))
+            }
+            (_, problems) => Err(problems),
         }
     }
 
@@ -144,13 +207,7 @@ impl<'a> InputReader<'a> {
 
     fn word(&mut self, name: &str, text: &str) {
         let Some((known, parameter)) = self.definition.params.get_key_value(name) else {
-            let names = self.definition.params.keys().map(|name| name.as_str());
-            let hint = match self.definition.params.is_empty() {
-                true => "; the pipeline has no parameters".to_owned(),
-                false => name_hint(name, names),
-            };
-            let problem = format!("there is no parameter {}{hint}", shown_name(name));
-            return self.problems.push(problem);
+            return self.unknown(name);
         };
         if self.inputs.params.contains_key(name) {
             return self
@@ -159,6 +216,26 @@ impl<'a> InputReader<'a> {
         }
         let value = parameter_value(parameter, text).map_err(|why| format!("{known}: {why}"));
         self.parameter(known.as_str(), value);
+    }
+
+    /// Reads a parameter from a value of JSON.
+    fn value(&mut self, name: &str, value: &Value) {
+        let Some((known, parameter)) = self.definition.params.get_key_value(name) else {
+            return self.unknown(name);
+        };
+        let value = scalar_text(Some(value)).and_then(|text| parameter_value(parameter, &text));
+        let value = value.map_err(|why| format!("{known}: {why}"));
+        self.parameter(known.as_str(), value);
+    }
+
+    fn unknown(&mut self, name: &str) {
+        let names = self.definition.params.keys().map(|name| name.as_str());
+        let hint = match self.definition.params.is_empty() {
+            true => "; the pipeline has no parameters".to_owned(),
+            false => name_hint(name, names),
+        };
+        let problem = format!("there is no parameter {}{hint}", shown_name(name));
+        self.problems.push(problem);
     }
 
     /// Keeps a parameter, or its problem.
@@ -197,8 +274,9 @@ impl<'a> InputReader<'a> {
         }
     }
 
-    /// Adds the defaults, and reports the parameters without a value. Returns the inputs with all problems.
-    fn finish(mut self) -> (RunInputs, Vec<String>) {
+    /// Adds the defaults. Returns the parameters without a value, each with its problem.
+    fn add_defaults(&mut self) -> Vec<(&'a str, String)> {
+        let mut missing = Vec::new();
         for (name, parameter) in &self.definition.params {
             if self.inputs.params.contains_key(name.as_str()) {
                 continue;
@@ -212,10 +290,17 @@ impl<'a> InputReader<'a> {
                 None => {
                     let kind = parameter.kind.word();
                     let problem = format!("{name} is required: give it a value of the type {kind}");
-                    self.problems.push(problem);
+                    missing.push((name.as_str(), problem));
                 }
             }
         }
+        missing
+    }
+
+    /// Adds the defaults. Returns the inputs with all problems, also those of parameters without a value.
+    fn finish(mut self) -> (RunInputs, Vec<String>) {
+        let missing = self.add_defaults().into_iter().map(|(_, problem)| problem);
+        self.problems.extend(missing);
         (self.inputs, self.problems)
     }
 }

@@ -14,9 +14,9 @@ mod values;
 mod work;
 
 pub use budget::RunBudget;
-pub use inputs::{RunGroup, RunInputs, run_group, trigger_admits};
+pub use inputs::{ParameterProblem, RunGroup, RunInputs, run_group, trigger_admits};
 pub use moves::{RunMoves, next_moves};
 pub use plan::{PlannedAgent, PlannedStep, PlannedWork, RunPlan};
 pub use state::{RunState, StepState};
 pub use support::{RunDoor, UnsupportedStep};
-pub use work::{ResolvedWork, resolved_work};
+pub use work::{ResolvedWork, TaskWork, resolved_work};

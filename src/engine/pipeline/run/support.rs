@@ -1,6 +1,7 @@
 //! The kinds of work that a run cannot do yet. They are refused before anything begins.
 
 use crate::engine::pipeline::definition::{ReplyStep, StepWork, TaskStep};
+use crate::engine::pipeline::problem::shown_name;
 use crate::engine::pipeline::{EffectiveAgent, EffectivePipeline, EffectiveStep, ValueSource};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,7 +30,6 @@ impl fmt::Display for UnsupportedStep {
     }
 }
 
-const NO_TASKS: &str = "task steps do not run yet; remove the step, or run the program outside of Drydock";
 const NO_CONTAINERS: &str = "container tools do not run yet; use tools of Drydock, such as file_read";
 const NO_IMAGES: &str = "images are not used yet; remove the key";
 const NO_WORKSPACE: &str = "a workspace of container tools does not exist yet; remove the key";
@@ -48,7 +48,7 @@ pub(super) fn unsupported(effective: &EffectivePipeline<'_>, door: RunDoor) -> V
                     found.agent(step, agent);
                 }
             }
-            Some(StepWork::Task(task)) => found.task(&step.key, task),
+            Some(StepWork::Task(task)) => found.task(&step.key, task, effective, door),
             Some(StepWork::Reply(reply)) => found.reply(&step.key, reply, effective, door),
             // A question is asked in either place.
             Some(StepWork::Ask(_)) | None => {}
@@ -94,8 +94,19 @@ impl Found {
         }
     }
 
-    fn task(&mut self, key: &str, task: &TaskStep) {
-        self.add(format!("{key}.task"), NO_TASKS);
+    fn task(&mut self, key: &str, task: &TaskStep, effective: &EffectivePipeline<'_>, door: RunDoor) {
+        let program = task.command.first().map(ToString::to_string).unwrap_or_default();
+        if !effective.programs.contains(&program) {
+            let whom = match door {
+                RunDoor::Local => "add it to [pipelines.programs] of your own configuration",
+                RunDoor::Server => "ask the operator to add it to [pipelines.programs]",
+            };
+            let why = format!(
+                "the program {} is not permitted here; {whom}",
+                shown_name(&program)
+            );
+            self.add(format!("{key}.task.command"), why);
+        }
         if task.image.is_some() {
             self.add(format!("{key}.task.image"), NO_IMAGES);
         }
@@ -106,10 +117,6 @@ impl Found {
             return self.add(format!("{key}.reply"), NO_LOCAL_REPLY);
         }
         let to = reply.to.as_str();
-        if !to.starts_with("channel:") {
-            let why = format!("replies to {to} are not available yet; reply to channel:NAME:CHAT");
-            return self.add(format!("{key}.reply.to"), why);
-        }
         let allowed = &effective.permissions.replies.limit;
         if allowed.as_ref().is_some_and(|allowed| !allowed.contains(to)) {
             let why = format!(

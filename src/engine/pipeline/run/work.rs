@@ -6,6 +6,7 @@ use super::{PlannedAgent, PlannedWork, RunInputs, RunPlan, RunState};
 use crate::base::model::{AgentBounds, truncated_result};
 use crate::engine::pipeline::STEP_TIME_MAX;
 use crate::engine::pipeline::definition::{AskStep, AskedParty, PipelineValue, TaskStep, ValueReference};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::time::Duration;
@@ -30,16 +31,7 @@ pub enum ResolvedWork {
         results: BTreeMap<String, String>,
     },
     /// A program runs in the sandbox.
-    Task {
-        /// The program and its arguments.
-        command: Vec<String>,
-        /// Files of the program, by name.
-        inputs: BTreeMap<String, String>,
-        /// Variables of the program.
-        env: BTreeMap<String, String>,
-        /// The time that it may take.
-        timeout: Duration,
-    },
+    Task(TaskWork),
     /// A person or a group is asked.
     Ask {
         /// The person or group.
@@ -66,6 +58,19 @@ pub enum ResolvedWork {
     Parallel,
 }
 
+/// The work of a task step with its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskWork {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The values that the program reads, as JSON.
+    pub input: String,
+    /// Variables of the program.
+    pub env: BTreeMap<String, String>,
+    /// The time that it may take.
+    pub timeout: Duration,
+}
+
 /// Returns the work of a step that begins. The state is that after the moves with this beginning, because an end of the
 /// same moves may be a value of the step. The error is the reason for which the step fails.
 pub fn resolved_work(
@@ -83,7 +88,7 @@ pub fn resolved_work(
             let bounds = bounds_of_step(plan, state, step, &agent.bounds)?;
             agent_work(&values, agent, bounds)
         }
-        PlannedWork::Task(task) => task_work(&values, task, plan.budget.timeout),
+        PlannedWork::Task(task) => task_work(&values, task, (inputs, plan.budget.timeout)),
         PlannedWork::Ask(ask) => ask_work(&values, ask),
         PlannedWork::Reply(reply) => Ok(ResolvedWork::Reply {
             to: reply.to.to_string(),
@@ -131,15 +136,17 @@ fn bounded_results(mut results: BTreeMap<String, String>) -> BTreeMap<String, St
 fn task_work(
     values: &VisibleValues<'_>,
     task: &TaskStep,
-    run_time: Duration,
+    (run_inputs, run_time): (&RunInputs, Duration),
 ) -> Result<ResolvedWork, String> {
     let command = task.command.iter().map(|argument| values.value(argument));
-    Ok(ResolvedWork::Task {
+    let inputs: BTreeMap<String, String> = named(values, &task.inputs)?;
+    let input = json!({ "params": run_inputs.params, "trigger": run_inputs.trigger, "inputs": inputs });
+    Ok(ResolvedWork::Task(TaskWork {
         command: command.collect::<Result<_, _>>()?,
-        inputs: named(values, &task.inputs)?,
+        input: input.to_string(),
         env: named(values, &task.env)?,
         timeout: task.timeout.unwrap_or(STEP_TIME_MAX).duration().min(run_time),
-    })
+    }))
 }
 
 fn ask_work(values: &VisibleValues<'_>, ask: &AskStep) -> Result<ResolvedWork, String> {

@@ -534,3 +534,42 @@ fn an_explanation_names_the_line_of_each_source() {
         .collect();
     insta::assert_snapshot!(text.join("\n"));
 }
+
+#[test]
+fn a_reply_needs_a_trigger_that_has_its_address() {
+    let file = |trigger: &str, to: &str| {
+        format!(
+            "pipelines:\n  a:\n    triggers: [{{{trigger}}}]\n    steps: [{{name: s, reply: {{to: {to}, text: x}}}}]\n"
+        )
+    };
+    let of = |scheme: HookScheme| OperatorLimits {
+        server: Some(PipelineOperatorSettings {
+            hooks: [("ci".to_owned(), scheme)].into(),
+            pipelines: PipelineSettings {
+                reply_targets: vec!["github-comment".to_owned(), "slack-response".to_owned()],
+                ..PipelineSettings::default()
+            },
+        }),
+        ..operator()
+    };
+    let hook = "hook: {name: ci}";
+    let (github, generic) = (of(HookScheme::Github), of(HookScheme::Generic));
+    let comment = "pipelines.a.steps[0].reply.to: needs a trigger `hook` of GitHub";
+    let response = "pipelines.a.steps[0].reply.to: needs a trigger `slash_command`";
+    for (trigger, to, operator, expected) in [
+        (hook, "github-comment", &github, None),
+        (hook, "github-comment", &operator(), None),
+        (hook, "github-comment", &generic, Some(comment)),
+        ("chat: {}", "github-comment", &github, Some(comment)),
+        ("slash_command: {command: /a}", "slack-response", &github, None),
+        ("chat: {}", "slack-response", &github, Some(response)),
+    ] {
+        let loaded = LoadedPipelines::from_yaml(file(trigger, to).as_bytes(), operator);
+        let found = loaded.err().map(|error| error.to_string());
+        match (&found, expected) {
+            (None, None) => {}
+            (Some(found), Some(expected)) => assert!(found.contains(expected), "{trigger} {to}: {found}"),
+            _ => panic!("{trigger} {to}: {found:?}"),
+        }
+    }
+}

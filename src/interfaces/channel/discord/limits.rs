@@ -19,6 +19,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         Action::Edit { message, .. } | Action::Progress { message, .. } => messages(&message.chat),
         Action::Fill { .. } => messages(message_channel(&op.place)),
         Action::ShowHome { .. } | Action::ShowDiff { .. } | Action::CloseDiff { .. } => Vec::new(),
+        Action::Respond { .. } => Vec::new(),
         // These are not bound to the limits of the bot.
         Action::Notice { .. } | Action::AnswerClick { .. } if op.response_url.is_some() => {
             vec![Limit::new(

@@ -150,6 +150,7 @@ impl Channel for DiscordChannel {
                 "discord has no drafts and shows no running work".to_owned(),
             )),
             Action::ShowHome { .. } => Err(SendError::Refused("discord has no page of a bot".to_owned())),
+            Action::Respond { .. } => Err(SendError::Refused(super::NO_RESPONSES.to_owned())),
             Action::ShowDiff { .. } | Action::CloseDiff { .. } => {
                 Err(SendError::Refused("discord has no tabs".to_owned()))
             }
@@ -208,6 +209,7 @@ impl Channel for DiscordChannel {
             | Action::Draft { .. }
             | Action::ShowWork { .. }
             | Action::ShowHome { .. }
+            | Action::Respond { .. }
             | Action::ShowDiff { .. }
             | Action::CloseDiff { .. }
             | Action::React { .. }

@@ -49,6 +49,8 @@ pub(super) fn limits(op: &Op, call: CallPurpose, streams: &StreamSupport) -> Vec
         }
         Action::Edit { .. } | Action::Fill { .. } | Action::Progress { .. } => vec![tier_3("chat.update")],
         Action::Draft { .. } => Vec::new(),
+        // The address of a command takes five answers in all.
+        Action::Respond { .. } => Vec::new(),
         Action::React {
             receipt: Receipt::Started,
             ..

@@ -11,6 +11,8 @@ const NAME_CHARS_MAX: usize = 35;
 const CREATE_ADDRESS: &str = "https://api.slack.com/apps";
 /// The description of the app; at most 140 characters.
 const DESCRIPTION: &str = "Prepares changes to configuration repositories. Never applies them.";
+/// The description of a command that starts a pipeline.
+const PIPELINE_DESCRIPTION: &str = "Starts a pipeline of a repository. Never applies anything.";
 /// The name of the bot if that of the app has no character that a bot's name may have.
 const BOT_NAME: &str = "drydock";
 
@@ -101,6 +103,23 @@ impl SlackManifest {
         if let Some(scopes) = scopes.as_array_mut() {
             scopes.push(json!(CODE_CHANNEL_SCOPE.name));
             scopes.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
+        }
+        self
+    }
+
+    /// Adds the commands that start pipelines.
+    #[must_use]
+    pub fn with_commands(mut self, commands: &[String]) -> Self {
+        let all = &mut self.0["features"]["slash_commands"];
+        let url = all[0]["url"].clone();
+        if let Some(all) = all.as_array_mut() {
+            all.extend(commands.iter().map(|command| {
+                let mut command = json!({"command": command, "description": PIPELINE_DESCRIPTION});
+                if !url.is_null() {
+                    command["url"] = url.clone();
+                }
+                command
+            }));
         }
         self
     }

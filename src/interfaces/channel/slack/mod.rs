@@ -52,6 +52,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use webhook::SlackInstallation;
 
 #[async_trait]
 impl ChannelKind for SlackSettings {
@@ -119,6 +120,7 @@ impl ChannelKind for SlackSettings {
             code_channels: self.code_channels,
             link_hosts: server.link_hosts.clone(),
             channel: name.to_owned(),
+            commands: self.slash_commands.clone(),
             sockets,
             absence: SocketAbsence::default(),
         }))
@@ -136,6 +138,8 @@ struct SlackChannel {
     /// True if the configuration wants code channels.
     code_channels: bool,
     channel: String,
+    /// The commands that start pipelines.
+    commands: Vec<String>,
     /// Opens the sockets of Socket Mode.
     sockets: Option<SocketOpener>,
     absence: SocketAbsence,
@@ -219,6 +223,7 @@ impl Channel for SlackChannel {
                 shown.await.map(|()| Delivered::default())
             }
             Action::AnswerClick { to, text, .. } => self.notice(op, to, &Reply::text(text)).await,
+            Action::Respond { reply, .. } => self.respond_only(op, reply).await,
         }
     }
 
@@ -241,6 +246,8 @@ impl Channel for SlackChannel {
                 DeliveryLookup::Nothing => Ok(DeliveryLookup::CannotTell),
                 found => Ok(found),
             },
+            // Nobody but its reader sees an answer, and it stays until they reload, so a second one would show.
+            Action::Respond { .. } => Ok(DeliveryLookup::CannotTell),
             // An ephemeral message is in no history, and the other operations can be repeated.
             Action::Notice { .. }
             | Action::AnswerClick { .. }
@@ -293,7 +300,8 @@ impl Channel for SlackChannel {
     ) {
         if let Some(opener) = &self.sockets {
             let sockets = (opener, &self.absence);
-            socket::poll(&self.channel, &self.installation, sockets, &inbox, now, &cancel).await;
+            let installed = SlackInstallation::new(&self.channel, &self.installation, &self.commands);
+            socket::poll(&self.channel, installed, sockets, &inbox, now, &cancel).await;
         }
     }
 }
@@ -400,11 +408,26 @@ impl SlackChannel {
         let Some(url) = op.response_url.as_ref().filter(|_| is_elsewhere) else {
             return Err(SendError::Refused(why));
         };
+        self.client.respond(url, &self.private_answer(reply)).await?;
+        Ok(Delivered::default())
+    }
+
+    /// Answers a command at its response URL.
+    async fn respond_only(&self, op: &Op, reply: &Reply) -> Result<Delivered, SendError> {
+        let Some(url) = op.response_url.as_ref() else {
+            let why = "the address for answers to the command has expired";
+            return Err(SendError::Refused(why.to_owned()));
+        };
+        let answered = self.client.respond_once(url, &self.private_answer(reply)).await;
+        answered.map(|()| Delivered::default())
+    }
+
+    /// Returns the body of an answer at a response URL, for the user of the command alone.
+    fn private_answer(&self, reply: &Reply) -> Value {
         // Containers may be refused there, with an answer that does not say so.
         let mut body = optional_blocks::without_optional(&self.message(reply));
         body["response_type"] = json!("ephemeral");
-        self.client.respond(url, &body).await?;
-        Ok(Delivered::default())
+        body
     }
 
     /// Returns the common fields of Drydock's messages, which disable links, unfurling and expansion by Slack.

@@ -26,6 +26,7 @@ pub(super) fn limits(op: &Op, call: CallPurpose) -> Vec<Limit> {
         Action::React { .. } | Action::ShowWork { .. } => calls("setMessageReaction"),
         Action::Draft { .. } => calls("sendMessageDraft"),
         Action::ShowHome { .. } | Action::ShowDiff { .. } | Action::CloseDiff { .. } => Vec::new(),
+        Action::Respond { .. } => Vec::new(),
         Action::AnswerClick {
             callback: Some(_), ..
         } => calls("answerCallbackQuery"),

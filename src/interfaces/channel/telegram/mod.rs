@@ -180,6 +180,7 @@ impl Channel for TelegramChannel {
             }
             Action::ShowWork { .. } => Err(SendError::Refused("telegram shows no running work".to_owned())),
             Action::ShowHome { .. } => Err(SendError::Refused("telegram has no page of a bot".to_owned())),
+            Action::Respond { .. } => Err(SendError::Refused(super::NO_RESPONSES.to_owned())),
             Action::ShowDiff { .. } | Action::CloseDiff { .. } => {
                 Err(SendError::Refused("telegram has no tabs".to_owned()))
             }

@@ -113,6 +113,7 @@ fn slack() -> Arc<dyn Webhook> {
         previous_signing_secret: None,
         app_token: None,
         code_channels: false,
+        slash_commands: Vec::new(),
         api_base_url: String::new(),
         paced: true,
         repository: None,
@@ -177,6 +178,7 @@ fn hook(scheme: HookScheme) -> Arc<dyn Webhook> {
         fields: BTreeMap::from([("tag".to_owned(), "/release/tag_name".to_owned())]),
         starts_pipelines: false,
         change: HookChange::New,
+        comments: None,
         post_to: PostTo {
             channel: "team".to_owned(),
             chat: "C0OPS".to_owned(),

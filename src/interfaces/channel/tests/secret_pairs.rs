@@ -38,6 +38,7 @@ const KINDS: [SignedKind; 3] = [
                 previous_signing_secret: previous.map(secret),
                 app_token: None,
                 code_channels: false,
+                slash_commands: Vec::new(),
                 api_base_url: String::new(),
                 paced: true,
                 repository: None,

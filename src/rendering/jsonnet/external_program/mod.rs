@@ -18,7 +18,7 @@ use crate::base::config::ProgramSettings;
 use crate::base::model::plain_output;
 use crate::base::spool::Spool;
 use crate::rendering::sandbox::{
-    CommandError, CommandOutput, ProgramPath, SandboxedCommand, Scratch, ScratchError,
+    CommandError, CommandOutput, ProgramPath, SandboxedCommand, Scratch, ScratchError, WritableFiles,
 };
 use output_cache::{OutputCache, OutputKey};
 use std::path::{Path, PathBuf};
@@ -228,6 +228,10 @@ impl ExternalPrograms {
             time_max: order.time_max,
             memory_bytes_max: self.settings.memory_bytes_max,
             output_bytes_max: self.settings.output_bytes_max,
+            writable: match order.access {
+                CopyAccess::ReadOnly => WritableFiles::Nothing,
+                CopyAccess::ReadWrite => WritableFiles::Everything,
+            },
             file_bytes_max: match order.access {
                 CopyAccess::ReadOnly => 0,
                 CopyAccess::ReadWrite => FILE_BYTES_MAX,

@@ -19,6 +19,8 @@ struct ErrorAnswer {
 #[derive(PartialEq, Eq)]
 enum Detail {
     Given,
+    /// The problems of single fields are there as well.
+    WithProblems,
     Missing,
 }
 
@@ -28,14 +30,17 @@ const RETRY_AFTER: Option<(&str, &str, &str)> = Some((
     "integer",
 ));
 
-const ERRORS: [ErrorAnswer; 12] = [
+/// The name of the answer to a request for which there is too much of something, in place of that about wrong codes.
+pub(super) const TOO_MANY: &str = "TooMany";
+
+const ERRORS: [ErrorAnswer; 13] = [
     ErrorAnswer {
         status: 400,
         name: "Malformed",
         word: "malformed",
         detail: Detail::Given,
         header: None,
-        description: "The body cannot be read.",
+        description: "The body, the query or a header cannot be read.",
     },
     ErrorAnswer {
         status: 401,
@@ -102,6 +107,14 @@ const ERRORS: [ErrorAnswer; 12] = [
         description: "The body has a content encoding.",
     },
     ErrorAnswer {
+        status: 422,
+        name: "Unprocessable",
+        word: "unprocessable",
+        detail: Detail::WithProblems,
+        header: None,
+        description: "The request cannot be followed as it is. The problems name the fields or parameters.",
+    },
+    ErrorAnswer {
         status: 429,
         name: "TooManyAttempts",
         word: "too many attempts",
@@ -127,20 +140,44 @@ const ERRORS: [ErrorAnswer; 12] = [
     },
 ];
 
+const TOO_MANY_OPEN: ErrorAnswer = ErrorAnswer {
+    status: 429,
+    name: TOO_MANY,
+    word: "too many",
+    detail: Detail::Given,
+    header: RETRY_AFTER,
+    description: "Too many runs or requests of the person, or of all people, are open.",
+};
+
 /// Returns all these answers by name.
 pub(super) fn responses() -> Map<String, Value> {
     let named = |error: &ErrorAnswer| (error.name.to_owned(), response(error));
-    ERRORS.iter().map(named).collect()
+    ERRORS.iter().chain([&TOO_MANY_OPEN]).map(named).collect()
+}
+
+/// Returns a reference to an answer.
+pub(super) fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/components/responses/{name}") })
 }
 
 /// Returns references to the answers with these statuses.
 pub(super) fn references(statuses: &[u16]) -> Map<String, Value> {
     let listed = ERRORS.iter().filter(|error| statuses.contains(&error.status));
-    let reference = |error: &ErrorAnswer| {
-        let reference = json!({ "$ref": format!("#/components/responses/{}", error.name) });
-        (error.status.to_string(), reference)
-    };
-    listed.map(reference).collect()
+    listed
+        .map(|error| (error.status.to_string(), reference(error.name)))
+        .collect()
+}
+
+fn problem() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["field", "problem"],
+        "properties": {
+            "field": { "type": "string", "description": "The name of the field or of the parameter." },
+            "problem": { "type": "string", "description": "The problem, for people." },
+        },
+    })
 }
 
 fn response(error: &ErrorAnswer) -> Value {
@@ -150,10 +187,14 @@ fn response(error: &ErrorAnswer) -> Value {
         "required": ["error"],
         "properties": { "error": { "const": error.word } },
     });
-    if error.detail == Detail::Given {
+    if error.detail != Detail::Missing {
         schema["required"] = json!(["error", "detail"]);
         schema["properties"]["detail"] =
             json!({ "type": "string", "description": "The reason, for people." });
+    }
+    if error.detail == Detail::WithProblems {
+        schema["required"] = json!(["error", "detail", "problems"]);
+        schema["properties"]["problems"] = json!({ "type": "array", "items": problem() });
     }
     let mut response = json!({
         "description": error.description,

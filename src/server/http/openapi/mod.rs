@@ -3,13 +3,16 @@
 
 mod errors;
 mod paths;
+mod runs;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;
 
 use super::answer::{self, Answer};
 use crate::base::model::PulledChange;
+use crate::engine::gateway::{RunDocument, RunListDocument};
 use bytes::Bytes;
+use paths::AnswerSchemas;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
@@ -43,10 +46,17 @@ fn document() -> Value {
         .with(|settings| settings.definitions_path = SCHEMAS.into())
         .into_generator();
     let change = schemas.subschema_for::<PulledChange>();
+    let run = schemas.subschema_for::<RunDocument>();
+    let list = schemas.subschema_for::<RunListDocument>();
+    let paths = paths::paths(&AnswerSchemas {
+        change: change.as_value(),
+        run: run.as_value(),
+        list: list.as_value(),
+    });
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Drydock", "version": VERSION, "description": ABOUT },
-        "paths": paths::paths(change.as_value()),
+        "paths": paths,
         "components": {
             "schemas": schemas.take_definitions(true),
             "responses": errors::responses(),

@@ -2,11 +2,19 @@
 
 use super::super::personal::SECRET_CHARS_MAX;
 use super::errors::references;
+use super::runs;
 use crate::state::access::TokenScope;
 use serde_json::{Map, Value, json};
 
-/// Returns the paths. `change` is the schema of a change.
-pub(super) fn paths(change: &Value) -> Value {
+/// The schemas of documents that answers contain.
+pub(super) struct AnswerSchemas<'a> {
+    pub(super) change: &'a Value,
+    pub(super) run: &'a Value,
+    pub(super) list: &'a Value,
+}
+
+/// Returns the paths.
+pub(super) fn paths(schemas: &AnswerSchemas<'_>) -> Value {
     json!({
         "/healthz": { "get": alive("isHealthy", "The same as `/livez`.") },
         "/livez": { "get": alive("isAlive", "Answers while the process runs, whatever it waits for.") },
@@ -14,13 +22,18 @@ pub(super) fn paths(change: &Value) -> Value {
         "/api/openapi.json": { "get": description() },
         "/api/login": { "post": log_in() },
         "/api/logout": { "post": log_out() },
-        "/api/changes/{number}": { "get": get_change(change) },
+        "/api/changes/{number}": { "get": get_change(schemas.change) },
+        "/api/runs": { "get": runs::list(schemas.list), "post": runs::start(schemas.run) },
+        "/api/runs/{number}": { "get": runs::show(schemas.run) },
+        "/api/runs/{number}/events": { "get": runs::watch(schemas.run) },
+        "/api/runs/{number}/cancel": { "post": runs::cancel(schemas.run) },
+        "/api/runs/{number}/retry": { "post": runs::retry(schemas.run) },
     })
 }
 
 /// Returns the answers of an operation: those that are its own, and the errors with these statuses. Every operation can
 /// fail, and its path answers other methods.
-fn answers(own: Value, errors: &[u16]) -> Value {
+pub(super) fn answers(own: Value, errors: &[u16]) -> Value {
     let mut answers = references(&[errors, &[405, 500]].concat());
     if let Value::Object(own) = own {
         answers.extend(own);
@@ -28,11 +41,11 @@ fn answers(own: Value, errors: &[u16]) -> Value {
     answers.into()
 }
 
-fn document(description: &str, schema: &Value) -> Value {
+pub(super) fn document(description: &str, schema: &Value) -> Value {
     json!({ "description": description, "content": { "application/json": { "schema": schema } } })
 }
 
-fn object(properties: Value, required: &[&str]) -> Value {
+pub(super) fn object(properties: Value, required: &[&str]) -> Value {
     json!({
         "type": "object",
         "additionalProperties": false,
@@ -134,7 +147,7 @@ fn get_change(change: &Value) -> Value {
     json!({
         "operationId": "getChange",
         "summary": "Returns a prepared change",
-        "description": "Returns the open change of a conversation of the person, as `drydock pull` fetches it: the patch, the differences of each file, and a warning if checks fail. Changes of others read like changes that never existed. Each answer is recorded in the audit log.",
+        "description": "Returns the open change of a conversation of the person, as `drydock pull` fetches it: the patch, the differences of each file, the checks that Drydock ran, and a warning if some fail. Changes of others read like changes that never existed. Each answer is recorded in the audit log.",
         "security": [{ "token": [TokenScope::ChangesRead.word()] }],
         "parameters": [{
             "name": "number",

@@ -3,8 +3,12 @@
 use super::{RecordingIngress, RunningListener, bounds, github_headers, post_request, rest, without_dates};
 use crate::server::http::ServeSummary;
 use crate::server::http::bounds::ListenerBounds;
+use crate::server::http::deadline_stream::{DeadlineStream, Phase};
+use std::io::ErrorKind;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 const SOON: Duration = Duration::from_millis(60);
 
@@ -225,4 +229,27 @@ async fn shutdown_does_not_wait_for_ever() {
     );
     assert_eq!(rest(&mut stream).await, "");
     assert_eq!(without_dates("date: x\r\na: b\r\n"), "a: b\r\n");
+}
+
+/// T91, R22
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_goes_on_waits_for_its_next_part_and_not_for_a_client_that_does_not_read() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (stream, _) = listener.accept().await.unwrap();
+    let phase = Phase::new();
+    let mut timed = DeadlineStream::new(stream, Arc::clone(&phase), &bounds());
+    phase.streaming();
+    let hour = Duration::from_secs(3_600);
+    let silent = tokio::time::timeout(hour, timed.read_u8()).await;
+    assert!(silent.is_err(), "an hour without a part");
+    let part = vec![b'x'; 64 << 10];
+    for _ in 0..4_000 {
+        if let Err(error) = timed.write_all(&part).await {
+            assert_eq!(error.kind(), ErrorKind::TimedOut);
+            drop(client);
+            return;
+        }
+    }
+    panic!("a client that reads nothing took 256 MB");
 }

@@ -5,12 +5,12 @@ use super::{RunningListener, UNAUTHENTICATED};
 const JSON: &str =
     "cache-control: no-store\r\nx-content-type-options: nosniff\r\ncontent-type: application/json\r\n";
 
-fn answer(status: &str, lines: &str, body: &str) -> String {
+pub(super) fn answer(status: &str, lines: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\n{JSON}{lines}connection: close\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
-async fn answered(start: &str, lines: &[&str], body: &str) -> String {
+pub(super) async fn answered(start: &str, lines: &[&str], body: &str) -> String {
     let running = RunningListener::start().await;
     let mut request = format!("{start} HTTP/1.1\r\nhost: drydock\r\nconnection: close\r\n");
     for line in lines {
@@ -40,13 +40,21 @@ async fn a_login_is_answered_with_a_token_or_with_the_same_words() {
             r#"{"error":"too many attempts"}"#
         )
     );
-    for body in ["{}", "right", r#"{"code":1}"#, r#"{"code":"right","more":1}"#] {
+    for body in [
+        "{}",
+        "right",
+        r#"{"code":1}"#,
+        r#"{"code":"right","more":1}"#,
+        r#"["right"]"#,
+    ] {
         let refused = login(body).await;
         assert!(
             refused.starts_with("HTTP/1.1 400 Bad Request\r\n"),
             "{body}: {refused}"
         );
     }
+    let longest = format!(r#"{{"code":"{}"}}"#, "ü".repeat(200));
+    assert_eq!(login(&longest).await, UNAUTHENTICATED);
     let long = format!(r#"{{"code":"{}"}}"#, "x".repeat(201));
     assert!(
         login(&long)

@@ -35,11 +35,8 @@ pub(super) async fn play(
     transcript.scene("An alert starts a pipeline, which asks before it tells the team");
     environment.slack.add_channel(ONCALL, &[ALICE, CAROL]);
     transcript.says("infra, branch main", "carol", "adds .drydock/pipelines.yaml");
-    repository::publish(
-        &environment.repository(),
-        "pipelines: what to do when memory runs out",
-        &[(".drydock/pipelines.yaml", PIPELINES)],
-    )?;
+    let files = [(".drydock/pipelines.yaml", PIPELINES)];
+    repository::publish(&environment.repository(), &files)?;
     send_alert(environment, transcript).await?;
     let question = message(environment, SLACK_CHANNEL, BUTTONS).await?;
     let expected = [

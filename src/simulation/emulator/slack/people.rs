@@ -113,13 +113,23 @@ impl SlackEmulator {
 
     /// Types `/drydock <text>` as a user.
     pub async fn slash(&self, user: &str, channel: &str, text: &str) -> Result<GatewayResponse, SayError> {
-        if !self.with_state(|state| state.has_command("/drydock")) {
+        self.slash_command(user, channel, ("/drydock", text)).await
+    }
+
+    /// Types a command of the app with the words after it as a user.
+    pub async fn slash_command(
+        &self,
+        user: &str,
+        channel: &str,
+        (command, text): (&str, &str),
+    ) -> Result<GatewayResponse, SayError> {
+        if !self.with_state(|state| state.has_command(command)) {
             return Err(SayError::NotRequested);
         }
         let trigger = self.shared.change(|state| state.next_id("trigger."));
         let response_url = self.response_url(user, channel);
         let form = form_urlencoded::Serializer::new(String::new())
-            .append_pair("command", "/drydock")
+            .append_pair("command", command)
             .append_pair("text", &typed(text))
             .append_pair("team_id", &self.team_of(user))
             .append_pair("channel_id", channel)

@@ -90,6 +90,7 @@ fn settings(api_base_url: &str) -> SlackSettings {
         previous_signing_secret: None,
         app_token: None,
         code_channels: false,
+        slash_commands: Vec::new(),
         api_base_url: api_base_url.to_owned(),
         paced: true,
         repository: None,

@@ -300,7 +300,7 @@ fn what(action: &Action) -> &'static str {
         Action::ShowWork { .. } => "status",
         Action::ShowHome { .. } => "home",
         Action::AskForWords { .. } => "question",
-        Action::AnswerClick { .. } => "answer",
+        Action::AnswerClick { .. } | Action::Respond { .. } => "answer",
     }
 }
 

@@ -48,7 +48,7 @@ fn drop_expired(tx: &Transaction<'_>, at: Timestamp) -> Result<(), StoreError> {
 /// Returns the only person for whom an operation is.
 pub(super) fn recipient(op: &Op) -> Option<&Sender> {
     match &op.action {
-        Action::Notice { to, .. } | Action::AnswerClick { to, .. } => Some(to),
+        Action::Notice { to, .. } | Action::AnswerClick { to, .. } | Action::Respond { to, .. } => Some(to),
         _ => None,
     }
 }

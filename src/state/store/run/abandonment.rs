@@ -3,7 +3,7 @@
 use super::{cancel, group};
 use crate::base::model::{ChatPlace, Op, RunId, RunStatus, Sender};
 use crate::state::store::column::{millis, parse, parse_word, word};
-use crate::state::store::{StoppedWork, Store, StoreError, audit_in, outbox};
+use crate::state::store::{StoppedWork, Store, StoreError, audit_in, outbox, schedule};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 
@@ -99,18 +99,19 @@ fn abandon(
         .execute([id.0])?;
     let stopped = cancel::cancel_steps(tx, id, why, None, at)?;
     outbox::enqueue(tx, shown, at)?;
-    let ended: Option<Option<String>> = tx
+    let ended: Option<(Option<String>, Option<String>)> = tx
         .prepare_cached(
             "UPDATE run SET status = ?2, why = ?3, ended_at = ?4 WHERE id = ?1 AND ended_at IS NULL
-             RETURNING concurrency_group",
+             RETURNING concurrency_group, event",
         )?
         .query_row(params![id.0, word(&RunStatus::Failed)?, why, millis(at)], |row| {
-            row.get(0)
+            row.try_into()
         })
         .optional()?;
-    if let Some(group) = ended {
+    if let Some((group, event)) = ended {
         let data = serde_json::json!({ "run": id, "status": RunStatus::Failed, "why": why });
         audit_in(tx, "run.ended", data, at)?;
+        schedule::end_fire_of_run(tx, event.as_deref(), RunStatus::Failed, at)?;
         if let Some(group) = group {
             group::start_next(tx, &group, at)?;
         }

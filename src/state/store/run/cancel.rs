@@ -89,7 +89,7 @@ pub(in crate::state::store) fn cancel_all(
 }
 
 /// Ends a run as cancelled for this reason, and returns the work that is stopped. The driver has to look at it.
-pub(super) fn end(
+pub(in crate::state::store) fn end(
     tx: &Transaction<'_>,
     id: RunId,
     why: &str,

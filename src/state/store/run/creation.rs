@@ -1,6 +1,6 @@
 //! The start of runs: each request and each event starts one.
 
-use super::{audit, group, position};
+use super::{audit, group, position, response};
 use crate::base::model::{
     ChatPlace, InboxId, RunConflictRule, RunId, RunStatus, Sender, StepEnd, StepStatus,
 };
@@ -103,12 +103,22 @@ impl Store {
         crash_point::before("effect");
         let created = self
             .write(move |tx| match command {
-                Some(command) => apply_once(tx, command, || create(tx, &new, None, at)),
+                Some(command) => apply_once(tx, command, || create_for(tx, command, &new, at)),
                 None => create(tx, &new, None, at),
             })
             .await;
         crash_point::after("effect");
         created
+    }
+
+    /// Returns the outcome of a request with one of these names that has started or repeated a run before.
+    pub async fn run_of_request(&self, names: Vec<String>) -> Result<Option<RunCreation>, StoreError> {
+        self.read(move |tx| {
+            let known = started_by(tx, &names)?;
+            let is_known = known.is_some() || inbox::was_delivered(tx, &names)?;
+            Ok(is_known.then_some(RunCreation::Known(known)))
+        })
+        .await
     }
 
     /// Returns the outcome of a command that has started or repeated a run before.
@@ -126,8 +136,22 @@ impl Store {
     }
 }
 
+/// Starts a run for a command, whose address for answers it keeps.
+fn create_for(
+    tx: &Transaction<'_>,
+    command: InboxId,
+    new: &NewRun,
+    at: Timestamp,
+) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
+    let created = create(tx, new, None, at)?;
+    if let (RunCreation::Created(run), _) = &created {
+        response::keep(tx, *run, command)?;
+    }
+    Ok(created)
+}
+
 /// Starts a run like [`Store::create_run`].
-pub(super) fn create(
+pub(in crate::state::store) fn create(
     tx: &Transaction<'_>,
     new: &NewRun,
     retry_of: Option<RunId>,

@@ -8,6 +8,7 @@ mod cancel;
 mod creation;
 mod group;
 mod question;
+mod response;
 mod retry;
 mod rows;
 #[cfg(test)]
@@ -18,17 +19,19 @@ mod turn_end;
 
 pub use abandonment::RunMessage;
 pub use advance::{RunAdvance, StepBegin};
-pub(super) use cancel::cancel_all;
 pub use cancel::{RunCancellation, RunChange};
+pub(super) use cancel::{cancel_all, end};
+pub(super) use creation::create;
 pub use creation::{GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
 pub use question::{AskedRunQuestion, NewRunQuestion, RunAnswerOutcome, RunAnswerRequest};
-pub use rows::{RunHead, RunRow, StepRow};
+pub use rows::{RunHead, RunPage, RunRow, StepRow};
 pub use trace::AgentStepWork;
 pub(super) use turn_end::{end_step_of, refuse};
 
 use super::column::{count_column, millis, parse, word};
-use super::{Store, StoreError, audit_in};
-use crate::base::model::{RunId, RunStatus, Sender, StepEnd};
+use super::{Store, StoreError, audit_in, schedule};
+use crate::base::model::{RunId, RunStatus, Sender, StepEnd, StepStatus};
+use crate::crash_point;
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 use serde_json::{Value, json};
@@ -48,8 +51,24 @@ impl Store {
         is_listed: impl Fn(&RunHead) -> bool + Send + 'static,
         count_max: usize,
     ) -> Result<Vec<RunHead>, StoreError> {
-        self.read(move |tx| rows::newest(tx, is_listed, (count_max, RUNS_LOOKED_AT_MAX)))
+        Ok(self.runs_before(None, is_listed, count_max).await?.runs)
+    }
+
+    /// Returns the newest runs before a run for which `is_listed` is true, newest first. Without a run, it begins at the
+    /// newest of all.
+    pub async fn runs_before(
+        &self,
+        before: Option<RunId>,
+        is_listed: impl Fn(&RunHead) -> bool + Send + 'static,
+        count_max: usize,
+    ) -> Result<RunPage, StoreError> {
+        self.read(move |tx| rows::newest(tx, before, is_listed, (count_max, RUNS_LOOKED_AT_MAX)))
             .await
+    }
+
+    /// Returns the number of changes of a run and its steps, if there is such a run.
+    pub async fn run_version(&self, id: RunId) -> Result<Option<i64>, StoreError> {
+        self.read(move |tx| rows::version(tx, id)).await
     }
 
     /// Returns the runs that the driver has to look at, oldest first, at most so many: those whose steps changed, those whose
@@ -75,12 +94,29 @@ impl Store {
         end: StepEnd,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.write(move |tx| {
-            let is_ended = advance::end_step(tx, (id, position(step)), end, at)?;
-            if is_ended {
-                changed(tx, id)?;
-            }
-            Ok(is_ended)
+        crash_point::before("effect");
+        let ended = self
+            .write(move |tx| {
+                let is_ended = advance::end_step(tx, (id, position(step)), end, at)?;
+                if is_ended {
+                    changed(tx, id)?;
+                }
+                Ok(is_ended)
+            })
+            .await;
+        crash_point::after("effect");
+        ended
+    }
+
+    /// Makes the driver look at the runs with a running task. The program of such a task has ended with its process.
+    pub async fn look_at_running_tasks(&self) -> Result<(), StoreError> {
+        self.write_unsynced(|tx| {
+            tx.prepare_cached(
+                "UPDATE run INDEXED BY run_open SET due = 1 WHERE ended_at IS NULL AND EXISTS (
+                   SELECT 1 FROM run_step WHERE run = run.id AND kind = 'task' AND status = ?1)",
+            )?
+            .execute([word(&StepStatus::Running)?])?;
+            Ok(())
         })
         .await
     }
@@ -106,10 +142,11 @@ fn finish(
     (status, why): (RunStatus, Option<&str>),
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let (pipeline, repository, owner, group): (String, String, String, Option<String>) = tx
+    type EndedColumns = (String, String, String, Option<String>, Option<String>);
+    let (pipeline, repository, owner, group, event): EndedColumns = tx
         .prepare_cached(
             "UPDATE run SET status = ?2, why = ?3, ended_at = ?4, version = version + 1
-             WHERE id = ?1 AND ended_at IS NULL RETURNING pipeline, repository, owner, concurrency_group",
+             WHERE id = ?1 AND ended_at IS NULL RETURNING pipeline, repository, owner, concurrency_group, event",
         )?
         .query_row(params![id.0, word(&status)?, why, millis(at)], |row| {
             row.try_into()
@@ -117,6 +154,7 @@ fn finish(
     let owner: Sender = parse("sender", &owner)?;
     let data = json!({ "status": status, "why": why });
     audit(tx, "run.ended", (id, &pipeline, &repository, &owner), data, at)?;
+    schedule::end_fire_of_run(tx, event.as_deref(), status, at)?;
     match group {
         Some(group) => group::start_next(tx, &group, at),
         None => Ok(()),

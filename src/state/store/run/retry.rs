@@ -11,6 +11,18 @@ use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 use std::time::Duration;
 
+/// A request to repeat a run.
+struct RunRepetition {
+    /// The account that asks for it, if it is not the owner of the run.
+    owner: Option<Sender>,
+    /// Every name under which the request may come again.
+    names: Vec<String>,
+    /// The runs of its group that it may end.
+    reach: GroupReach,
+    /// True if the operator asks for it.
+    is_of_operator: bool,
+}
+
 impl Store {
     /// Repeats a run with the same plan and the same inputs, for its owner or the account that asks for it. The successful
     /// steps before the first one that did not succeed are not run again. `command` is the message of the person who asked for
@@ -22,13 +34,42 @@ impl Store {
         command: Option<InboxId>,
         at: Timestamp,
     ) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
+        let asked = RunRepetition {
+            owner,
+            names: Vec::new(),
+            reach: match command {
+                Some(_) => GroupReach::Own,
+                None => GroupReach::All,
+            },
+            is_of_operator: command.is_none(),
+        };
         crash_point::before("effect");
         let created = self
             .write(move |tx| match command {
-                Some(command) => apply_once(tx, command, || retry(tx, id, (owner, Some(command)), at)),
-                None => retry(tx, id, (owner, None), at),
+                Some(command) => apply_once(tx, command, || retry(tx, id, asked, at)),
+                None => retry(tx, id, asked, at),
             })
             .await;
+        crash_point::after("effect");
+        created
+    }
+
+    /// Repeats a run like [`Store::retry_run`], for its owner. A request that comes again under one of these names returns
+    /// the run that it started.
+    pub async fn retry_run_of_request(
+        &self,
+        id: RunId,
+        names: Vec<String>,
+        at: Timestamp,
+    ) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
+        let asked = RunRepetition {
+            owner: None,
+            names,
+            reach: GroupReach::Own,
+            is_of_operator: false,
+        };
+        crash_point::before("effect");
+        let created = self.write(move |tx| retry(tx, id, asked, at)).await;
         crash_point::after("effect");
         created
     }
@@ -37,7 +78,7 @@ impl Store {
 fn retry(
     tx: &Transaction<'_>,
     id: RunId,
-    (owner, command): (Option<Sender>, Option<InboxId>),
+    asked: RunRepetition,
     at: Timestamp,
 ) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
     let nothing = |creation| Ok((creation, Vec::new()));
@@ -56,15 +97,12 @@ fn retry(
     let new = NewRun {
         pipeline: row.head.pipeline,
         repository: row.head.repository,
-        owner: owner.unwrap_or(row.head.owner),
+        owner: asked.owner.unwrap_or(row.head.owner),
         trigger: row.head.trigger,
-        deliveries: Vec::new(),
+        deliveries: asked.names,
         group,
         on_conflict: parse_word("rule", on_conflict)?,
-        reach: match command {
-            Some(_) => GroupReach::Own,
-            None => GroupReach::All,
-        },
+        reach: asked.reach,
         place: row.place,
         commit: row.commit,
         plan: row.plan,
@@ -76,7 +114,10 @@ fn retry(
             .collect(),
         timeout: Duration::from_secs(count(seconds_max)),
     };
-    let by = command.map_or("operator".to_owned(), |_| new.owner.to_string());
+    let by = match asked.is_of_operator {
+        true => "operator".to_owned(),
+        false => new.owner.to_string(),
+    };
     let (creation, stopped) = create(tx, &new, Some(id), at)?;
     if let RunCreation::Created(new) = creation {
         audit_in(

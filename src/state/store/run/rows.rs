@@ -50,6 +50,15 @@ pub struct RunHead {
     pub retry_of: Option<RunId>,
 }
 
+/// A part of a list of runs, the newest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunPage {
+    /// The runs.
+    pub runs: Vec<RunHead>,
+    /// The run before which the next part begins, if older ones are left.
+    pub next: Option<RunId>,
+}
+
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
@@ -126,29 +135,42 @@ pub(super) fn with_steps(
     }
 }
 
-/// Returns the newest runs of which `is_listed` is true. At most `looked_at_max` are looked at. One that is not readable is
-/// left out.
+/// Returns the newest runs of which `is_listed` is true, of those before `before` if it is given. At most `looked_at_max` are
+/// looked at. One that is not readable is left out.
 pub(super) fn newest(
     tx: &Transaction<'_>,
+    before: Option<RunId>,
     is_listed: impl Fn(&RunHead) -> bool,
     (count_max, looked_at_max): (usize, usize),
-) -> Result<Vec<RunHead>, StoreError> {
-    let mut statement = tx.prepare_cached(&format!("SELECT {HEAD} {FROM} ORDER BY run.id DESC"))?;
-    let mut rows = statement.query([])?;
-    let (mut found, mut looked_at) = (Vec::new(), 0);
-    while found.len() < count_max
-        && looked_at < looked_at_max
-        && let Some(row) = rows.next()?
-    {
+) -> Result<RunPage, StoreError> {
+    let mut statement = tx.prepare_cached(&format!(
+        "SELECT {HEAD} {FROM} WHERE run.id < ?1 ORDER BY run.id DESC"
+    ))?;
+    let mut rows = statement.query([before.map_or(i64::MAX, |id| id.0)])?;
+    let (mut runs, mut looked_at, mut next) = (Vec::new(), 0, None);
+    while let Some(row) = rows.next()? {
+        if runs.len() >= count_max || looked_at >= looked_at_max {
+            return Ok(RunPage { runs, next });
+        }
         looked_at += 1;
+        next = Some(RunId(row.get(0)?));
         match head(row) {
-            Ok(head) if is_listed(&head) => found.push(head),
+            Ok(head) if is_listed(&head) => runs.push(head),
             Ok(_) => {}
             Err(error) if error.may_pass() => return Err(error),
             Err(error) => log_once(RunId(row.get(0)?), &error),
         }
     }
-    Ok(found)
+    Ok(RunPage { runs, next: None })
+}
+
+/// Returns the number of changes of a run and its steps, if there is such a run.
+pub(super) fn version(tx: &Transaction<'_>, id: RunId) -> Result<Option<i64>, StoreError> {
+    let version = tx
+        .prepare_cached("SELECT version FROM run WHERE id = ?1")?
+        .query_row([id.0], |row| row.get(0))
+        .optional()?;
+    Ok(version)
 }
 
 /// Logs a run that is not readable, once while the process lives.

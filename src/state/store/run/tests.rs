@@ -222,6 +222,44 @@ async fn a_start_or_a_move_that_a_crash_cuts_short_leaves_nothing_and_comes_agai
 }
 
 #[tokio::test]
+async fn a_new_process_looks_at_the_runs_whose_tasks_ran_and_at_no_other() {
+    let (_directory, store) = fresh();
+    let step = |kind: &str| vec![("lint".to_owned(), kind.to_owned())];
+    let with = |kind: &str| NewRun {
+        steps: step(kind),
+        ..new(&[])
+    };
+    let begins = || RunAdvance {
+        begin: vec![(0, StepBegin::Nothing)],
+        ..RunAdvance::default()
+    };
+    let (task, agent) = (
+        created(&store, with("task"), 0).await.head.id,
+        created(&store, with("agent"), 0).await.head.id,
+    );
+    let waiting = created(&store, with("task"), 0).await.head.id;
+    for id in [task, agent] {
+        assert_eq!(advance(&store, id, begins(), 1).await, Some(Vec::new()));
+    }
+    assert_eq!(
+        advance(&store, waiting, RunAdvance::default(), 1).await,
+        Some(Vec::new())
+    );
+    assert_eq!(due(&store, 2).await, Vec::<i64>::new());
+    store.look_at_running_tasks().await.unwrap();
+    assert_eq!(due(&store, 2).await, [task.0]);
+    // The end of the task is stored once, and the driver looks at its run.
+    assert!(advance(&store, task, RunAdvance::default(), 3).await.is_some());
+    let end = |text: &str| store.end_step(task, 0, StepEnd::succeeded(text), at(4));
+    assert_eq!((end("done").await, end("again").await), (Ok(true), Ok(false)));
+    assert_eq!(due(&store, 5).await, [task.0]);
+    assert_eq!(
+        read(&store, task).await.steps[0].end,
+        Some(StepEnd::succeeded("done"))
+    );
+}
+
+#[tokio::test]
 async fn moves_for_an_earlier_version_of_a_run_store_nothing() {
     let (_directory, store) = fresh();
     let run = created(&store, new(&[]), 0).await;

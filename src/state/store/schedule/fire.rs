@@ -1,12 +1,14 @@
 //! The fires of schedules: their begin, which stores the message of the work, and their end.
 
-use super::find;
-use crate::base::model::{ConversationId, FireOutcome, Inbound, InboxId, Op, ScheduleId, Verdict};
+use super::{find, fire_run};
+use crate::base::model::{
+    ConversationId, FireOutcome, Inbound, InboxId, Op, OverlapRule, ScheduleId, Verdict,
+};
 use crate::crash_point;
 use crate::state::store::column::{json, millis, parse, parse_word, time, word};
 use crate::state::store::{Store, StoreError, apply_once, command, inbox, outbox};
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 /// The number of failed fires in a row after which a schedule is paused.
@@ -43,7 +45,8 @@ pub struct FireStart {
 /// The work of a fire.
 #[derive(Clone, Debug)]
 pub enum FireWork {
-    /// This message starts a turn. The operation is enqueued if the schedule is paused because the turn has failed.
+    /// This message starts a turn or the run of a pipeline. The operation is enqueued if the schedule is paused because that
+    /// has failed.
     Message(Box<Inbound>, Box<Op>),
     /// Nothing is started, because the time was missed.
     Missed,
@@ -144,9 +147,7 @@ pub(super) fn begin(
     if !is_known || has_fired {
         return Ok(FireResult::Gone);
     }
-    let is_working = tx
-        .prepare_cached("SELECT 1 FROM schedule_fire WHERE schedule = ?1 AND outcome IS NULL")?
-        .exists([id])?;
+    let is_working = is_working(tx, start.id)?;
     let (message, pause, left_out) = match &start.work {
         FireWork::Missed => (None, None, Some(FireOutcome::Missed)),
         FireWork::Message(..) if is_working => (None, None, Some(FireOutcome::Overlapped)),
@@ -172,6 +173,20 @@ pub(super) fn begin(
     Ok(left_out.map_or(FireResult::Started, FireResult::LeftOut))
 }
 
+/// True if a time of a schedule is left out now, because earlier work has not ended. A pipeline with a rule for runs at the same
+/// time follows that rule once its runs have begun.
+fn is_working(tx: &Transaction<'_>, id: ScheduleId) -> Result<bool, StoreError> {
+    let is_working = tx
+        .prepare_cached(
+            "SELECT 1 FROM schedule_fire AS fire JOIN schedule ON schedule.id = fire.schedule
+             WHERE fire.schedule = ?1 AND fire.outcome IS NULL
+               AND (json_extract(schedule.definition, '$.pipeline.overlap') IS NOT ?2
+                 OR EXISTS (SELECT 1 FROM inbox WHERE inbox.id = fire.inbox AND inbox.done_at IS NULL))",
+        )?
+        .exists(params![id.0, word(&OverlapRule::Concurrency)?])?;
+    Ok(is_working)
+}
+
 /// Removes the fires that are not kept any more.
 fn forget_old(tx: &Transaction<'_>, id: ScheduleId) -> Result<(), StoreError> {
     tx.prepare_cached(
@@ -182,48 +197,105 @@ fn forget_old(tx: &Transaction<'_>, id: ScheduleId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Stops the work of a schedule that has not ended, if there is any. `by` is the command that asked for it, if any.
+/// Stops the work of a schedule that has not ended, and cancels the runs of its pipeline. `by` is the command that asked for
+/// it, if any.
 pub(super) fn stop_open(
     tx: &Transaction<'_>,
     id: ScheduleId,
     by: Option<InboxId>,
     at: Timestamp,
-) -> Result<Option<StoppedWork>, StoreError> {
-    let open: Option<(i64, i64)> = tx
-        .prepare_cached(
-            "SELECT inbox.conversation, inbox.id FROM schedule_fire AS fire JOIN inbox ON inbox.id = fire.inbox
-             WHERE fire.schedule = ?1 AND fire.outcome IS NULL AND inbox.done_at IS NULL",
-        )?
-        .query_row([id.0], |row| row.try_into())
-        .optional()?;
-    let Some((conversation, message)) = open else {
-        return Ok(None);
-    };
-    let (conversation, message) = (ConversationId(conversation), InboxId(message));
-    command::stop_message(tx, (conversation, message), by.unwrap_or(message), at)?;
-    Ok(Some(StoppedWork {
-        conversation,
-        message,
-    }))
+) -> Result<Vec<StoppedWork>, StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT fire.due, inbox.conversation, inbox.id
+         FROM schedule_fire AS fire LEFT JOIN inbox ON inbox.id = fire.inbox AND inbox.done_at IS NULL
+         WHERE fire.schedule = ?1 AND fire.outcome IS NULL ORDER BY fire.due",
+    )?;
+    let open = statement.query_map([id.0], |row| <(i64, Option<i64>, Option<i64>)>::try_from(row))?;
+    let open = open.collect::<rusqlite::Result<Vec<_>>>()?;
+    let mut stopped = Vec::new();
+    for (due, conversation, message) in open {
+        let (Some(conversation), Some(message)) = (conversation, message) else {
+            stopped.extend(fire_run::cancel(tx, (id.0, due), by, at)?);
+            continue;
+        };
+        let (conversation, message) = (ConversationId(conversation), InboxId(message));
+        command::stop_message(tx, (conversation, message), by.unwrap_or(message), at)?;
+        stopped.push(StoppedWork {
+            conversation,
+            message,
+        });
+    }
+    Ok(stopped)
 }
 
-/// Ends the fire that a message belongs to, when the message is answered. Does nothing for any other message.
+/// A fire that has not ended.
+pub(super) struct OpenFire {
+    pub(super) schedule: i64,
+    pub(super) due: i64,
+    pause: Option<String>,
+}
+
+/// Returns the fire that a message belongs to, unless it has ended.
+pub(super) fn open_fire(tx: &Transaction<'_>, inbox: InboxId) -> Result<Option<OpenFire>, StoreError> {
+    let open = tx
+        .prepare_cached(
+            "SELECT schedule, due, pause FROM schedule_fire INDEXED BY schedule_fire_open
+             WHERE inbox = ?1 AND outcome IS NULL",
+        )?
+        .query_row([inbox.0], read_open)
+        .optional()?;
+    Ok(open)
+}
+
+/// Returns the fire of a time of a schedule, unless it has ended.
+pub(super) fn open_fire_at(
+    tx: &Transaction<'_>,
+    (schedule, due): (i64, i64),
+) -> Result<Option<OpenFire>, StoreError> {
+    let open = tx
+        .prepare_cached(
+            "SELECT schedule, due, pause FROM schedule_fire
+             WHERE schedule = ?1 AND due = ?2 AND outcome IS NULL",
+        )?
+        .query_row([schedule, due], read_open)
+        .optional()?;
+    Ok(open)
+}
+
+fn read_open(row: &Row<'_>) -> rusqlite::Result<OpenFire> {
+    Ok(OpenFire {
+        schedule: row.get(0)?,
+        due: row.get(1)?,
+        pause: row.get(2)?,
+    })
+}
+
+/// Ends the fire that a message belongs to, when the message is answered, unless it has begun a run, whose end ends the fire.
+/// Does nothing for any other message.
 pub(in crate::state::store) fn end_fire(
     tx: &Transaction<'_>,
     inbox: InboxId,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    let open: Option<(i64, i64, Option<String>)> = tx
-        .prepare_cached(
-            "SELECT schedule, due, pause FROM schedule_fire INDEXED BY schedule_fire_open
-             WHERE inbox = ?1 AND outcome IS NULL",
-        )?
-        .query_row([inbox.0], |row| row.try_into())
-        .optional()?;
-    let Some((schedule, due, pause)) = open else {
+    let Some(open) = open_fire(tx, inbox)? else {
         return Ok(());
     };
-    let outcome = outcome(tx, inbox)?;
+    let outcome = match fire_run::status(tx, (open.schedule, open.due))? {
+        Some(status) if !status.is_end() => return Ok(()),
+        Some(status) => fire_run::outcome(status),
+        None => outcome(tx, inbox)?,
+    };
+    close(tx, open, outcome, at)
+}
+
+/// Ends a fire. The schedule is paused if it failed too often.
+pub(super) fn close(
+    tx: &Transaction<'_>,
+    fire: OpenFire,
+    outcome: FireOutcome,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    let OpenFire { schedule, due, pause } = fire;
     tx.prepare_cached(
         "UPDATE schedule_fire SET outcome = ?3, ended_at = ?4, pause = NULL WHERE schedule = ?1 AND due = ?2",
     )?
@@ -231,7 +303,9 @@ pub(in crate::state::store) fn end_fire(
     let failures = match outcome {
         FireOutcome::Done => "UPDATE schedule SET failures = 0 WHERE id = ?1 RETURNING failures",
         FireOutcome::Failed => "UPDATE schedule SET failures = failures + 1 WHERE id = ?1 RETURNING failures",
-        FireOutcome::Stopped | FireOutcome::Missed | FireOutcome::Overlapped => return Ok(()),
+        FireOutcome::Stopped | FireOutcome::Missed | FireOutcome::Overlapped | FireOutcome::Skipped => {
+            return Ok(());
+        }
     };
     let failures: u32 = tx
         .prepare_cached(failures)?

@@ -1,14 +1,18 @@
 //! Schedules, and their fires. A time of a schedule fires in one transaction: the row of the fire, the message that waits
 //! for its turn, and the next time. Its primary key is the schedule and the time, so no time fires twice, also if the clock
-//! goes back. The transaction that ends the turn also ends the fire.
+//! goes back. The transaction that ends the turn also ends the fire, or that which ends the run of a pipeline.
 
+mod configured;
 mod fire;
+mod fire_run;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
+pub use configured::{PIPELINE_SCHEDULES_MAX, PipelineScheduleOwner};
 pub(super) use fire::end_fire;
 pub use fire::{FAILURES_MAX, FireResult, FireStart, FireWork, ScheduleFire, StoppedWork};
+pub(super) use fire_run::end_fire_of_run;
 
 use super::column::{json, millis, parse, time};
 use super::{Store, StoreError, apply_once, audit_in, outbox};
@@ -143,11 +147,18 @@ impl Store {
         edit: ScheduleEdit,
         (by, command): (String, Option<InboxId>),
         at: Timestamp,
-    ) -> Result<(ScheduleChange, Option<StoppedWork>), StoreError> {
+    ) -> Result<(ScheduleChange, Vec<StoppedWork>), StoreError> {
         crash_point::before("effect");
         let changed = self
             .write(move |tx| match command {
-                Some(command) => apply_once(tx, command, || change(tx, &edit, (&by, Some(command)), at)),
+                Some(command) => {
+                    let (changed, stopped) = apply_once(tx, command, || {
+                        let (changed, stopped) = change(tx, &edit, (&by, Some(command)), at)?;
+                        // A schedule of a person has one work at a time.
+                        Ok((changed, stopped.first().copied()))
+                    })?;
+                    Ok((changed, stopped.into_iter().collect()))
+                }
                 None => change(tx, &edit, (&by, None), at),
             })
             .await;
@@ -169,31 +180,6 @@ impl Store {
         })
         .await
     }
-
-    /// Makes the stored schedules of the configuration the same as these. One whose times are the same keeps its next time,
-    /// so that times at which no server ran are made up for.
-    pub async fn store_configured_schedules(
-        &self,
-        configured: Vec<NewSchedule>,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.write(move |tx| {
-            let sql = format!("{SELECT} WHERE json_extract(schedule.owner, '$.platform') = ?1");
-            let stored = rows(tx, &sql, params![Account::of_schedules().platform.as_str()])?;
-            let is_named = |name: &str| configured.iter().any(|new| new.name == name);
-            for gone in stored.iter().filter(|row| !is_named(&row.name)) {
-                change(tx, &ScheduleEdit::Remove(gone.id), ("configuration", None), at)?;
-            }
-            for new in &configured {
-                match stored.iter().find(|row| row.name == new.name) {
-                    Some(row) => replace(tx, row, new)?,
-                    None => insert(tx, new, at)?,
-                }
-            }
-            Ok(())
-        })
-        .await
-    }
 }
 
 fn change(
@@ -201,28 +187,23 @@ fn change(
     edit: &ScheduleEdit,
     (by, command): (&str, Option<InboxId>),
     at: Timestamp,
-) -> Result<(ScheduleChange, Option<StoppedWork>), StoreError> {
+) -> Result<(ScheduleChange, Vec<StoppedWork>), StoreError> {
     let (what, id) = match edit {
-        ScheduleEdit::Create(new) => return Ok((create(tx, new, by, at)?, None)),
+        ScheduleEdit::Create(new) => return Ok((create(tx, new, by, at)?, Vec::new())),
         ScheduleEdit::Remove(id) => ("removed", *id),
         ScheduleEdit::TurnOn(id, _) => ("on", *id),
         ScheduleEdit::Disable(id, _) | ScheduleEdit::TurnOff(id, ..) => ("off", *id),
     };
     let Some(row) = find(tx, id)? else {
-        return Ok((ScheduleChange::Gone, None));
+        return Ok((ScheduleChange::Gone, Vec::new()));
     };
     let stopped = match edit {
         ScheduleEdit::Remove(_) | ScheduleEdit::Disable(..) => fire::stop_open(tx, id, command, at)?,
-        ScheduleEdit::Create(_) | ScheduleEdit::TurnOn(..) | ScheduleEdit::TurnOff(..) => None,
+        ScheduleEdit::Create(_) | ScheduleEdit::TurnOn(..) | ScheduleEdit::TurnOff(..) => Vec::new(),
     };
     let changed = match edit {
         ScheduleEdit::Create(_) => 0,
-        ScheduleEdit::Remove(id) => {
-            tx.prepare_cached("DELETE FROM schedule_fire WHERE schedule = ?1")?
-                .execute([id.0])?;
-            tx.prepare_cached("DELETE FROM schedule WHERE id = ?1")?
-                .execute([id.0])?
-        }
+        ScheduleEdit::Remove(id) => remove(tx, *id)?,
         ScheduleEdit::TurnOn(id, due) => tx
             .prepare_cached(
                 "UPDATE schedule SET off_why = NULL, failures = 0, due = ?2 WHERE id = ?1 AND off_why IS NOT NULL",
@@ -242,6 +223,15 @@ fn change(
     }
     audit(tx, (what, &row.name, &row.owner), by, at)?;
     Ok((ScheduleChange::Changed, stopped))
+}
+
+/// Removes a schedule with its fires.
+fn remove(tx: &Transaction<'_>, id: ScheduleId) -> Result<usize, StoreError> {
+    tx.prepare_cached("DELETE FROM schedule_fire WHERE schedule = ?1")?
+        .execute([id.0])?;
+    Ok(tx
+        .prepare_cached("DELETE FROM schedule WHERE id = ?1")?
+        .execute([id.0])?)
 }
 
 fn turn_off(tx: &Transaction<'_>, id: ScheduleId, why: &str) -> Result<usize, StoreError> {
@@ -303,21 +293,6 @@ fn insert(tx: &Transaction<'_>, new: &NewSchedule, at: Timestamp) -> Result<(), 
         millis(new.due),
         millis(at)
     ])?;
-    Ok(())
-}
-
-fn replace(tx: &Transaction<'_>, row: &ScheduleRow, new: &NewSchedule) -> Result<(), StoreError> {
-    let (old, definition) = (&row.definition, &new.definition);
-    if old == definition {
-        return Ok(());
-    }
-    let is_same_time = (&old.when, &old.zone) == (&definition.when, &definition.zone);
-    let due = match is_same_time {
-        true => row.due,
-        false => new.due,
-    };
-    tx.prepare_cached("UPDATE schedule SET definition = ?2, due = ?3 WHERE id = ?1")?
-        .execute(params![row.id.0, json(definition)?, millis(due)])?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Tests of schedules and their fires in the store.
 
+mod pipelines;
+
 use super::fire::{self, begin};
 use super::{
     FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit,
@@ -23,6 +25,7 @@ fn definition(when: &str) -> ScheduleDefinition {
         place: place(None),
         missed: MissedRule::Once,
         quiet: false,
+        pipeline: None,
     }
 }
 
@@ -69,6 +72,7 @@ fn message(row: &ScheduleRow, due: i64) -> Inbound {
         repository: "infra".to_owned(),
         place: row.definition.place.clone(),
         quiet: false,
+        pipeline: None,
     };
     Inbound {
         place,
@@ -243,7 +247,7 @@ async fn a_command_that_runs_again_changes_nothing_twice() {
     let by = || ("alice".to_owned(), Some(asked));
     for _ in 0..2 {
         let created = store.edit_schedule(create("a"), by(), at(0)).await;
-        assert_eq!(created, Ok((ScheduleChange::Changed, None)));
+        assert_eq!(created, Ok((ScheduleChange::Changed, Vec::new())));
     }
     assert_eq!(edit(&store, create("a"), 0).await, ScheduleChange::NameTaken);
     let row = only(&store).await;
@@ -275,7 +279,8 @@ async fn the_schedules_of_the_configuration_are_stored_as_they_are_now() {
     let (_directory, store) = fresh();
     created(&store).await;
     let configured = |name: &str, when: &str, due| new(Sender::of_schedule(name), name, when, due);
-    let stored = |names: Vec<NewSchedule>, second| store.store_configured_schedules(names, at(second));
+    let stored =
+        |names: Vec<NewSchedule>, second| store.store_configured_schedules(names, Vec::new(), at(second));
     stored(
         vec![
             configured("a", "daily 09:00", 100),
@@ -336,11 +341,13 @@ async fn a_schedule_that_is_disabled_or_removed_stops_its_work() {
         store.edit_schedule(edit, ("alice".to_owned(), None), at(second))
     };
     let begin = |second| store.begin_fire(start(&row, second, None), None, at(second));
-    assert_eq!(disable(1).await, Ok((ScheduleChange::Changed, None)));
+    assert_eq!(disable(1).await, Ok((ScheduleChange::Changed, Vec::new())));
     // A person may start its work although it is off.
     assert_eq!(begin(2).await, Ok(FireResult::Started));
     let (changed, stopped) = disable(3).await.unwrap();
-    let stopped = stopped.unwrap();
+    let [stopped] = stopped.as_slice() else {
+        panic!("{stopped:?}");
+    };
     assert_eq!(changed, ScheduleChange::Unchanged);
     let claim = claim(&store, "w1").await.unwrap();
     let work = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap();
@@ -356,14 +363,14 @@ async fn a_schedule_that_is_disabled_or_removed_stops_its_work() {
     let ended = only(&store).await;
     assert_eq!(ended.last.unwrap().outcome, Some(FireOutcome::Stopped));
     assert_eq!(ended.failures, 0);
-    assert_eq!(disable(5).await, Ok((ScheduleChange::Unchanged, None)));
+    assert_eq!(disable(5).await, Ok((ScheduleChange::Unchanged, Vec::new())));
 
     assert_eq!(begin(6).await, Ok(FireResult::Started));
     let asked = command(&store, "!schedule remove nightly", "m1", 7).await;
     let by = || ("alice".to_owned(), Some(asked));
     let remove = || store.edit_schedule(ScheduleEdit::Remove(row.id), by(), at(8));
     let removed = remove().await.unwrap();
-    assert!(removed.1.is_some_and(|work| work.message != stopped.message));
+    assert!(removed.1.len() == 1 && removed.1[0].message != stopped.message);
     assert_eq!(remove().await, Ok(removed));
     let stops = "SELECT COUNT(*) FROM inbox WHERE stopped_by IS NOT NULL AND done_at IS NULL";
     assert_eq!(count(&store, stops).await, 1);

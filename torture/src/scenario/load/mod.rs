@@ -64,7 +64,7 @@ pub(super) async fn discord(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
 async fn load(cx: &ScenarioContext<'_>, service: ChatService) -> anyhow::Result<Tally> {
     let mut plan = TestbedOptions {
         people: service.people_of_slack(),
-        channels: service.sections(),
+        sections: service.sections(),
         limits: "steps_max = 200",
         rate_limits: RateLimits::Slack,
         ..cx.plan(cx.binary())

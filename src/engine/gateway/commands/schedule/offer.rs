@@ -96,6 +96,7 @@ mod tests {
                 place: address().place,
                 missed: MissedRule::Once,
                 quiet: false,
+                pipeline: None,
             },
         }
     }

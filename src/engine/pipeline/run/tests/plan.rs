@@ -1,9 +1,12 @@
 //! The plan of a run, and what is refused before it begins.
 
 use super::*;
-use crate::base::config::PipelineSettings;
+use crate::base::config::{PipelineOperatorSettings, PipelineSettings};
 use crate::engine::agent::shorthand::Shorthand;
+use crate::engine::pipeline::OperatorLimits;
 use crate::engine::pipeline::tests::COMPLETE;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 #[test]
@@ -94,14 +97,13 @@ fn work_that_is_not_available_is_refused_with_its_key_before_anything_begins() {
     let keys: Vec<&str> = problems.iter().map(|problem| problem.key.as_str()).collect();
     let steps = "pipelines.review-pr.steps";
     let expected = [
-        format!("{steps}[0].task"),
+        format!("{steps}[0].task.command"),
         format!("{steps}[0].task.image"),
         "tools.busybox".to_owned(),
         "pipelines.review-pr.tools.kubeconform".to_owned(),
         format!("{steps}[1].parallel[0].agent.tools[3]"),
         "mcp_servers.docs".to_owned(),
-        format!("{steps}[1].parallel[1].task"),
-        format!("{steps}[3].reply.to"),
+        format!("{steps}[1].parallel[1].task.command"),
     ];
     assert_eq!(keys, expected);
     assert_eq!(
@@ -145,6 +147,37 @@ fn a_terminal_and_a_server_refuse_different_work() {
         refusals(&loaded, RunDoor::Server),
         refusals(&loaded, RunDoor::Local)
     );
+}
+
+#[test]
+fn a_task_runs_only_a_program_of_the_operators_list() {
+    let loaded = file("", &["name: lint, task: {command: [kubeconform, -strict, dev]}"]);
+    for (door, whom) in [
+        (
+            RunDoor::Server,
+            "ask the operator to add it to [pipelines.programs]",
+        ),
+        (
+            RunDoor::Local,
+            "add it to [pipelines.programs] of your own configuration",
+        ),
+    ] {
+        let line = "pipelines.p.steps[0].task.command: the program kubeconform is not permitted here;";
+        assert_eq!(refusals(&loaded, door), [format!("{line} {whom}")]);
+    }
+    let programs = BTreeMap::from([("kubeconform".to_owned(), PathBuf::from("/usr/bin/kubeconform"))]);
+    let limits = OperatorLimits {
+        server: Some(PipelineOperatorSettings {
+            pipelines: PipelineSettings {
+                programs,
+                ..PipelineSettings::default()
+            },
+            hooks: BTreeMap::new(),
+        }),
+        ..operator()
+    };
+    let found = effective(&loaded.file, "p", &limits).unwrap();
+    assert_eq!(RunPlan::of("p", &found, RunDoor::Server).unwrap().steps.len(), 1);
 }
 
 #[test]

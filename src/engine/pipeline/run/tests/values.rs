@@ -1,8 +1,11 @@
 //! The values of steps: one for each reference, never a part of a text.
 
 use super::*;
+use crate::base::config::{PipelineOperatorSettings, PipelineSettings};
 use crate::base::model::STEP_OUTPUT_BYTES_MAX;
+use crate::engine::pipeline::OperatorLimits;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The values look like references and templates, and stay what they are.
 #[test]
@@ -42,6 +45,51 @@ fn each_reference_becomes_one_value_and_no_text_is_spliced() {
     );
     // Only steps that ran have a result.
     assert_eq!(results, BTreeMap::from([("look".to_owned(), hostile.to_owned())]));
+}
+
+#[test]
+fn a_task_gets_each_value_as_one_argument_and_reads_all_of_them_as_json() {
+    let programs = BTreeMap::from([("lint".to_owned(), PathBuf::from("/usr/bin/lint"))]);
+    let limits = OperatorLimits {
+        server: Some(PipelineOperatorSettings {
+            pipelines: PipelineSettings {
+                programs,
+                ..PipelineSettings::default()
+            },
+            hooks: BTreeMap::new(),
+        }),
+        ..operator()
+    };
+    let loaded = file(
+        "    params: {number: {type: integer}, title: {type: text}}\n",
+        &[
+            "name: lint, task: {command: [lint, \"${params.title}\", as is], inputs: {title: \"${params.title}\"}, env: \
+             {NUMBER: \"${params.number}\"}, timeout: 2m}",
+        ],
+    );
+    let found = effective(&loaded.file, "p", &limits).unwrap();
+    let plan = RunPlan::of("p", &found, RunDoor::Local).unwrap();
+    let hostile = "a b; $(id) ${params.number} \"";
+    let inputs = RunInputs {
+        params: [
+            ("number".to_owned(), ScalarValue::Integer(7)),
+            ("title".to_owned(), ScalarValue::Text(hostile.to_owned())),
+        ]
+        .into(),
+        ..RunInputs::default()
+    };
+    let work = resolved_work(&plan, &inputs, &RunState::new(&plan), 0);
+    let Ok(ResolvedWork::Task(work)) = work else {
+        panic!("{work:?}");
+    };
+    assert_eq!(work.command, ["lint", hostile, "as is"]);
+    assert_eq!(work.env, BTreeMap::from([("NUMBER".to_owned(), "7".to_owned())]));
+    assert_eq!(work.timeout.as_secs(), 120);
+    let input: serde_json::Value = serde_json::from_str(&work.input).unwrap();
+    let expected = serde_json::json!({
+        "params": { "number": 7, "title": hostile }, "trigger": {}, "inputs": { "title": hostile },
+    });
+    assert_eq!(input, expected);
 }
 
 #[test]

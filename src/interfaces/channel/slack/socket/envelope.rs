@@ -1,7 +1,7 @@
 //! Decodes envelopes like the webhook decodes requests.
 
 use super::frame::Envelope;
-use crate::base::model::{Inbound, Installation};
+use crate::base::model::Inbound;
 use crate::base::webhook::Received;
 use crate::interfaces::channel::slack::webhook::{SlackInstallation, decode_payload};
 use jiff::Timestamp;
@@ -23,10 +23,10 @@ pub(super) enum EnvelopeContent {
 }
 
 impl EnvelopeDecoder {
-    pub(super) fn new(channel: &str, installation: &Installation, now: fn() -> Timestamp) -> Self {
+    pub(super) fn new(channel: &str, installed: SlackInstallation, now: fn() -> Timestamp) -> Self {
         Self {
             channel: channel.to_owned(),
-            installed: SlackInstallation::new(channel, installation),
+            installed,
             now,
         }
     }

@@ -13,7 +13,7 @@ mod tests;
 pub(super) use absence::SocketAbsence;
 pub(super) use connection::SocketOpener;
 
-use crate::base::model::Installation;
+use super::webhook::SlackInstallation;
 use crate::interfaces::channel::backoff::Backoff;
 use crate::interfaces::channel::{PolledInbound, SendError};
 use connection::SlackSocket;
@@ -36,7 +36,7 @@ const OPEN_TIME_MIN: Duration = Duration::from_secs(10);
 /// Receives over sockets until `cancel`, or until the receiver is gone.
 pub(super) async fn poll(
     name: &str,
-    installation: &Installation,
+    installed: SlackInstallation,
     (opener, absence): (&SocketOpener, &SocketAbsence),
     inbox: &mpsc::Sender<PolledInbound>,
     now: fn() -> Timestamp,
@@ -47,7 +47,7 @@ pub(super) async fn poll(
         opener,
         absence,
         now,
-        decoder: EnvelopeDecoder::new(name, installation, now),
+        decoder: EnvelopeDecoder::new(name, installed, now),
         inbox,
     };
     let backoff = Backoff::new(now);

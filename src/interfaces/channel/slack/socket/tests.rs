@@ -8,6 +8,7 @@ use super::session::{LINGER_MAX, SILENCE_MAX, Session, SessionEnd, SessionEvent}
 use super::wait_after;
 use crate::base::model::{Account, InboundKind, Installation, Platform};
 use crate::interfaces::channel::backoff::Backoff;
+use crate::interfaces::channel::slack::webhook::SlackInstallation;
 use crate::interfaces::channel::web_socket::socket_config;
 use crate::interfaces::channel::{PolledInbound, SendError};
 use futures_util::{SinkExt, StreamExt};
@@ -36,7 +37,7 @@ fn decoder() -> EnvelopeDecoder {
         bot_id: "UBOT".to_owned(),
         bot_name: "drydock".to_owned(),
     };
-    EnvelopeDecoder::new("ops", &installation, now)
+    EnvelopeDecoder::new("ops", SlackInstallation::new("ops", &installation, &[]), now)
 }
 
 /// Returns both ends of a connection: ours and that of Slack.

@@ -62,6 +62,7 @@ pub(super) fn slash_command<'a>(
         ));
     };
     let words = text::parse_text(field("text").unwrap_or_default(), &installed.bot).text;
+    let of_pipelines = field("command").filter(|typed| installed.commands.iter().any(|known| known == typed));
     Ok(Received::Inbound(Box::new(Inbound {
         channel: installed.channel.clone(),
         delivery: vec![format!("slack:{}:trigger:{trigger}", installed.channel)],
@@ -73,7 +74,14 @@ pub(super) fn slash_command<'a>(
         },
         direct: is_direct_id(chat),
         message: None,
-        kind: invite(&words).unwrap_or_else(|| command(&words)),
+        kind: invite(&words).unwrap_or_else(|| match of_pipelines {
+            // No words of a person give a command that begins with a slash.
+            Some(verb) => InboundKind::Command {
+                verb: verb.to_owned(),
+                arguments: words,
+            },
+            None => command(&words),
+        }),
         files: Vec::new(),
         about: None,
         response_url: field("response_url")

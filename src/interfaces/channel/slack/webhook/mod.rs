@@ -31,7 +31,7 @@ pub(super) fn webhook(
 ) -> Option<Arc<dyn Webhook>> {
     Some(Arc::new(SlackWebhook {
         signing_secret: settings.signing_secret.clone()?,
-        installation: SlackInstallation::new(name, installation),
+        installation: SlackInstallation::new(name, installation, &settings.slash_commands),
     }))
 }
 
@@ -72,14 +72,17 @@ pub(super) struct SlackInstallation {
     channel: String,
     team: String,
     bot: String,
+    /// The commands that start pipelines.
+    commands: Vec<String>,
 }
 
 impl SlackInstallation {
-    pub(super) fn new(name: &str, installation: &Installation) -> Self {
+    pub(super) fn new(name: &str, installation: &Installation, commands: &[String]) -> Self {
         Self {
             channel: name.to_owned(),
             team: installation.account.id.clone(),
             bot: installation.bot_id.clone(),
+            commands: commands.to_vec(),
         }
     }
 

@@ -34,6 +34,7 @@ fn slack_named(name: &str) -> Arc<dyn Webhook> {
         previous_signing_secret: None,
         app_token: None,
         code_channels: false,
+        slash_commands: Vec::new(),
         api_base_url: String::new(),
         paced: true,
         repository: None,

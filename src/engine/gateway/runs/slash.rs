@@ -1,0 +1,296 @@
+//! Runs that a slash command of its own starts, such as `/review 7`. Their answers are for the person of the command alone,
+//! also where the bot is not in the chat: the address for answers to the command is kept with the run while it is accepted.
+
+use super::moves::RunMove;
+use super::plan::RunStart;
+use super::start::unpublished_text;
+use super::{RunReport, Runs, parse_run};
+use crate::base::model::{ChatPlace, Op, Reply, ResponseUrl, StepStatus, quoted};
+use crate::engine::gateway::compose::Address;
+use crate::engine::pipeline::definition::{PipelineDefinition, PipelineTrigger, TriggerSource};
+use crate::engine::pipeline::run::{PlannedWork, RunInputs, RunPlan, trigger_admits};
+use crate::state::access::Identity;
+use crate::state::store::{NewRun, RunHead, RunRow, StoreError};
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+/// The kind of these runs, before the name of the command.
+const TRIGGER: &str = "slash_command";
+/// The target of replies that answer the command.
+const RESPONSE: &str = "slack-response";
+
+/// The words of a person after a slash command that starts a pipeline.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::gateway) struct SlashRequest<'a> {
+    /// The command, such as `/review`.
+    pub(in crate::engine::gateway) command: &'a str,
+    /// The words after it, without the name of the repository.
+    pub(in crate::engine::gateway) words: &'a str,
+}
+
+/// Returns true for the word of a command that starts a pipeline. The words of other commands have no slash.
+pub(in crate::engine::gateway) fn is_slash_command(verb: &str) -> bool {
+    verb.starts_with('/')
+}
+
+/// Returns the text about a command that starts nothing for this person, whether or not a pipeline has it.
+pub(in crate::engine::gateway) fn unknown_command(command: &str) -> String {
+    format!(
+        "There is no pipeline that {} starts for you here.",
+        quoted(command)
+    )
+}
+
+/// Returns true if a slash command started a run.
+pub(super) fn is_of_command(head: &RunHead) -> bool {
+    head.trigger.split(' ').next() == Some(TRIGGER)
+}
+
+impl Runs {
+    /// Plans the run that a person asks for by a slash command. The error is a text for them.
+    pub(in crate::engine::gateway) async fn planned_by_command(
+        &self,
+        identity: &Identity,
+        repository: &str,
+        request: SlashRequest<'_>,
+        place: (String, ChatPlace),
+        cancel: &CancellationToken,
+    ) -> Result<NewRun, String> {
+        let SlashRequest { command, words } = request;
+        let redactor = &self.parts.redactor;
+        if identity.role(repository).is_none() {
+            return Err(unknown_command(command));
+        }
+        let published = self.definitions.published(&self.parts, repository, cancel).await;
+        let published = published.map_err(|why| unpublished_text(repository, &why, redactor))?;
+        let loaded = published.loaded.ok_or_else(|| unknown_command(command))?;
+        let mut refused = None;
+        for (name, definition) in &loaded.file.pipelines {
+            let triggers: Vec<&PipelineTrigger> = triggers_of(definition, command).collect();
+            if triggers.is_empty() {
+                continue;
+            }
+            let inputs = match inputs(name.as_str(), definition, &triggers, words) {
+                Ok(inputs) => inputs,
+                Err(why) => {
+                    refused.get_or_insert(why);
+                    continue;
+                }
+            };
+            let start = RunStart {
+                owner: identity,
+                repository,
+                commit: &published.commit,
+                event: None,
+                trigger: format!("{TRIGGER} {command}"),
+                deliveries: Vec::new(),
+                place: Some(place),
+            };
+            let planned = start.planned(&loaded, &self.definitions.operator, name.as_str(), inputs);
+            return planned.map_err(|why| {
+                let text = format!("{} was not started: {why}.", quoted(name.as_str()));
+                redactor.redact(&text).into_owned()
+            });
+        }
+        Err(refused.unwrap_or_else(|| unknown_command(command)))
+    }
+
+    /// Returns the address for answers to the command that started a run, while it is accepted.
+    pub(super) async fn response_url(
+        &self,
+        row: &RunRow,
+        at: Timestamp,
+    ) -> Result<Option<ResponseUrl>, StoreError> {
+        match is_of_command(&row.head) {
+            true => self.parts.store.run_response_url(row.head.id, at).await,
+            false => Ok(None),
+        }
+    }
+
+    /// Returns what is shown of a run after its moves: its message, or for the person of a command the end alone.
+    pub(super) fn shown(&self, moves: &RunMove<'_>, owner: Option<&Identity>) -> Vec<Op> {
+        let RunMove { row, report, .. } = moves;
+        match is_of_command(&row.head) {
+            false => self.message(row, report, owner),
+            true if report.has_ended() && !has_answered(moves) => self.ended(moves, report, owner),
+            true => Vec::new(),
+        }
+    }
+
+    /// Returns the notice about the end of a run, for the person of its command alone.
+    fn ended(&self, moves: &RunMove<'_>, report: &RunReport, owner: Option<&Identity>) -> Vec<Op> {
+        let (head, config) = (&moves.row.head, &self.parts.config);
+        let (Some((channel, place)), Some(owner)) = (&moves.row.place, owner) else {
+            return Vec::new();
+        };
+        if !config.channels.contains_key(channel) {
+            return Vec::new();
+        }
+        let address = Address {
+            ephemeral_to: Some(head.owner.clone()),
+            response_url: moves.response_url.clone(),
+            ..self.address(head.id, (channel, place), None)
+        };
+        let reply = match owner.role(&head.repository) {
+            Some(_) => report.reply(|reply| address.fits(config, reply, 1)),
+            None => Reply::text(report.headline()),
+        };
+        vec![address.post("ended", reply)]
+    }
+}
+
+fn triggers_of<'a>(
+    definition: &'a PipelineDefinition,
+    command: &str,
+) -> impl Iterator<Item = &'a PipelineTrigger> {
+    let triggers = definition.triggers.iter();
+    triggers.filter(move |trigger| match &trigger.source {
+        TriggerSource::SlashCommand(slash) => slash.command.as_str() == command,
+        _ => false,
+    })
+}
+
+/// Returns the inputs of a run by the words after its command, if the condition of a trigger is true. The error is a text for
+/// the person.
+fn inputs(
+    name: &str,
+    definition: &PipelineDefinition,
+    triggers: &[&PipelineTrigger],
+    words: &str,
+) -> Result<RunInputs, String> {
+    let nothing = |why: &str| format!("Nothing was started: {why}.");
+    let params = params(name, definition, words)?;
+    let inputs =
+        RunInputs::from_words(definition, &params).map_err(|problems| nothing(&problems.join("; ")))?;
+    let mut refused = "the condition of its trigger is false for these values".to_owned();
+    for trigger in triggers {
+        match trigger_admits(trigger, &inputs) {
+            Ok(true) => return Ok(inputs),
+            Ok(false) => {}
+            Err(why) => refused = why,
+        }
+    }
+    Err(nothing(&refused))
+}
+
+/// Returns the parameters in the words after a command: `name=value` for each, or the words themselves as the value of the
+/// only required one.
+fn params(name: &str, definition: &PipelineDefinition, words: &str) -> Result<Vec<(String, String)>, String> {
+    let words = words.trim();
+    let named = parse_run(&format!("{name} {words}"));
+    let is_known = |(param, _): &(String, String)| definition.params.contains_key(param.as_str());
+    let mut required = definition
+        .params
+        .iter()
+        .filter(|(_, param)| param.default.is_none());
+    let only = match (required.next(), required.next()) {
+        (Some((only, _)), None) => Some(only.to_string()),
+        _ => None,
+    };
+    match (named, only) {
+        (Ok(named), _) if named.params.iter().all(is_known) => Ok(named.params),
+        (_, Some(only)) => Ok(vec![(only, words.to_owned())]),
+        (Ok(named), None) => Ok(named.params),
+        (Err(_), None) => Err(usage(definition)),
+    }
+}
+
+fn usage(definition: &PipelineDefinition) -> String {
+    let names = definition.params.keys().map(|name| format!("`{name}=value`"));
+    let names: Vec<String> = names.collect();
+    match names.is_empty() {
+        true => "Nothing was started: write the command without words after it.".to_owned(),
+        false => format!(
+            "Nothing was started: write {} after the command.",
+            names.join(", ")
+        ),
+    }
+}
+
+/// Returns true if a run succeeded and a reply of its own was an answer to the command.
+fn has_answered(moves: &RunMove<'_>) -> bool {
+    let Ok(plan) = serde_json::from_str::<RunPlan>(&moves.row.plan) else {
+        return false;
+    };
+    let states: Vec<StepStatus> = moves.state.steps.iter().map(|step| step.status()).collect();
+    let is_answer =
+        |work: &PlannedWork| matches!(work, PlannedWork::Reply(reply) if reply.to.as_str() == RESPONSE);
+    let mut steps = plan.steps.iter().zip(&states);
+    !states.contains(&StepStatus::Failed)
+        && !states.contains(&StepStatus::Cancelled)
+        && steps.any(|(step, status)| is_answer(&step.work) && *status == StepStatus::Succeeded)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::{params, triggers_of};
+    use crate::engine::pipeline::{LoadedPipelines, OperatorLimits};
+    use std::collections::BTreeSet;
+
+    fn loaded(params: &str) -> LoadedPipelines {
+        let text = format!(
+            "pipelines:\n  p:\n    triggers: [{{slash_command: {{command: /review}}}}]\n    params: {params}\n    steps: \
+             [{{name: a, reply: {{to: slack-response, text: done}}}}]\n"
+        );
+        let operator = OperatorLimits {
+            tools: BTreeSet::new(),
+            server: None,
+        };
+        LoadedPipelines::from_yaml(text.as_bytes(), &operator).unwrap()
+    }
+
+    #[test]
+    fn the_words_after_a_command_are_parameters_or_the_only_required_one() {
+        let one = "{number: {type: integer}, depth: {type: text, default: quick}}";
+        let two = "{number: {type: integer}, title: {type: text}}";
+        let given = |definition: &str, words: &str| {
+            let loaded = loaded(definition);
+            let found = params("p", &loaded.file.pipelines["p"], words).ok()?;
+            let found: Vec<String> = found
+                .into_iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
+            Some(found.join(" "))
+        };
+        let found = |text: &str| Some(text.to_owned());
+        for (definition, words, expected) in [
+            (one, "7", found("number=7")),
+            (one, " 7 and more ", found("number=7 and more")),
+            (one, "number=7 depth=full", found("number=7 depth=full")),
+            (
+                one,
+                "url=https://example.com/?a=b",
+                found("number=url=https://example.com/?a=b"),
+            ),
+            (one, "why is a=b", found("number=why is a=b")),
+            (one, "", found("")),
+            (
+                two,
+                "number=7 title=\"two words\"",
+                found("number=7 title=two words"),
+            ),
+            (two, "other=1", found("other=1")),
+            (two, "7", None),
+            ("{}", "", found("")),
+            ("{}", "7", None),
+        ] {
+            assert_eq!(given(definition, words), expected, "{definition} {words}");
+        }
+    }
+
+    #[test]
+    fn a_command_is_that_of_a_trigger_and_no_part_of_it() {
+        let loaded = loaded("{}");
+        let count = |command: &str| triggers_of(&loaded.file.pipelines["p"], command).count();
+        assert_eq!(
+            (
+                count("/review"),
+                count("/revie"),
+                count("review"),
+                count("/Review")
+            ),
+            (1, 0, 0, 0)
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! The times of pipelines follow their definitions. When the trusted branch of a repository has another commit, the schedules of
+//! its pipelines become those of this commit. Nothing is done between commits.
+
+use super::Schedules;
+use crate::base::config::ScheduleSettings;
+use crate::base::model::{Action, Op, Reply, Sender};
+use crate::engine::gateway::runs::{PublishedTimes, UnscheduledReason};
+use crate::state::store::StoreError;
+use crate::state::workspace::RepositoryError;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// The wait before another attempt after a failure.
+const RETRY_WAIT: Duration = Duration::from_secs(30);
+
+/// The reason why the definitions of a commit are read again.
+#[derive(Debug, thiserror::Error)]
+enum FollowError {
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the server stops")]
+    Stopping,
+}
+
+/// True if a commit has to be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Followed {
+    All,
+    NotAll,
+}
+
+impl Schedules {
+    /// Keeps the times of pipelines those of the trusted branches until `cancel`.
+    pub async fn follow_definitions(self: Arc<Self>, cancel: CancellationToken) {
+        // The commit of each configured schedule whose definitions are followed.
+        let mut commits = BTreeMap::new();
+        while !cancel.is_cancelled() {
+            let followed = tokio::select! {
+                followed = self.follow_new_commits(&mut commits, &cancel) => followed,
+                () = cancel.cancelled() => return,
+            };
+            let retry = async {
+                match followed {
+                    Followed::All => std::future::pending().await,
+                    Followed::NotAll => tokio::time::sleep(RETRY_WAIT).await,
+                }
+            };
+            tokio::select! {
+                () = self.parts.repositories.head_changed() => {}
+                () = retry => {}
+                () = cancel.cancelled() => {}
+            }
+        }
+    }
+
+    /// Follows the commits that were seen and are new.
+    async fn follow_new_commits(
+        &self,
+        commits: &mut BTreeMap<String, String>,
+        cancel: &CancellationToken,
+    ) -> Followed {
+        let mut followed = Followed::All;
+        let configured = self.parts.config.schedules.iter();
+        for (name, settings) in configured.filter(|(_, settings)| settings.starts_pipelines) {
+            let seen = self.parts.repositories.seen_head(&settings.definition.repository);
+            let Some(seen) = seen.filter(|seen| commits.get(name) != Some(seen)) else {
+                continue;
+            };
+            match self.follow((name.as_str(), settings), seen, cancel).await {
+                Ok(commit) => {
+                    commits.insert(name.clone(), commit);
+                }
+                Err(error) => {
+                    warn!(schedule = name, %error, "the times of the pipelines of the schedule {name} are read again later");
+                    followed = Followed::NotAll;
+                }
+            }
+        }
+        followed
+    }
+
+    /// Makes the stored times of pipelines those of the newest commit, which is returned. Definitions that cannot be used leave
+    /// the times as they are, and that is said once for each commit.
+    async fn follow(
+        &self,
+        (name, settings): (&str, &ScheduleSettings),
+        seen: String,
+        cancel: &CancellationToken,
+    ) -> Result<String, FollowError> {
+        let read = self
+            .definitions
+            .times(&self.parts, (name, settings), cancel)
+            .await;
+        let at = (self.parts.now)();
+        match read {
+            Ok(PublishedTimes { commit, schedules }) => {
+                let (store, owner) = (&self.parts.store, Sender::of_schedule(name));
+                if store.store_pipeline_schedules(owner, schedules, at).await? {
+                    info!(schedule = name, commit, "the times of pipelines have changed");
+                    self.changed.notify_one();
+                }
+                Ok(commit)
+            }
+            Err(UnscheduledReason::Repository(error)) => Err(error.into()),
+            // What the end of the server interrupts says nothing about the definitions.
+            Err(_) if cancel.is_cancelled() => Err(FollowError::Stopping),
+            Err(UnscheduledReason::Definition(why) | UnscheduledReason::Pipeline(why)) => {
+                warn!(
+                    schedule = name,
+                    commit = seen,
+                    "the times of pipelines stay as they were: {why}"
+                );
+                let op = self.unusable((name, settings), &seen, why);
+                self.parts.store.enqueue(vec![op], at).await?;
+                self.outgoing.wake();
+                Ok(seen)
+            }
+        }
+    }
+
+    /// Returns the operation that posts why the definitions of a commit cannot be used. A known id is posted once.
+    fn unusable(&self, (name, settings): (&str, &ScheduleSettings), commit: &str, why: String) -> Op {
+        Op {
+            id: format!("schedules-{name}-{commit}/unusable"),
+            channel: settings.definition.channel.clone(),
+            place: self.place(&settings.definition),
+            action: Action::Post {
+                reply: Reply::text(why),
+                reply_to: None,
+                placeholder: false,
+            },
+            response_url: None,
+        }
+    }
+}

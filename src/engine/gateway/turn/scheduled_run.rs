@@ -1,0 +1,63 @@
+//! The run of a pipeline that a schedule starts at its time. No turn begins for its message.
+
+use super::pipelines::EventOutcome;
+use super::{ClaimedMessage, TurnRunner};
+use crate::base::model::{Inbound, ScheduledPipeline, ScheduledWork, quoted};
+use crate::engine::gateway::compose::Address;
+use crate::engine::gateway::parts::scheduled;
+use crate::engine::gateway::runs::UnscheduledReason;
+use crate::state::access::Identity;
+use crate::state::store::RunCreation;
+use tokio_util::sync::CancellationToken;
+
+/// Returns the work of a message that starts a pipeline at a time of its schedule.
+pub(super) fn scheduled_pipeline(inbound: &Inbound) -> Option<(&ScheduledWork, &ScheduledPipeline)> {
+    let work = scheduled(inbound)?;
+    Some((work, work.pipeline.as_ref()?))
+}
+
+impl TurnRunner {
+    /// Starts the run, or nothing if the trigger of the pipeline does not want it. The run and the end of its message are one
+    /// transaction. A run that cannot start is one failed fire, with its reason in the chat of the schedule.
+    pub(super) async fn start_scheduled(
+        &self,
+        assigned: &ClaimedMessage,
+        address: &Address,
+        (work, pipeline, identity): (&ScheduledWork, &ScheduledPipeline, &Identity),
+        shutdown: &CancellationToken,
+    ) -> anyhow::Result<EventOutcome> {
+        let channel = assigned.inbound().channel.as_str();
+        let (what, by) = ((work, pipeline), (identity, channel));
+        let planning = self.definitions.run_of_schedule(&self.parts, what, by, shutdown);
+        let planned = tokio::select! {
+            biased;
+            // What the shutdown interrupts is not a result; the next start claims the message again.
+            () = shutdown.cancelled() => return Ok(EventOutcome::Done),
+            planned = planning => planned,
+        };
+        let (store, at) = (&self.parts.store, (self.parts.now)());
+        let (claim, inbox) = (&assigned.claim, assigned.work.inbox);
+        let why = match planned {
+            Ok(new) => {
+                let (creation, stopped) = store.start_fire_run(claim, inbox, new, at).await?;
+                for work in stopped {
+                    self.active_turns.stop(work.conversation, work.message);
+                }
+                let name = quoted(&pipeline.name);
+                match creation {
+                    Some(RunCreation::TooMany) => format!("{name} was not started: too many runs are open."),
+                    Some(RunCreation::TooLarge) => format!("{name} was not started: its plan is too large."),
+                    _ => return Ok(EventOutcome::Done),
+                }
+            }
+            // It was said for this commit, once for all pipelines.
+            Err(UnscheduledReason::Definition(_)) => {
+                store.dismiss(claim, inbox, Vec::new(), at).await?;
+                return Ok(EventOutcome::Done);
+            }
+            Err(why) => why.to_string(),
+        };
+        self.refuse(assigned, address, &why).await?;
+        Ok(EventOutcome::Done)
+    }
+}

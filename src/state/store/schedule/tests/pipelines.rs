@@ -1,0 +1,350 @@
+//! Tests of schedules whose times belong to pipelines, in the store.
+
+use super::{WAITING, at, count, definition, edit, new, only, start};
+use crate::base::model::{
+    FireOutcome, MissedRule, OverlapRule, PipelineSchedule, RunConflictRule, RunId, RunStatus,
+    ScheduleDefinition, Sender,
+};
+use crate::state::store::fixture::{claim, fresh};
+use crate::state::store::run::{create, end};
+use crate::state::store::{
+    FireResult, GroupReach, NewRun, NewSchedule, PipelineScheduleOwner, RunAdvance, RunCreation,
+    ScheduleChange, ScheduleEdit, ScheduleRow, Store, StoreError,
+};
+use std::time::Duration;
+
+const ENDED: &str = "SELECT COUNT(*) FROM run WHERE ended_at IS NOT NULL";
+const RUNS: &str = "SELECT COUNT(*) FROM run";
+
+fn owner() -> Sender {
+    Sender::of_schedule("nightly")
+}
+
+fn pipeline(name: &str, when: &str, due: i64) -> NewSchedule {
+    let definition = ScheduleDefinition {
+        words: String::new(),
+        pipeline: Some(PipelineSchedule {
+            name: name.to_owned(),
+            trigger: 1,
+            overlap: OverlapRule::LeaveOut,
+        }),
+        ..definition(when)
+    };
+    NewSchedule {
+        definition,
+        ..new(owner(), &format!("nightly/{name}"), when, due)
+    }
+}
+
+async fn stored(store: &Store, schedules: Vec<NewSchedule>, second: i64) -> bool {
+    let stored = store.store_pipeline_schedules(owner(), schedules, at(second));
+    stored.await.unwrap()
+}
+
+/// Stores the schedule of one pipeline, which is due at second 10.
+async fn drift(store: &Store) -> ScheduleRow {
+    assert!(stored(store, vec![pipeline("drift", "daily 09:00", 10)], 0).await);
+    only(store).await
+}
+
+fn run() -> NewRun {
+    NewRun {
+        pipeline: "drift".to_owned(),
+        repository: "infra".to_owned(),
+        owner: owner(),
+        trigger: "schedule nightly/drift".to_owned(),
+        deliveries: Vec::new(),
+        group: None,
+        on_conflict: RunConflictRule::Serial,
+        reach: GroupReach::All,
+        place: None,
+        commit: "0".repeat(40),
+        plan: "{}".to_owned(),
+        inputs: "{}".to_owned(),
+        steps: vec![("tell".to_owned(), "reply".to_owned())],
+        timeout: Duration::from_secs(100),
+    }
+}
+
+async fn fire(store: &Store, row: &ScheduleRow, due: i64) -> FireResult {
+    let begun = store.begin_fire(start(row, due, Some(due + 10)), None, at(due));
+    begun.await.unwrap()
+}
+
+/// Answers the message that waits.
+async fn answer(store: &Store, new: Option<NewRun>, second: i64) -> Option<RunCreation> {
+    let claim = claim(store, "w1").await.unwrap();
+    let work = store.work(&claim, 40, usize::MAX).await.unwrap().unwrap();
+    let started = store.start_fire_run(&claim, work.inbox, new, at(second));
+    let (creation, _) = started.await.unwrap();
+    store.release(&claim).await.unwrap();
+    creation
+}
+
+/// Starts the run of the message that waits.
+async fn started(store: &Store, second: i64) -> RunId {
+    match answer(store, Some(run()), second).await {
+        Some(RunCreation::Created(id)) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn finish(store: &Store, id: RunId, status: RunStatus, second: i64) {
+    let version = store.run(id).await.unwrap().unwrap().version;
+    let moves = RunAdvance {
+        finish: Some((status, None)),
+        ..RunAdvance::default()
+    };
+    let moved = store.advance_run(id, version, moves, at(second)).await;
+    assert!(moved.unwrap().is_some());
+}
+
+async fn last(store: &Store) -> Option<FireOutcome> {
+    only(store).await.last.unwrap().outcome
+}
+
+#[tokio::test]
+async fn a_fire_of_a_pipeline_ends_with_its_run_and_the_third_failure_pauses_it() {
+    let (_directory, store) = fresh();
+    let row = drift(&store).await;
+    let ends = [
+        (RunStatus::Failed, FireOutcome::Failed),
+        (RunStatus::Succeeded, FireOutcome::Done),
+        (RunStatus::Failed, FireOutcome::Failed),
+        (RunStatus::Cancelled, FireOutcome::Stopped),
+        (RunStatus::Failed, FireOutcome::Failed),
+        (RunStatus::Failed, FireOutcome::Failed),
+    ];
+    for (index, (status, outcome)) in ends.into_iter().enumerate() {
+        let due = 10 * (i64::try_from(index).unwrap() + 1);
+        assert_eq!(fire(&store, &row, due).await, FireResult::Started, "{index}");
+        let id = started(&store, due + 1).await;
+        assert_eq!((last(&store).await, count(&store, WAITING).await), (None, 0));
+        finish(&store, id, status, due + 2).await;
+        assert_eq!(last(&store).await, Some(outcome), "{index}");
+        assert_eq!(only(&store).await.off_why.is_some(), index == 5, "{index}");
+    }
+    let notices = "SELECT COUNT(*) FROM outbox WHERE op = 'schedule-60/paused'";
+    assert_eq!(count(&store, notices).await, 1);
+    assert_eq!(count(&store, RUNS).await, 6);
+}
+
+#[tokio::test]
+async fn a_fire_starts_one_run_or_none_however_often_its_message_is_answered() {
+    let (_directory, store) = fresh();
+    let row = drift(&store).await;
+    fire(&store, &row, 10).await;
+    let claimed = claim(&store, "w1").await.unwrap();
+    let work = store.work(&claimed, 40, usize::MAX).await.unwrap().unwrap();
+    let again = || store.start_fire_run(&claimed, work.inbox, Some(run()), at(11));
+    let (first, _) = again().await.unwrap();
+    assert!(matches!(first, Some(RunCreation::Created(_))), "{first:?}");
+    assert!(matches!(again().await, Err(StoreError::NotFound(_))));
+    store.release(&claimed).await.unwrap();
+    // The same event by another way.
+    let same = NewRun {
+        deliveries: vec![format!("schedule:{}:10000/run", row.id)],
+        ..run()
+    };
+    let known = store.create_run(same, None, at(12)).await.unwrap().0;
+    assert!(matches!(known, RunCreation::Known(Some(_))), "{known:?}");
+    assert_eq!(count(&store, RUNS).await, 1);
+
+    // Nothing was to start.
+    let id = RunId(1);
+    finish(&store, id, RunStatus::Succeeded, 13).await;
+    fire(&store, &row, 20).await;
+    assert_eq!(answer(&store, None, 21).await, None);
+    assert_eq!(last(&store).await, Some(FireOutcome::Skipped));
+    // The schedule is gone before its message is answered.
+    fire(&store, &row, 30).await;
+    assert!(stored(&store, Vec::new(), 31).await);
+    assert_eq!(answer(&store, Some(run()), 32).await, None);
+    assert_eq!((count(&store, RUNS).await, count(&store, WAITING).await), (1, 0));
+}
+
+#[tokio::test]
+async fn a_run_that_a_crash_cuts_short_leaves_the_fire_and_its_message() {
+    let (_directory, store) = fresh();
+    let row = drift(&store).await;
+    fire(&store, &row, 10).await;
+    let id = started(&store, 11).await;
+    let cut = store.write(move |tx| {
+        end(tx, id, "cancelled by alice", None, at(12))?;
+        Err::<(), _>(StoreError::Failed("cut short".to_owned()))
+    });
+    assert!(cut.await.is_err());
+    assert_eq!((last(&store).await, count(&store, ENDED).await), (None, 0));
+    store.abandon_run(id, "it cannot be read", at(13)).await.unwrap();
+    assert_eq!(last(&store).await, Some(FireOutcome::Failed));
+    // The run of another event ends no fire.
+    let other = NewRun {
+        deliveries: vec!["schedule:1:x/run".to_owned()],
+        ..run()
+    };
+    fire(&store, &row, 20).await;
+    let ended = store.write(move |tx| match create(tx, &other, None, at(21))?.0 {
+        RunCreation::Created(id) => end(tx, id, "cancelled by alice", None, at(21)),
+        other => panic!("{other:?}"),
+    });
+    ended.await.unwrap();
+    assert_eq!(last(&store).await, None);
+}
+
+#[tokio::test]
+async fn a_time_is_left_out_while_a_run_goes_on_unless_the_pipeline_has_a_rule_for_it() {
+    let (_directory, store) = fresh();
+    let row = drift(&store).await;
+    let left_out = FireResult::LeftOut(FireOutcome::Overlapped);
+    fire(&store, &row, 10).await;
+    let first = started(&store, 11).await;
+    assert_eq!(fire(&store, &row, 20).await, left_out);
+    finish(&store, first, RunStatus::Succeeded, 21).await;
+
+    let mut ruled = pipeline("drift", "daily 09:00", 99);
+    if let Some(pipeline) = &mut ruled.definition.pipeline {
+        pipeline.overlap = OverlapRule::Concurrency;
+    }
+    assert!(stored(&store, vec![ruled], 22).await);
+    assert_eq!(fire(&store, &row, 30).await, FireResult::Started);
+    // Its message waits, and no other does.
+    assert_eq!(fire(&store, &row, 40).await, left_out);
+    let grouped = |rule| NewRun {
+        group: Some("infra/repository/drift".to_owned()),
+        on_conflict: rule,
+        ..run()
+    };
+    let busy = answer(&store, Some(grouped(RunConflictRule::Skip)), 41).await;
+    let Some(RunCreation::Created(busy)) = busy else {
+        panic!("{busy:?}");
+    };
+    assert_eq!(fire(&store, &row, 50).await, FireResult::Started);
+    let skipped = answer(&store, Some(grouped(RunConflictRule::Skip)), 51).await;
+    assert_eq!(skipped, Some(RunCreation::Skipped(busy)));
+    assert_eq!(last(&store).await, Some(FireOutcome::Skipped));
+    assert_eq!(fire(&store, &row, 60).await, FireResult::Started);
+    let newer = answer(&store, Some(grouped(RunConflictRule::Cancel)), 61).await;
+    assert!(matches!(newer, Some(RunCreation::Created(_))), "{newer:?}");
+    let fires = store.schedule_fires(row.id).await.unwrap();
+    let outcomes: Vec<_> = fires.iter().map(|fire| fire.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [
+            None,
+            Some(FireOutcome::Skipped),
+            Some(FireOutcome::Overlapped),
+            Some(FireOutcome::Stopped),
+            Some(FireOutcome::Overlapped),
+            Some(FireOutcome::Done)
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_schedule_that_is_turned_off_cancels_the_run_of_its_pipeline() {
+    let (_directory, store) = fresh();
+    let row = drift(&store).await;
+    fire(&store, &row, 10).await;
+    let id = started(&store, 11).await;
+    let off = || ScheduleEdit::Disable(row.id, "turned off by the operator".to_owned());
+    assert_eq!(edit(&store, off(), 12).await, ScheduleChange::Changed);
+    let head = store.run(id).await.unwrap().unwrap().head;
+    assert_eq!(
+        (head.status, head.why.as_deref()),
+        (RunStatus::Cancelled, Some("its schedule was turned off"))
+    );
+    assert_eq!(last(&store).await, Some(FireOutcome::Stopped));
+    // A message that waits starts nothing any more.
+    assert_eq!(
+        store.begin_fire(start(&row, 13, None), None, at(13)).await,
+        Ok(FireResult::Started)
+    );
+    let disabled = store.edit_schedule(off(), ("operator".to_owned(), None), at(14));
+    assert_eq!(disabled.await.unwrap().1.len(), 1);
+    assert_eq!(answer(&store, Some(run()), 15).await, None);
+    assert_eq!(last(&store).await, Some(FireOutcome::Stopped));
+    assert_eq!(count(&store, RUNS).await, 1);
+}
+
+#[tokio::test]
+async fn the_times_of_pipelines_are_those_of_the_newest_definitions_and_what_is_off_stays_off() {
+    let (_directory, store) = fresh();
+    let two = || {
+        vec![
+            pipeline("audit", "daily 10:00", 20),
+            pipeline("drift", "daily 09:00", 10),
+        ]
+    };
+    assert!(stored(&store, two(), 0).await && !stored(&store, two(), 1).await);
+    let rows = store.schedules(None).await.unwrap();
+    let off = ScheduleEdit::Disable(rows[0].id, "turned off by the operator".to_owned());
+    assert_eq!(edit(&store, off, 2).await, ScheduleChange::Changed);
+    // The same times keep the next time, so that it is made up for; others have a new one.
+    let changed = vec![
+        pipeline("audit", "daily 11:00", 1_020),
+        pipeline("drift", "daily 09:00", 1_010),
+        pipeline("review", "daily 09:00", 1_010),
+    ];
+    assert!(stored(&store, changed, 1_000).await);
+    let rows = store.schedules(None).await.unwrap();
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| (row.name.as_str(), row.due, row.off_why.is_some()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("nightly/audit", at(1_020), true),
+            ("nightly/drift", at(10), false),
+            ("nightly/review", at(1_010), false)
+        ]
+    );
+    // A run goes on without its schedule.
+    fire(&store, &rows[1], 10).await;
+    let id = started(&store, 1_001).await;
+    assert!(stored(&store, Vec::new(), 1_002).await);
+    assert_eq!(store.schedules(None).await, Ok(Vec::new()));
+    finish(&store, id, RunStatus::Succeeded, 1_003).await;
+    let audited =
+        "SELECT COUNT(*) FROM audit WHERE line LIKE '%schedule.changed%' AND line LIKE '%definition%'";
+    assert_eq!(count(&store, audited).await, 7);
+}
+
+#[tokio::test]
+async fn the_configuration_keeps_the_times_of_pipelines_that_it_still_starts() {
+    let (_directory, store) = fresh();
+    let row = drift(&store).await;
+    let configured = |settings: ScheduleDefinition| PipelineScheduleOwner {
+        owner: owner(),
+        settings,
+    };
+    let settings = ScheduleDefinition {
+        channel: "team".to_owned(),
+        missed: MissedRule::Skip,
+        ..definition("")
+    };
+    let kept = vec![configured(settings.clone())];
+    store
+        .store_configured_schedules(Vec::new(), kept, at(1))
+        .await
+        .unwrap();
+    let now = only(&store).await;
+    assert_eq!(
+        (now.id, now.due, now.definition.channel.as_str()),
+        (row.id, row.due, "team")
+    );
+    assert_eq!(now.definition.pipeline, row.definition.pipeline);
+    let elsewhere = configured(ScheduleDefinition {
+        repository: "apps".to_owned(),
+        ..settings
+    });
+    // A schedule with words beside it has its own row.
+    let words = new(owner(), "nightly", "daily 09:00", 30);
+    for pipelines in [vec![elsewhere], Vec::new()] {
+        let stored = store.store_configured_schedules(vec![words.clone()], pipelines, at(2));
+        stored.await.unwrap();
+        assert_eq!(only(&store).await.name, "nightly");
+    }
+    assert!(!stored(&store, Vec::new(), 3).await);
+    assert_eq!(only(&store).await.name, "nightly");
+}
