@@ -129,12 +129,15 @@ fn commit_all(repository: &gix::Repository) -> anyhow::Result<(gix::ObjectId, Fi
 #[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
 fn set_main(repository: &gix::Repository, commit: gix::ObjectId) -> anyhow::Result<()> {
     let git = repository.git_dir();
-    let heads = git.join("refs/heads");
-    std::fs::create_dir_all(&heads)?;
-    let unfinished = git.join("main.new");
-    std::fs::write(&unfinished, format!("{commit}\n"))?;
-    std::fs::rename(unfinished, heads.join("main"))?;
-    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n")?;
+    std::fs::create_dir_all(git.join("refs/heads"))?;
+    let unfinished = git.join("unfinished");
+    for (name, text) in [
+        ("refs/heads/main", format!("{commit}\n")),
+        ("HEAD", "ref: refs/heads/main\n".to_owned()),
+    ] {
+        std::fs::write(&unfinished, text)?;
+        std::fs::rename(&unfinished, git.join(name))?;
+    }
     Ok(())
 }
 
