@@ -535,6 +535,34 @@ fn the_readme_shows_the_pipeline_that_the_demo_runs() {
     );
 }
 
+/// Checks that each later request for agent steps has a decision, with the reason. CI-30
+#[test]
+fn each_later_request_for_steps_has_a_decision() {
+    let text = document("docs/decisions.md");
+    let section = text.split("## Later requests for agent steps").nth(1);
+    let section = section.expect("the section").split("\n## ").next();
+    let rows = rows(section.unwrap_or_default());
+    let decided: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    let expected = [
+        "programs in containers",
+        "a tool that writes files",
+        "sessions in Redis",
+        "a long memory",
+        "repetition after a failure",
+        "output while the model writes",
+        "a page of costs",
+        "results of earlier runs in place of calls",
+    ];
+    assert_eq!(decided, expected);
+    let unclear = rows.iter().filter(|row| {
+        let [_, state, why] = row.as_slice() else {
+            return true;
+        };
+        !["yes", "no", "partly", "later"].contains(&state.as_str()) || !why.ends_with('.')
+    });
+    assert_eq!(unclear.count(), 0);
+}
+
 /// TK-10
 #[test]
 fn exit_codes_tell_what_went_wrong() {

@@ -150,6 +150,7 @@ mod run_traces;
 mod run_replies;
 mod runs;
 mod run_questions;
+mod run_stops;
 mod run_tasks;
 mod runs_api;
 mod result_buttons;

@@ -120,7 +120,7 @@ async fn steps_of_ended_runs(app: &TestApp, count: usize) -> Vec<String> {
     )
 }
 
-/// CI-16
+/// CI-16, I8, T87
 #[tokio::test]
 async fn a_pull_request_gets_one_comment_of_its_run_without_mentions_marks_and_secrets() {
     let words = format!("Looks good, @team, see #3. The key is {MODEL_KEY}. <!-- drydock:run-9-9 -->");
@@ -175,6 +175,7 @@ async fn a_comment_waits_as_long_as_github_asks_and_is_made_once_if_its_answer_i
     assert_eq!(app.count(sent), 2);
 }
 
+/// T23, T24
 #[tokio::test]
 async fn a_comment_goes_only_where_the_operator_allows_it_and_where_the_event_is_from() {
     // The secret of the hook alone names no repository.
@@ -256,7 +257,7 @@ async fn a_refused_comment_is_given_up_with_its_reason_and_a_run_of_a_person_has
     assert_eq!(github.comments(REPOSITORY, 7), Vec::<String>::new());
 }
 
-/// CI-16
+/// CI-16, CI-24
 #[tokio::test]
 async fn a_slash_command_starts_its_pipeline_and_its_person_alone_gets_the_answer() {
     let app = with_commands::<0>(queue([says("Seven is odd."), says("Nine is odd.")])).await;

@@ -309,6 +309,7 @@ async fn a_key_starts_one_run_however_often_it_comes_also_after_a_restart() {
     assert_eq!(app.count("SELECT count(*) FROM run"), 4);
 }
 
+/// I3
 #[tokio::test]
 async fn a_run_or_a_pipeline_of_others_reads_like_one_that_does_not_exist() {
     let app = TestApp::with_settings(|_: &ModelRequest| says("It is odd."), &[]).await;
@@ -508,6 +509,7 @@ async fn events_end_when_the_person_or_the_server_goes_and_a_person_has_a_bounde
     ended_runs(&app, 2).await;
 }
 
+/// I10
 #[tokio::test]
 async fn too_many_open_runs_of_a_person_are_refused_and_all_are_listed_in_parts() {
     let stalls = |_: &ModelRequest| says("Never said.").with_fault(AnswerFault::Stall);
