@@ -3,8 +3,9 @@
 use crate::hooks::{ONE, deliver};
 use crate::secrets::commit;
 use crate::support::app::{BOUND, TestApp, visible_text};
+use crate::support::sign;
 use crate::support::world::{advance, now, world};
-use drydock::simulation::demo::environment::{GITHUB_TOKEN, MODEL_KEY, SLACK_CHANNEL};
+use drydock::simulation::demo::environment::{GITHUB_TOKEN, MODEL_KEY, SLACK_CHANNEL, SLACK_SIGNING_SECRET};
 use drydock::simulation::emulator::github::{GithubEmulator, GithubFault, GithubOptions, IssueState};
 use drydock::simulation::emulator::model::{AnswerScript, ModelRequest, queue, says};
 use drydock::simulation::emulator::slack::SlackFault;
@@ -403,4 +404,60 @@ async fn an_answer_that_may_have_arrived_is_not_sent_again_and_none_follows_a_re
     steps_of_ended_runs(&app, 1).await;
     assert_eq!(app.column("SELECT status FROM run"), ["cancelled"]);
     assert_eq!(app.ephemeral_messages(ALICE).len(), 1);
+}
+
+const SIGNED: &str = r#"
+pipelines:
+  odd:
+    triggers:
+      - hook: {name: signed, params: {number: /text}, fields: {who: {pointer: /user_id}}}
+        when: event.command == '/odd'
+    params: {number: {type: integer}}
+    permissions: {role: viewer}
+    steps:
+      - name: look
+        agent:
+          model: anthropic/demo
+          prompt: Is the number odd?
+          params: {number: "${params.number}", who: "${trigger.who}"}
+"#;
+
+/// CI-24
+#[tokio::test]
+async fn a_command_that_slack_signs_starts_its_pipeline_with_typed_fields_and_without_its_credentials() {
+    let settings = [
+        ("hooks.signed.scheme", "slack"),
+        ("hooks.signed.secret.env", "STAGE_SLACK_SIGNING_SECRET"),
+        ("hooks.signed.repository", "infra"),
+        ("hooks.signed.prompt", ".drydock/release.md"),
+        ("hooks.signed.pipelines", "true"),
+        ("hooks.signed.post_to.channel", "slack"),
+        ("hooks.signed.post_to.chat", SLACK_CHANNEL),
+    ];
+    let app = TestApp::with_settings(queue([says("Seven is odd.")]), &settings).await;
+    commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, SIGNED)]);
+    let seconds = now::<0>().as_second();
+    let send = async |body: &str, secret: &str| {
+        let (time, signature) = (seconds.to_string(), sign::slack(secret, seconds, body.as_bytes()));
+        let headers = [
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("x-slack-request-timestamp", time.as_str()),
+            ("x-slack-signature", &signature),
+        ];
+        app.post("/in/signed", &headers, body.as_bytes()).await.0
+    };
+    let body = "command=%2Fodd&text=7&user_id=U0MALLORY&trigger_id=1.2.3&token=CANARY1&\
+                response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FCANARY2";
+    assert_eq!(send(body, "another secret of 32 characters.").await, 401);
+    assert_eq!(send(body, SLACK_SIGNING_SECRET).await, 200);
+    assert_eq!(steps_of_ended_runs(&app, 1).await, ["look succeeded"]);
+    assert_eq!(send(body, SLACK_SIGNING_SECRET).await, 200);
+    app.wait_until_idle().await;
+    assert_eq!(app.column("SELECT started_by FROM run"), ["hook signed"]);
+    let asked = app.model_requests()[0].last_user_text().to_owned();
+    let (_, data) = asked.split_once("<untrusted_data>").unwrap();
+    assert!(data.contains('7') && data.contains("U0MALLORY"), "{asked}");
+    for canary in ["CANARY1", "CANARY2"] {
+        assert_eq!(app.data_files_with(canary), Vec::<String>::new());
+    }
 }
