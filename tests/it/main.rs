@@ -142,6 +142,7 @@ mod repository_choice;
 mod request_size;
 mod restarts;
 mod retention;
+mod run_commands;
 mod run_replies;
 mod runs;
 mod result_buttons;
