@@ -147,6 +147,7 @@ mod retention;
 mod run_ends;
 mod run_interruptions;
 mod run_traces;
+mod run_commands;
 mod run_replies;
 mod runs;
 mod run_questions;

@@ -224,7 +224,8 @@ async fn a_program_starts_a_run_and_watches_it_to_its_typed_result() {
     );
 
     // The model read the values, and nothing was posted until she asks in the chat.
-    let asked = app.model_requests()[0].last_user_text();
+    let requests = app.model_requests();
+    let asked = requests[0].last_user_text();
     assert!(
         asked.starts_with("Look at the number.") && asked.contains("a note"),
         "{asked}"
