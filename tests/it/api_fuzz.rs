@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const BOB: &str = "U0BOB";
-/// Its names are values of the configuration, and `review` is the example of the description.
+/// The pipelines. Their names are values of the configuration, and `review` is the example of the description.
 const PIPELINES: &str = r#"
 defaults: {model: anthropic/demo}
 pipelines:
