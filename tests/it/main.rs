@@ -16,6 +16,7 @@ mod memory;
 
 mod acceptance;
 mod api;
+mod api_fuzz;
 mod app_home;
 mod admission;
 mod attachments;
