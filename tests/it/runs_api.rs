@@ -1,13 +1,12 @@
 //! Runs of pipelines over HTTP, with the tokens of people, through the whole gateway.
 
 use crate::api::{Api, ApiRequest};
+use crate::run_events::RunEvents;
 use crate::secrets::commit;
 use crate::support::app::{BOUND, TestApp, visible_text};
-use drydock::base::http_client::api_client;
 use drydock::engine::admin::{AdminReply, AdminRequest};
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
 use drydock::state::access::{Grant, NewToken, Role, TokenScope};
-use drydock::state::store::OPEN_RUNS_OF_OWNER_MAX;
 use gix::objs::tree::EntryKind;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -15,14 +14,13 @@ use std::time::{Duration, Instant};
 const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
 const CAROL: &str = "U0CAROL";
-const READ: TokenScope = TokenScope::RunsRead;
-const WRITE: TokenScope = TokenScope::RunsWrite;
-const LIST: (&str, &str) = ("/api/runs", "get");
-const START: (&str, &str) = ("/api/runs", "post");
-const SHOW: (&str, &str) = ("/api/runs/{number}", "get");
-const EVENTS: (&str, &str) = ("/api/runs/{number}/events", "get");
-const CANCEL: (&str, &str) = ("/api/runs/{number}/cancel", "post");
-const RETRY: (&str, &str) = ("/api/runs/{number}/retry", "post");
+pub(crate) const READ: TokenScope = TokenScope::RunsRead;
+pub(crate) const WRITE: TokenScope = TokenScope::RunsWrite;
+pub(crate) const LIST: (&str, &str) = ("/api/runs", "get");
+pub(crate) const START: (&str, &str) = ("/api/runs", "post");
+pub(crate) const SHOW: (&str, &str) = ("/api/runs/{number}", "get");
+pub(crate) const CANCEL: (&str, &str) = ("/api/runs/{number}/cancel", "post");
+pub(crate) const RETRY: (&str, &str) = ("/api/runs/{number}/retry", "post");
 
 const PIPELINES: &str = r#"
 defaults: {model: anthropic/demo}
@@ -50,13 +48,13 @@ pipelines:
 "#;
 
 /// Publishes the pipelines on the trusted branch.
-fn publish(app: &TestApp) {
+pub(crate) fn publish(app: &TestApp) {
     let file = (".drydock/pipelines.yaml", EntryKind::Blob, PIPELINES);
     commit(app, &[file]);
 }
 
 /// Makes a token of a person.
-async fn token(app: &TestApp, person: &str, scopes: &[TokenScope]) -> String {
+pub(crate) async fn token(app: &TestApp, person: &str, scopes: &[TokenScope]) -> String {
     let words: Vec<&str> = scopes.iter().map(|scope| scope.word()).collect();
     let request = AdminRequest::CreateToken {
         person: person.to_owned(),
@@ -73,7 +71,7 @@ async fn token(app: &TestApp, person: &str, scopes: &[TokenScope]) -> String {
 }
 
 /// Sends a request about a run, or about all of them with number 0, and returns an answer that the description has.
-async fn send(api: &Api<'_>, operation: (&str, &str), token: &str, number: u32) -> (u16, Value) {
+pub(crate) async fn send(api: &Api<'_>, operation: (&str, &str), token: &str, number: u32) -> (u16, Value) {
     let request = ApiRequest {
         token: Some(token),
         ..ApiRequest::default()
@@ -83,7 +81,7 @@ async fn send(api: &Api<'_>, operation: (&str, &str), token: &str, number: u32) 
 }
 
 /// Asks for a run, with a key if there is one.
-async fn start(api: &Api<'_>, token: &str, body: &Value, key: Option<&str>) -> (u16, Value) {
+pub(crate) async fn start(api: &Api<'_>, token: &str, body: &Value, key: Option<&str>) -> (u16, Value) {
     let headers: Vec<(&str, &str)> = key.map(|key| ("idempotency-key", key)).into_iter().collect();
     let request = ApiRequest {
         token: Some(token),
@@ -94,66 +92,12 @@ async fn start(api: &Api<'_>, token: &str, body: &Value, key: Option<&str>) -> (
     api.send(START, START.0, request).await
 }
 
-fn review(number: u32) -> Value {
+pub(crate) fn review(number: u32) -> Value {
     json!({ "pipeline": "review", "repository": "infra", "params": { "number": number } })
 }
 
-/// The events of a run as they arrive.
-struct RunEvents {
-    answer: reqwest::Response,
-    text: String,
-}
-
-impl RunEvents {
-    /// Asks for the events. Returns the status instead if there are none.
-    async fn open(app: &TestApp, token: &str, number: u32) -> Result<Self, u16> {
-        let url = format!("{}/api/runs/{number}/events", app.demo.url());
-        let answer = api_client().unwrap().get(url).bearer_auth(token).send().await;
-        let answer = answer.unwrap();
-        match answer.status().as_u16() {
-            200 => {
-                assert_eq!(answer.headers()["content-type"], "text/event-stream");
-                assert_eq!(answer.headers()["cache-control"], "no-store");
-                Ok(Self {
-                    answer,
-                    text: String::new(),
-                })
-            }
-            status => Err(status),
-        }
-    }
-
-    /// Returns the next event with its data; `None` at the end of the answer.
-    async fn next(&mut self) -> Option<(String, Value)> {
-        loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let (event, rest) = (event.to_owned(), rest.to_owned());
-                self.text = rest;
-                let Some(event) = event.strip_prefix("event: ") else {
-                    assert!(event.starts_with(": "), "{event}");
-                    continue;
-                };
-                let (name, data) = event.split_once("\ndata: ").unwrap();
-                return Some((name.to_owned(), serde_json::from_str(data).unwrap()));
-            }
-            let chunk = tokio::time::timeout(BOUND, self.answer.chunk()).await;
-            let chunk = chunk.expect("an event in time").unwrap()?;
-            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
-        }
-    }
-
-    /// Returns all further events up to the end of the answer.
-    async fn rest(mut self) -> Vec<(String, Value)> {
-        let mut events = Vec::new();
-        while let Some(event) = self.next().await {
-            events.push(event);
-        }
-        events
-    }
-}
-
 /// Waits until the driver has looked at so many ended runs.
-async fn ended_runs(app: &TestApp, count: usize) {
+pub(crate) async fn ended_runs(app: &TestApp, count: usize) {
     let started = Instant::now();
     let ended = || app.column("SELECT status FROM run WHERE ended_at IS NOT NULL AND due = 0 ORDER BY id");
     while ended().len() < count {
@@ -224,7 +168,8 @@ async fn a_program_starts_a_run_and_watches_it_to_its_typed_result() {
     );
 
     // The model read the values, and nothing was posted until she asks in the chat.
-    let asked = app.model_requests()[0].last_user_text();
+    let requests = app.model_requests();
+    let asked = requests[0].last_user_text();
     assert!(
         asked.starts_with("Look at the number.") && asked.contains("a note"),
         "{asked}"
@@ -309,6 +254,7 @@ async fn a_key_starts_one_run_however_often_it_comes_also_after_a_restart() {
     assert_eq!(app.count("SELECT count(*) FROM run"), 4);
 }
 
+/// I3
 #[tokio::test]
 async fn a_run_or_a_pipeline_of_others_reads_like_one_that_does_not_exist() {
     let app = TestApp::with_settings(|_: &ModelRequest| says("It is odd."), &[]).await;
@@ -422,141 +368,4 @@ async fn wrong_parameters_are_named_and_start_nothing() {
         }
     }
     assert_eq!(app.count("SELECT count(*) FROM run"), 0);
-}
-
-#[tokio::test]
-async fn a_run_that_is_cancelled_ends_its_events_and_can_be_repeated_once() {
-    let stalls = |_: &ModelRequest| says("Never said.").with_fault(AnswerFault::Stall);
-    let app = TestApp::with_settings(stalls, &[]).await;
-    app.admit_slack_user(ALICE, Role::Viewer, &[]).await;
-    publish(&app);
-    let api = Api::new(&app).await;
-    let token = token(&app, ALICE, &[READ, WRITE]).await;
-    assert_eq!(start(&api, &token, &review(7), None).await.0, 201);
-    app.wait_for_model_requests(1).await;
-    assert_eq!(send(&api, RETRY, &token, 1).await.0, 409, "it has not ended");
-    let mut events = RunEvents::open(&app, &token, 1).await.ok().unwrap();
-    assert_eq!(events.next().await.unwrap().1["status"], "running");
-    for _ in 0..2 {
-        let (status, run) = send(&api, CANCEL, &token, 1).await;
-        assert_eq!((status, &run["status"]), (200, &json!("cancelled")));
-        assert_eq!(run["why"], "cancelled by U0ALICE");
-        assert_eq!(run["steps"][0]["status"], "cancelled");
-    }
-    let rest = events.rest().await;
-    assert_eq!(rest.last().unwrap().0, "end");
-    assert_eq!(rest[rest.len() - 2].1["status"], "cancelled");
-
-    let path = "/api/runs/1/retry";
-    let request = ApiRequest {
-        token: Some(&token),
-        headers: &[("idempotency-key", "again")],
-        ..ApiRequest::default()
-    };
-    let (status, repeated) = api.send(RETRY, path, request).await;
-    assert_eq!((status, &repeated["retryOf"]), (201, &json!(1)));
-    let (status, known) = api.send(RETRY, path, request).await;
-    assert_eq!((status, &known["id"]), (200, &repeated["id"]));
-    assert_eq!(app.count("SELECT count(*) FROM run"), 2);
-    app.wait_for_model_requests(2).await;
-    assert_eq!(send(&api, CANCEL, &token, 2).await.0, 200);
-    ended_runs(&app, 2).await;
-}
-
-#[tokio::test]
-async fn events_end_when_the_person_or_the_server_goes_and_a_person_has_a_bounded_number_of_them() {
-    let stalls = |_: &ModelRequest| says("Never said.").with_fault(AnswerFault::Stall);
-    let mut app = TestApp::with_settings(stalls, &[]).await;
-    app.admit_slack_user(ALICE, Role::Viewer, &[]).await;
-    app.admit_slack_user(BOB, Role::Viewer, &[]).await;
-    publish(&app);
-    let alice = token(&app, ALICE, &[READ, WRITE]).await;
-    let bob = token(&app, BOB, &[READ, WRITE]).await;
-    let api = Api::new(&app).await;
-    assert_eq!(start(&api, &alice, &review(7), None).await.0, 201);
-    assert_eq!(start(&api, &bob, &review(8), None).await.0, 201);
-    app.wait_for_model_requests(2).await;
-
-    let mut open = Vec::new();
-    for _ in 0..8 {
-        let mut events = RunEvents::open(&app, &alice, 1).await.ok().unwrap();
-        assert_eq!(events.next().await.unwrap().0, "run");
-        open.push(events);
-    }
-    assert_eq!(RunEvents::open(&app, &alice, 1).await.err(), Some(429));
-    assert!(RunEvents::open(&app, &bob, 2).await.is_ok());
-    open.truncate(1);
-    let started = Instant::now();
-    while RunEvents::open(&app, &alice, 1).await.is_err() {
-        assert!(started.elapsed() < BOUND, "an ended connection frees its place");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-
-    app.revoke(ALICE).await;
-    let rest = open.remove(0).rest().await;
-    assert!(rest.iter().all(|(name, _)| name != "end"), "{rest:?}");
-    assert_eq!(RunEvents::open(&app, &alice, 1).await.err(), Some(401));
-
-    let mut events = RunEvents::open(&app, &bob, 2).await.ok().unwrap();
-    assert_eq!(events.next().await.unwrap().1["status"], "running");
-    app.demo.stop().await;
-    let rest = events.rest().await;
-    assert!(rest.iter().all(|(name, _)| name == "run"), "{rest:?}");
-    app.demo.start().await.unwrap();
-    let api = Api::new(&app).await;
-    assert_eq!(send(&api, CANCEL, &bob, 2).await.0, 200);
-    ended_runs(&app, 2).await;
-}
-
-#[tokio::test]
-async fn too_many_open_runs_of_a_person_are_refused_and_all_are_listed_in_parts() {
-    let stalls = |_: &ModelRequest| says("Never said.").with_fault(AnswerFault::Stall);
-    let app = TestApp::with_settings(stalls, &[]).await;
-    app.admit_slack_user(ALICE, Role::Viewer, &[]).await;
-    publish(&app);
-    let api = Api::new(&app).await;
-    let token = token(&app, ALICE, &[READ, WRITE]).await;
-    let one = json!({ "pipeline": "one" });
-    assert_eq!(start(&api, &token, &one, Some("one")).await.0, 201);
-    // Another run of its group does not wait, however often it is asked for.
-    for _ in 0..2 {
-        let (status, why) = start(&api, &token, &one, Some("two")).await;
-        assert_eq!(status, 409, "{why}");
-        assert!(
-            why["detail"]
-                .as_str()
-                .unwrap()
-                .contains("another run of its group")
-        );
-    }
-    for _ in 1..OPEN_RUNS_OF_OWNER_MAX {
-        assert_eq!(start(&api, &token, &review(7), None).await.0, 201);
-    }
-    let (status, why) = start(&api, &token, &review(7), None).await;
-    assert_eq!((status, &why["error"]), (429, &json!("too many")));
-
-    let mut numbers = Vec::new();
-    let mut query = "status=running&limit=30".to_owned();
-    for _ in 0..3 {
-        let request = ApiRequest {
-            token: Some(&token),
-            ..ApiRequest::default()
-        };
-        let (status, list) = api.send(LIST, &format!("/api/runs?{query}"), request).await;
-        assert_eq!(status, 200);
-        let runs = list["runs"].as_array().unwrap();
-        numbers.extend(runs.iter().map(|run| run["id"].as_u64().unwrap()));
-        match list["next"].as_u64() {
-            Some(next) => query = format!("status=running&limit=30&before={next}"),
-            None => break,
-        }
-    }
-    // The second one was skipped.
-    let mut expected: Vec<u64> = (1..=u64::from(OPEN_RUNS_OF_OWNER_MAX) + 1).rev().collect();
-    expected.retain(|number| *number != 2);
-    assert_eq!(numbers, expected);
-    let (status, shown) = send(&api, SHOW, &token, 2).await;
-    assert_eq!((status, &shown["status"]), (200, &json!("skipped")));
-    app.revoke(ALICE).await;
-    ended_runs(&app, expected.len() + 1).await;
 }

@@ -11,6 +11,7 @@ mod secret_pair;
 mod secret_use;
 mod settings;
 mod signature;
+mod slack;
 
 pub use event::EVENT_NESTING_MAX;
 pub use github_issue::{COMMENT_MARK, GithubIssue};
@@ -122,6 +123,9 @@ schemes! {
     /// `generic-body`: `X-Webhook-Signature`, the hex HMAC-SHA256 of the body only; replays are recognised by the
     /// body's hash. Needs `allow_replayable = true`.
     GenericBody: generic::BODY_SCHEME;
+    /// `slack`: `X-Slack-Signature` over time and body, as for the requests of a Slack app; the clock difference may be at
+    /// most 300 s.
+    Slack: slack::SCHEME;
 }
 
 /// The names and values of headers.

@@ -39,54 +39,34 @@ type ListedRoute = (
 /// character makes another path.
 pub(super) fn listed() -> [ListedRoute; 14] {
     [
-        (&["GET"], "/healthz", get(alive).fallback(get_only)),
-        (&["GET"], "/livez", get(alive).fallback(get_only)),
-        (&["GET"], "/readyz", get(ready).fallback(get_only)),
+        reading("/healthz", get(alive)),
+        reading("/livez", get(alive)),
+        reading("/readyz", get(ready)),
         // A name is everything below `/in/`. A wildcard matches no empty name.
-        (&["POST"], "/in/", post(event).fallback(post_only)),
-        (&["POST"], "/in/{*name}", post(event).fallback(post_only)),
-        (
-            &["GET"],
-            openapi::PATH,
-            get(openapi::description).fallback(get_only),
-        ),
-        (
-            &["POST"],
-            "/api/login",
-            post(personal::log_in).fallback(post_only),
-        ),
-        (
-            &["POST"],
-            "/api/logout",
-            post(personal::log_out).fallback(post_only),
-        ),
-        (
-            &["GET"],
-            "/api/changes/{number}",
-            get(personal::change).fallback(get_only),
-        ),
+        writing("/in/", post(event)),
+        writing("/in/{*name}", post(event)),
+        reading(openapi::PATH, get(openapi::description)),
+        writing("/api/login", post(personal::log_in)),
+        writing("/api/logout", post(personal::log_out)),
+        reading("/api/changes/{number}", get(personal::change)),
         (
             &["GET", "POST"],
             "/api/runs",
             get(runs::list).post(runs::start).fallback(get_or_post),
         ),
-        (&["GET"], "/api/runs/{number}", get(runs::show).fallback(get_only)),
-        (
-            &["GET"],
-            "/api/runs/{number}/events",
-            get(runs::watch).fallback(get_only),
-        ),
-        (
-            &["POST"],
-            "/api/runs/{number}/cancel",
-            post(runs::cancel).fallback(post_only),
-        ),
-        (
-            &["POST"],
-            "/api/runs/{number}/retry",
-            post(runs::retry).fallback(post_only),
-        ),
+        reading("/api/runs/{number}", get(runs::show)),
+        reading("/api/runs/{number}/events", get(runs::watch)),
+        writing("/api/runs/{number}/cancel", post(runs::cancel)),
+        writing("/api/runs/{number}/retry", post(runs::retry)),
     ]
+}
+
+fn reading(path: &'static str, handlers: MethodRouter<Arc<RouteState>>) -> ListedRoute {
+    (&["GET"], path, handlers.fallback(get_only))
+}
+
+fn writing(path: &'static str, handlers: MethodRouter<Arc<RouteState>>) -> ListedRoute {
+    (&["POST"], path, handlers.fallback(post_only))
 }
 
 fn router() -> Router<Arc<RouteState>> {

@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 pub(crate) const START: &str = "tests/strangers/start.js";
 /// The program that checks requests with types of other authors.
 const TYPES: &str = "tests/strangers/schemas/types.js";
+/// The program that generates the types of the TypeScript client, and builds it.
+pub(crate) const CLIENT: &str = "tests/strangers/client.js";
 /// The interpreter with the Python packages of other authors. `.ci/run` puts it in front of the path.
 const PYTHON: &str = "drydock-checkers-python";
 const PYTHON_HOW: &str = "apt-get install python3-venv, then the commands of tests/strangers/README.md";
@@ -154,6 +156,7 @@ fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static s
             NODE_HOW,
         ),
         "aimock" => (&["node", START, "aimock", "--probe"], "aimock", NODE_HOW),
+        "openapi-typescript" => (&["node", CLIENT, "--probe"], "openapi-typescript", NODE_HOW),
         "slack_sdk" => (&[PYTHON, "-c", "import slack_sdk"], "slack_sdk", PYTHON_HOW),
         // Its import takes seconds.
         "aiogram" => (
@@ -165,6 +168,7 @@ fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static s
             "aiogram",
             PYTHON_HOW,
         ),
+        "schemathesis" => (&[PYTHON, "-c", "import schemathesis"], "schemathesis", PYTHON_HOW),
         "slack-types" => (
             &["node", TYPES, "slack", "--probe"],
             "the types of Slack's own client",

@@ -2,11 +2,12 @@
 //! and needs a grant for the repository. For all others without a grant, a question is one that does not exist.
 
 use super::press::receipt;
-use super::run::{may_see, unknown_run};
+use super::run::unknown_run;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner};
 use crate::base::model::{RunId, choice_named, cut_to, quoted};
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::intake::hash_of_click;
+use crate::engine::gateway::runs::may_see;
 use crate::state::access::Identity;
 use crate::state::store::{AskedRunQuestion, RunAnswerOutcome, RunAnswerRequest};
 

@@ -2,6 +2,7 @@
 //! message with it, so a move that a crash cuts short is made again and shows once.
 
 use super::ask::StepQuestion;
+use super::slash::is_of_command;
 use super::task::BegunTask;
 use super::{RunReport, Runs};
 use crate::base::model::{Action, Op, PipelineWork, Reply, ResponseUrl, RunStatus, StepEnd, StepStatus};
@@ -205,14 +206,15 @@ impl Runs {
     }
 
     /// Returns the post of a run's message, which is ignored if it is there, and its edit. Nothing is said to a person without
-    /// access, and no more than the end to one without a grant.
+    /// access, and no more than the end to one without a grant. The run of a slash command has no message.
     pub(super) fn message(&self, row: &RunRow, report: &RunReport, owner: Option<&Identity>) -> Vec<Op> {
         let config = &self.parts.config;
         let Some((channel, place)) = &row.place else {
             return Vec::new();
         };
         let is_person = row.head.owner.platform.chat().is_some();
-        if !config.channels.contains_key(channel) || is_person && owner.is_none() {
+        let is_shown = config.channels.contains_key(channel) && !is_of_command(&row.head);
+        if !is_shown || is_person && owner.is_none() {
             return Vec::new();
         }
         let address = self.address(row.head.id, (channel, place), None);

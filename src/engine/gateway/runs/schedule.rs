@@ -104,7 +104,7 @@ impl PipelineDefinitions {
             trigger: format!("schedule {}", work.schedule),
             // The store names the run after its fire.
             deliveries: Vec::new(),
-            place: (channel.to_owned(), work.place.clone()),
+            place: Some((channel.to_owned(), work.place.clone())),
         };
         let planned = start.planned(&loaded, &self.operator, name, inputs);
         planned.map(Some).map_err(|why| refused(&why))

@@ -110,10 +110,9 @@ impl Runs {
     /// Returns what is shown of a run after its moves: its message, or for the person of a command the end alone.
     pub(super) fn shown(&self, moves: &RunMove<'_>, owner: Option<&Identity>) -> Vec<Op> {
         let RunMove { row, report, .. } = moves;
-        match is_of_command(&row.head) {
+        match is_of_command(&row.head) && report.has_ended() && !has_answered(moves) {
+            true => self.ended(moves, report, owner),
             false => self.message(row, report, owner),
-            true if report.has_ended() && !has_answered(moves) => self.ended(moves, report, owner),
-            true => Vec::new(),
         }
     }
 

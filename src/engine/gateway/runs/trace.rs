@@ -8,7 +8,6 @@ use crate::state::recording::{
     Redact, StepTrace, end_run, is_run_traced, removed_until, run_directory, set_run_time,
 };
 use crate::state::store::{AgentStepWork, RunHead, StepRow, StoreError};
-use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

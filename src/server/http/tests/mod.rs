@@ -12,17 +12,16 @@ mod signatures;
 
 use super::bounds::ListenerBounds;
 use super::connection::accept_until;
-use super::{Ingress, IngressResult, PersonalApi, Readiness, Route, RunRequests, ServeSummary, Unavailable};
+use super::{Ingress, IngressResult, PersonalApi, Readiness, Route, ServeSummary, Unavailable};
 use crate::base::config::{Grants, HookChange, HookScheme, HookSettings, PostTo};
-use crate::base::model::{ChangeNumber, Inbound, RunId, Secret};
+use crate::base::model::{ChangeNumber, Inbound, Secret};
 use crate::base::webhook::{Received, Rejected, SecretPairs, Webhook, hook_webhook};
-use crate::engine::gateway::{FieldProblem, HandoverAnswer, RunFilter, RunStartRequest, RunWatch};
+use crate::engine::gateway::HandoverAnswer;
 use crate::state::access::Role;
 use async_trait::async_trait;
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
-use serde_json::json;
 use sha2::Sha256;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -137,61 +136,6 @@ impl PersonalApi for RecordingIngress {
             ("right", _) => HandoverAnswer::NotFound,
             _ => HandoverAnswer::Unauthenticated,
         }
-    }
-}
-
-/// Knows the token `right` and the run 1. The request to start a run says what its answer is.
-#[async_trait]
-impl RunRequests for RecordingIngress {
-    async fn start_run(&self, token: &str, request: RunStartRequest, at: Timestamp) -> HandoverAnswer {
-        assert_eq!((token, at), ("right", now()));
-        match request.pipeline.as_str() {
-            "new" => HandoverAnswer::Created {
-                location: "/api/runs/1".to_owned(),
-                document: json!({ "key": request.key, "params": request.params }).to_string(),
-            },
-            "again" => HandoverAnswer::Document(r#"{"id":1}"#.to_owned()),
-            "many" => HandoverAnswer::TooMany {
-                why: "too many".to_owned(),
-                seconds: 30,
-            },
-            "wrong" => HandoverAnswer::Unprocessable {
-                why: "wrong".to_owned(),
-                problems: vec![FieldProblem {
-                    field: "number".to_owned(),
-                    problem: "is missing".to_owned(),
-                }],
-            },
-            _ => HandoverAnswer::NotFound,
-        }
-    }
-
-    async fn list_runs(&self, _token: &str, filter: RunFilter, _at: Timestamp) -> HandoverAnswer {
-        HandoverAnswer::Document(json!({ "limit": filter.limit }).to_string())
-    }
-
-    async fn show_run(&self, _token: &str, id: RunId, _at: Timestamp) -> HandoverAnswer {
-        match id.0 {
-            1 => HandoverAnswer::Document(r#"{"id":1}"#.to_owned()),
-            _ => HandoverAnswer::NotFound,
-        }
-    }
-
-    async fn cancel_run(&self, _token: &str, _id: RunId, _at: Timestamp) -> HandoverAnswer {
-        HandoverAnswer::Refused("it has ended".to_owned())
-    }
-
-    async fn retry_run(&self, _token: &str, id: RunId, key: Option<&str>, _at: Timestamp) -> HandoverAnswer {
-        HandoverAnswer::Document(json!({ "id": id, "key": key }).to_string())
-    }
-
-    async fn watch_run(
-        &self,
-        _token: &str,
-        _id: RunId,
-        _at: Timestamp,
-    ) -> Result<Box<RunWatch>, HandoverAnswer> {
-        Err(HandoverAnswer::NotFound)
     }
 }
 

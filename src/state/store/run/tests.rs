@@ -527,6 +527,7 @@ async fn a_newer_run_ends_only_those_of_its_owner_unless_an_editor_started_it() 
     );
 }
 
+/// I10
 #[tokio::test]
 async fn a_storm_of_skipped_runs_is_bounded_and_none_of_them_is_repeated() {
     let (_directory, store) = fresh();
@@ -594,6 +595,7 @@ async fn a_retry_runs_the_steps_after_the_first_failure_again() {
     assert_eq!(newest.iter().map(|head| head.id.0).collect::<Vec<_>>(), [2]);
 }
 
+/// T06
 #[tokio::test]
 async fn the_runs_of_a_revoked_person_are_cancelled_with_their_work() {
     let (_directory, store) = fresh();
@@ -657,7 +659,7 @@ async fn an_unreadable_run_is_ended_without_being_read_and_hides_no_other() {
     assert_eq!(ids, [healthy, next]);
     assert_eq!(due(&store, 1).await, [id.0, healthy.0]);
 
-    let stopped = store.abandon_run(id, "it cannot be read", at(2)).await.unwrap();
+    let stopped = store.abandon_run(id, "it cannot be read", None, at(2)).await.unwrap();
     assert_eq!(stopped.len(), 1);
     // The next run of its group begins, and the driver is done with this one.
     assert_eq!(due(&store, 2).await, [next.0, healthy.0]);
@@ -666,12 +668,13 @@ async fn an_unreadable_run_is_ended_without_being_read_and_hides_no_other() {
     assert_eq!(count(&store, ended).await, 1);
     let steps = "SELECT COUNT(*) FROM run_step WHERE status = 'cancelled' AND ended_at IS NOT NULL";
     assert_eq!(count(&store, steps).await, 3);
-    let again = store.abandon_run(id, "it cannot be read", at(3)).await.unwrap();
+    let again = store.abandon_run(id, "it cannot be read", None, at(3)).await.unwrap();
     assert_eq!(again, Vec::new());
     let audited = "SELECT COUNT(*) FROM audit WHERE line LIKE '%\"run.ended\"%'";
     assert_eq!(count(&store, audited).await, 1);
 }
 
+/// I10
 #[tokio::test]
 async fn too_many_runs_and_too_large_ones_store_nothing() {
     let (_directory, store) = fresh();

@@ -9,7 +9,7 @@ use crate::engine::gateway::runs::definitions::PublishedPipelines;
 use crate::engine::gateway::runs::plan::{PlanRefusal, RunStart};
 use crate::engine::gateway::runs::start::{admitted, unpublished_text};
 use crate::engine::pipeline::definition::{PipelineDefinition, PipelineTrigger, TriggerSource};
-use crate::engine::pipeline::run::RunInputs;
+use crate::engine::pipeline::run::{ParameterProblem, RunInputs};
 use crate::state::access::{Identity, TokenScope};
 use crate::state::store::{NewRun, StoreError};
 use jiff::Timestamp;
@@ -157,12 +157,7 @@ impl RunApi {
             let shown = problems.into_iter().take(PROBLEMS_MAX);
             HandoverAnswer::Unprocessable {
                 why: "nothing was started: the parameters have problems".to_owned(),
-                problems: shown
-                    .map(|problem| FieldProblem {
-                        field: problem.parameter,
-                        problem: redacted(problem.why),
-                    })
-                    .collect(),
+                problems: shown.map(|problem| self.field_problem(problem)).collect(),
             }
         })?;
         admitted(api_triggers(definition), &inputs).map_err(|why| HandoverAnswer::Refused(redacted(why)))?;
@@ -185,6 +180,18 @@ impl RunApi {
                 PlanRefusal::Unavailable(_) | PlanRefusal::NoText => HandoverAnswer::Refused(text),
             }
         })?)
+    }
+
+    fn field_problem(&self, ParameterProblem { parameter, why }: ParameterProblem) -> FieldProblem {
+        let named = format!("{parameter}: ");
+        let problem = self
+            .parts
+            .redactor
+            .redact(why.strip_prefix(&named).unwrap_or(&why));
+        FieldProblem {
+            problem: problem.into_owned(),
+            field: parameter,
+        }
     }
 }
 

@@ -1,0 +1,255 @@
+//! Runs that slash commands start, of the Slack app of a channel and of another one, and their answers.
+
+use crate::run_replies::steps_of_ended_runs;
+use crate::secrets::commit;
+use crate::support::app::{TestApp, visible_text};
+use crate::support::sign;
+use crate::support::world::{advance, now, world};
+use drydock::engine::admin::AdminRequest;
+use drydock::simulation::demo::environment::{SLACK_CHANNEL, SLACK_SIGNING_SECRET};
+use drydock::simulation::emulator::model::{AnswerFault, AnswerScript, ModelRequest, queue, says};
+use drydock::simulation::emulator::slack::SlackFault;
+use drydock::state::access::{Grant, Role};
+use gix::objs::tree::EntryKind;
+
+const ALICE: &str = "U0ALICE";
+const BOB: &str = "U0BOB";
+const DIRECT: &str = "DU0ALICE";
+/// A private channel without the app.
+const PRIVATE: &str = "C0PRIVATE";
+const ODD: &str = r#"
+pipelines:
+  odd:
+    triggers:
+      - slash_command: {command: /odd}
+        when: params.number > 0
+    params: {number: {type: integer}}
+    permissions: {role: viewer}
+    steps:
+      - name: look
+        agent: {model: anthropic/demo, prompt: Is the number odd?, params: {number: "${params.number}"}}
+      - name: answer
+        reply: {to: slack-response, text: "${steps.look.output}"}
+  change:
+    triggers: [{slash_command: {command: /change}}]
+    steps: [{name: change, agent: {model: anthropic/demo, prompt: Change something.}}]
+"#;
+
+/// Starts a gateway whose Slack app has two commands of pipelines.
+async fn with_commands<const CLOCK: usize>(script: impl AnswerScript + 'static) -> TestApp {
+    let settings = [
+        (
+            "channels.slack.slash_commands",
+            "[\"/odd\", \"/change\", \"/absent\"]",
+        ),
+        ("pipelines.reply_targets", "[\"slack-response\"]"),
+    ];
+    let app = TestApp::with_host(script, world::<CLOCK>(), &settings).await;
+    app.admit_slack_user(ALICE, Role::Viewer, &[]).await;
+    app.demo.slack.add_channel_without_bot(PRIVATE, &[ALICE]);
+    commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, ODD)]);
+    app
+}
+
+/// CI-16, CI-24
+#[tokio::test]
+async fn a_slash_command_starts_its_pipeline_and_its_person_alone_gets_the_answer() {
+    let app = with_commands::<0>(queue([says("Seven is odd."), says("Nine is odd.")])).await;
+    for (channel, words, answer) in [
+        (SLACK_CHANNEL, "7", "Seven is odd."),
+        (PRIVATE, "infra: number=9", "Nine is odd."),
+    ] {
+        let typed = ("/odd", words);
+        app.demo.slack.slash_command(ALICE, channel, typed).await.unwrap();
+        let seen = app
+            .wait_for_slack(answer, |state| {
+                let ephemerals = state.ephemerals.iter();
+                let here = ephemerals.filter(|message| message.channel == channel && message.user == ALICE);
+                let texts: Vec<String> = here.map(visible_text).collect();
+                texts.iter().any(|text| text == answer).then_some(texts)
+            })
+            .await;
+        assert!(seen[0].contains("/odd is run") && seen.len() == 2, "{seen:?}");
+    }
+    let steps = steps_of_ended_runs(&app, 2).await;
+    assert_eq!(
+        steps,
+        [
+            "look succeeded",
+            "answer succeeded",
+            "look succeeded",
+            "answer succeeded"
+        ]
+    );
+    assert_eq!(
+        app.column("SELECT started_by FROM run"),
+        ["slash_command /odd", "slash_command /odd"]
+    );
+    // Nobody else sees anything of it.
+    let public = app.demo.slack.with_state(|state| {
+        let messages = state.messages.iter().filter(|message| !message.request.is_null());
+        messages.filter(|message| message.channel != DIRECT).count()
+    });
+    assert_eq!(public, 0);
+    assert!(app.model_requests()[0].last_user_text().contains('7'));
+    // The address is a credential, and is in no message.
+    let held = app.column(
+        "SELECT inbound FROM inbox UNION ALL SELECT body FROM outbox UNION ALL SELECT inputs FROM run",
+    );
+    assert!(held.iter().all(|text| !text.contains("/commands/")), "{held:?}");
+}
+
+#[tokio::test]
+async fn a_slash_command_starts_nothing_without_a_grant_and_says_the_same_as_for_none() {
+    let app = with_commands::<0>(queue([])).await;
+    app.admit_slack_user(BOB, Role::Editor, &["**"]).await;
+    let request = AdminRequest::Grant {
+        which: BOB.to_owned(),
+        grant: Grant {
+            role: Role::Editor,
+            repositories: "other".to_owned(),
+            environments: vec!["**".to_owned()],
+        },
+    };
+    app.send_admin_request(request).await;
+    let unknown = |command: &str| format!("There is no pipeline that {command} starts for you here.");
+    for (user, command, words, answer) in [
+        (BOB, "/odd", "7", unknown("/odd")),
+        (BOB, "/odd", "infra: 7", unknown("/odd")),
+        (ALICE, "/absent", "", unknown("/absent")),
+        (ALICE, "/odd", "", "number is required".to_owned()),
+        (ALICE, "/odd", "seven", "number: is no integer".to_owned()),
+        (
+            ALICE,
+            "/odd",
+            "-7",
+            "the condition of its trigger is false".to_owned(),
+        ),
+        (ALICE, "/change", "", "the role in infra is viewer".to_owned()),
+        // The command of Drydock has the same words as before.
+        (ALICE, "/drydock", "odd 7", "I don't know the command".to_owned()),
+    ] {
+        let seen = app.ephemeral_messages(user).len();
+        let typed = (command, words);
+        app.demo
+            .slack
+            .slash_command(user, SLACK_CHANNEL, typed)
+            .await
+            .unwrap();
+        let told = app.wait_for_ephemeral(user, seen).await;
+        assert!(told.contains(&answer), "{user} {command} {words}: {told}");
+    }
+    app.wait_until_idle().await;
+    assert_eq!(app.count("SELECT count(*) FROM run"), 0);
+    assert!(app.model_requests().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_after_half_an_hour_fails_and_its_person_is_told_in_a_chat_with_the_bot() {
+    const CLOCK: usize = 29;
+    let late = |_: &ModelRequest| {
+        advance::<CLOCK>(1_900);
+        says("Seven is odd.")
+    };
+    let app = with_commands::<CLOCK>(late).await;
+    let seen = app.ephemeral_messages(ALICE).len();
+    app.demo
+        .slack
+        .slash_command(ALICE, SLACK_CHANNEL, ("/odd", "7"))
+        .await
+        .unwrap();
+    let told = app.wait_for_ephemeral(ALICE, seen + 1).await;
+    assert!(told.contains("Run 1 of odd on infra: failed"), "{told}");
+    let steps = steps_of_ended_runs(&app, 1).await;
+    let why = "answer failed: the address for answers to the command has expired, half an hour after it";
+    assert_eq!(steps, ["look succeeded", why]);
+    assert_eq!(app.ephemeral_messages(ALICE).len(), seen + 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_may_have_arrived_is_not_sent_again_and_none_follows_a_revocation() {
+    let app = with_commands::<0>(queue([says("Seven is odd.")])).await;
+    app.demo
+        .slack
+        .fail_next("response_url", 1, SlackFault::ResetAfter);
+    app.demo
+        .slack
+        .slash_command(ALICE, SLACK_CHANNEL, ("/odd", "7"))
+        .await
+        .unwrap();
+    steps_of_ended_runs(&app, 1).await;
+    let answers = app.ephemeral_messages(ALICE).into_iter();
+    assert_eq!(answers.filter(|text| text == "Seven is odd.").count(), 1);
+    let outcome = app.column("SELECT state || ' ' || why FROM outbox WHERE op = 'run-1-1/reply-1'");
+    assert_eq!(outcome, ["ambiguous it is unknown whether it was sent"]);
+
+    let stalls = |_: &ModelRequest| says("Never.").with_fault(AnswerFault::Stall);
+    let app = with_commands::<0>(stalls).await;
+    app.demo
+        .slack
+        .slash_command(ALICE, SLACK_CHANNEL, ("/odd", "7"))
+        .await
+        .unwrap();
+    app.wait_for_model_requests(1).await;
+    app.wait_for_ephemeral(ALICE, 0).await;
+    app.revoke(ALICE).await;
+    steps_of_ended_runs(&app, 1).await;
+    assert_eq!(app.column("SELECT status FROM run"), ["cancelled"]);
+    assert_eq!(app.ephemeral_messages(ALICE).len(), 1);
+}
+
+const SIGNED: &str = r#"
+pipelines:
+  odd:
+    triggers:
+      - hook: {name: signed, params: {number: /text}, fields: {who: {pointer: /user_id}}}
+        when: event.command == '/odd'
+    params: {number: {type: integer}}
+    permissions: {role: viewer}
+    steps:
+      - name: look
+        agent:
+          model: anthropic/demo
+          prompt: Is the number odd?
+          params: {number: "${params.number}", who: "${trigger.who}"}
+"#;
+
+/// CI-24
+#[tokio::test]
+async fn a_command_that_slack_signs_starts_its_pipeline_with_typed_fields_and_without_its_credentials() {
+    let settings = [
+        ("hooks.signed.scheme", "slack"),
+        ("hooks.signed.secret.env", "STAGE_SLACK_SIGNING_SECRET"),
+        ("hooks.signed.repository", "infra"),
+        ("hooks.signed.prompt", ".drydock/release.md"),
+        ("hooks.signed.pipelines", "true"),
+        ("hooks.signed.post_to.channel", "slack"),
+        ("hooks.signed.post_to.chat", SLACK_CHANNEL),
+    ];
+    let app = TestApp::with_settings(queue([says("Seven is odd.")]), &settings).await;
+    commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, SIGNED)]);
+    let seconds = now::<0>().as_second();
+    let send = async |body: &str, secret: &str| {
+        let (time, signature) = (seconds.to_string(), sign::slack(secret, seconds, body.as_bytes()));
+        let headers = [
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("x-slack-request-timestamp", time.as_str()),
+            ("x-slack-signature", &signature),
+        ];
+        app.post("/in/signed", &headers, body.as_bytes()).await.0
+    };
+    let body = "command=%2Fodd&text=7&user_id=U0MALLORY&trigger_id=1.2.3&token=CANARY1&\
+                response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FCANARY2";
+    assert_eq!(send(body, "another secret of 32 characters.").await, 401);
+    assert_eq!(send(body, SLACK_SIGNING_SECRET).await, 200);
+    assert_eq!(steps_of_ended_runs(&app, 1).await, ["look succeeded"]);
+    assert_eq!(send(body, SLACK_SIGNING_SECRET).await, 200);
+    app.wait_until_idle().await;
+    assert_eq!(app.column("SELECT started_by FROM run"), ["hook signed"]);
+    let asked = app.model_requests()[0].last_user_text().to_owned();
+    let (_, data) = asked.split_once("<untrusted_data>").unwrap();
+    assert!(data.contains('7') && data.contains("U0MALLORY"), "{asked}");
+    for canary in ["CANARY1", "CANARY2"] {
+        assert_eq!(app.data_files_with(canary), Vec::<String>::new());
+    }
+}
