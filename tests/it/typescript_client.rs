@@ -13,13 +13,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const ALICE: &str = "U0ALICE";
-const DIRECTORY: &str = "clients/typescript";
+pub(crate) const DIRECTORY: &str = "clients/typescript";
 const TYPES: &str = "clients/typescript/src/schema.d.ts";
 
 /// The end of a program.
 #[derive(Debug)]
-struct ProgramEnd {
-    code: Option<i32>,
+pub(crate) struct ProgramEnd {
+    pub(crate) code: Option<i32>,
     out: String,
     err: String,
 }
@@ -44,7 +44,7 @@ fn ended(command: &mut Command, input: &str) -> ProgramEnd {
 }
 
 /// Checks a client and writes its programs to a directory.
-fn build(node: &Component, client: &Path, out: &Path) -> ProgramEnd {
+pub(crate) fn build(node: &Component, client: &Path, out: &Path) -> ProgramEnd {
     let mut command = node.command();
     ended(command.args([CLIENT, "build"]).args([client, out]), "")
 }

@@ -6,12 +6,6 @@
 
 import { Drydock, DrydockError, type Run } from "../src/client.js";
 
-declare const process: {
-  argv: string[];
-  env: Record<string, string | undefined>;
-  exitCode: number | undefined;
-};
-
 function line(run: Run): string {
   const steps = run.steps.map((step) => `${step.name} ${step.status}`);
   return `run ${run.id} ${run.status}: ${steps.join(", ")}`;

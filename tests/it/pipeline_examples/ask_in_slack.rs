@@ -9,11 +9,11 @@ use drydock::simulation::emulator::model::{AnswerScript, calls, queue};
 use drydock::state::access::Role;
 use serde_json::json;
 
-const BOB: &str = "U0BOB";
-const QUESTION: &str = "which image does web have in prod?";
-const ANSWER: &str = "web has version 1.8.3 in prod.";
+pub(super) const BOB: &str = "U0BOB";
+pub(super) const QUESTION: &str = "which image does web have in prod?";
+pub(super) const ANSWER: &str = "web has version 1.8.3 in prod.";
 
-async fn start(script: impl AnswerScript + 'static) -> TestApp {
+pub(super) async fn start(script: impl AnswerScript + 'static) -> TestApp {
     let app = Example::read("slack-bot.yaml")
         .start(script, world::<0>(), &[])
         .await;
@@ -21,7 +21,7 @@ async fn start(script: impl AnswerScript + 'static) -> TestApp {
     app
 }
 
-async fn ask(app: &TestApp, user: &str, words: &str) {
+pub(super) async fn ask(app: &TestApp, user: &str, words: &str) {
     let typed = app.demo.slack.slash_command(user, SLACK_CHANNEL, ("/ask", words));
     typed.await.unwrap();
 }

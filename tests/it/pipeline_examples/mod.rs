@@ -2,6 +2,7 @@
 //! first lines give. Only the model, the secrets and the addresses are those of the emulators.
 
 mod ask_in_slack;
+mod bots;
 mod night;
 mod out_of_memory;
 mod packages;

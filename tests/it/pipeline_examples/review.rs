@@ -14,17 +14,17 @@ use drydock::simulation::emulator::model::{
 use gix::objs::tree::EntryKind;
 use serde_json::{Value, json};
 
-const REPOSITORY: &str = "acme/infra";
-const NUMBER: u64 = 7;
+pub(super) const REPOSITORY: &str = "acme/infra";
+pub(super) const NUMBER: u64 = 7;
 const PROD: &str = "environments/prod/main.jsonnet";
-const FINDING: &str =
+pub(super) const FINDING: &str =
     "environments/prod/main.jsonnet, line 8: one replica of web is not available while it restarts.";
-const ONE: &str = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
+pub(super) const ONE: &str = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
 const TWO: &str = "82d3162e-cc78-11e3-81ab-4c9367dc0958";
 const THREE: &str = "92d3162e-cc78-11e3-81ab-4c9367dc0958";
 
 /// Starts the example with an emulated GitHub.
-async fn start(script: impl AnswerScript + 'static) -> (TestApp, GithubEmulator) {
+pub(super) async fn start(script: impl AnswerScript + 'static) -> (TestApp, GithubEmulator) {
     let options = GithubOptions {
         token: GITHUB_TOKEN.to_owned(),
         login: "drydock-bot".to_owned(),
@@ -39,13 +39,13 @@ async fn start(script: impl AnswerScript + 'static) -> (TestApp, GithubEmulator)
 }
 
 /// Pushes a branch on which prod has another number of replicas. Returns its commit.
-fn push(app: &TestApp, replicas: u32) -> String {
+pub(super) fn push(app: &TestApp, replicas: u32) -> String {
     let text = file(app, PROD).replacen("replicas: 6", &format!("replicas: {replicas}"), 1);
     commit_to(app, "fewer-replicas", &[(PROD, EntryKind::Blob, text.as_str())])
 }
 
 /// An event about the pull request.
-fn event(action: &str, commit: &str) -> Value {
+pub(super) fn event(action: &str, commit: &str) -> Value {
     json!({
         "action": action,
         "number": NUMBER,
@@ -74,7 +74,7 @@ fn commit_in(text: &str) -> String {
     commit.unwrap_or("HEAD").to_owned()
 }
 
-fn review(asked: &ModelRequest) -> ScriptedAnswer {
+pub(super) fn review(asked: &ModelRequest) -> ScriptedAnswer {
     match step_number(asked) {
         0 => calls("git_show", json!({"ref": commit_in(asked.last_user_text())})),
         _ => concludes("fail", FINDING),
