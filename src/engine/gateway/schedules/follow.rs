@@ -1,5 +1,5 @@
 //! The times of pipelines follow their definitions. When the trusted branch of a repository has another commit, the schedules of
-//! its pipelines become those of this commit. Nothing is done between commits.
+//! its pipelines become those of this commit. Nothing is done between commits, unless an attempt failed.
 
 use super::Schedules;
 use crate::base::config::ScheduleSettings;
