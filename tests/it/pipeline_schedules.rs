@@ -211,7 +211,15 @@ async fn the_times_of_a_pipeline_stay_off_after_a_restart_and_an_edit_and_end_wi
     wait_for_schedule(&app, "off_why = 'access was revoked'").await;
     let off = "The schedule nightly/drift is off: access was revoked.";
     app.wait_for_slack_message(SLACK_CHANNEL, off).await;
+    // Nothing is said about its definitions any more.
+    publish(&app, "pipelines: {drift: {}}\n");
+    look(&app).await;
+    publish(&app, &drift("{chat: {}}"));
+    look(&app).await;
+    until_no_schedule(&app).await;
     app.wait_until_idle().await;
+    let unusable = "cannot be used as they are";
+    assert_eq!(posts(&app, SLACK_CHANNEL, unusable), Vec::<String>::new());
     assert_eq!(app.count("SELECT count(*) FROM run"), 1);
 }
 

@@ -1,5 +1,5 @@
 //! The times of pipelines follow their definitions. When the trusted branch of a repository has another commit, the schedules of
-//! its pipelines become those of this commit. Nothing is done between commits.
+//! its pipelines become those of this commit. Nothing is done between commits, unless an attempt failed.
 
 use super::Schedules;
 use crate::base::config::ScheduleSettings;
@@ -15,6 +15,8 @@ use tracing::{info, warn};
 
 /// The wait before another attempt after a failure.
 const RETRY_WAIT: Duration = Duration::from_secs(30);
+/// The wait before definitions that cannot be used are read again. The reason may pass, such as a sandbox without room.
+const UNUSABLE_WAIT: Duration = Duration::from_secs(600);
 
 /// The reason why the definitions of a commit are read again.
 #[derive(Debug, thiserror::Error)]
@@ -27,11 +29,13 @@ enum FollowError {
     Stopping,
 }
 
-/// True if a commit has to be tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The outcome of an attempt to follow a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Followed {
-    All,
-    NotAll,
+    /// The stored times are those of this commit.
+    Commit(String),
+    /// The definitions cannot be used, so the times stay as they were.
+    Unusable,
 }
 
 impl Schedules {
@@ -40,14 +44,14 @@ impl Schedules {
         // The commit of each configured schedule whose definitions are followed.
         let mut commits = BTreeMap::new();
         while !cancel.is_cancelled() {
-            let followed = tokio::select! {
-                followed = self.follow_new_commits(&mut commits, &cancel) => followed,
+            let again_after = tokio::select! {
+                again_after = self.follow_new_commits(&mut commits, &cancel) => again_after,
                 () = cancel.cancelled() => return,
             };
             let retry = async {
-                match followed {
-                    Followed::All => std::future::pending().await,
-                    Followed::NotAll => tokio::time::sleep(RETRY_WAIT).await,
+                match again_after {
+                    None => std::future::pending().await,
+                    Some(wait) => tokio::time::sleep(wait).await,
                 }
             };
             tokio::select! {
@@ -58,40 +62,43 @@ impl Schedules {
         }
     }
 
-    /// Follows the commits that were seen and are new.
+    /// Follows the commits that were seen and are new. Returns the wait before another attempt, if one of them needs it.
     async fn follow_new_commits(
         &self,
         commits: &mut BTreeMap<String, String>,
         cancel: &CancellationToken,
-    ) -> Followed {
-        let mut followed = Followed::All;
+    ) -> Option<Duration> {
+        let mut again_after: Option<Duration> = None;
         let configured = self.parts.config.schedules.iter();
         for (name, settings) in configured.filter(|(_, settings)| settings.starts_pipelines) {
             let seen = self.parts.repositories.seen_head(&settings.definition.repository);
             let Some(seen) = seen.filter(|seen| commits.get(name) != Some(seen)) else {
                 continue;
             };
-            match self.follow((name.as_str(), settings), seen, cancel).await {
-                Ok(commit) => {
+            let wait = match self.follow((name.as_str(), settings), seen, cancel).await {
+                Ok(Followed::Commit(commit)) => {
                     commits.insert(name.clone(), commit);
+                    continue;
                 }
+                Ok(Followed::Unusable) => UNUSABLE_WAIT,
                 Err(error) => {
                     warn!(schedule = name, %error, "the times of the pipelines of the schedule {name} are read again later");
-                    followed = Followed::NotAll;
+                    RETRY_WAIT
                 }
-            }
+            };
+            again_after = Some(again_after.map_or(wait, |earlier| earlier.min(wait)));
         }
-        followed
+        again_after
     }
 
-    /// Makes the stored times of pipelines those of the newest commit, which is returned. Definitions that cannot be used leave
-    /// the times as they are, and that is said once for each commit.
+    /// Makes the stored times of pipelines those of the newest commit. Definitions that cannot be used leave the times as they
+    /// are, and that is said once for each commit, unless their service may not read the repository any more.
     async fn follow(
         &self,
         (name, settings): (&str, &ScheduleSettings),
         seen: String,
         cancel: &CancellationToken,
-    ) -> Result<String, FollowError> {
+    ) -> Result<Followed, FollowError> {
         let read = self
             .definitions
             .times(&self.parts, (name, settings), cancel)
@@ -104,7 +111,7 @@ impl Schedules {
                     info!(schedule = name, commit, "the times of pipelines have changed");
                     self.changed.notify_one();
                 }
-                Ok(commit)
+                Ok(Followed::Commit(commit))
             }
             Err(UnscheduledReason::Repository(error)) => Err(error.into()),
             // What the end of the server interrupts says nothing about the definitions.
@@ -115,12 +122,20 @@ impl Schedules {
                     commit = seen,
                     "the times of pipelines stay as they were: {why}"
                 );
-                let op = self.unusable((name, settings), &seen, why);
-                self.parts.store.enqueue(vec![op], at).await?;
-                self.outgoing.wake();
-                Ok(seen)
+                if self.may_read((name, settings)) {
+                    let op = self.unusable((name, settings), &seen, why);
+                    self.parts.store.enqueue(vec![op], at).await?;
+                    self.outgoing.wake();
+                }
+                Ok(Followed::Unusable)
             }
         }
+    }
+
+    /// True if the service of a configured schedule has a grant for its repository.
+    fn may_read(&self, (name, settings): (&str, &ScheduleSettings)) -> bool {
+        let identity = self.parts.access.admit(&Sender::of_schedule(name));
+        identity.is_some_and(|identity| identity.role(&settings.definition.repository).is_some())
     }
 
     /// Returns the operation that posts why the definitions of a commit cannot be used. A known id is posted once.

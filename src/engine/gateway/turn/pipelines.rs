@@ -41,6 +41,8 @@ impl TurnRunner {
         let EventRuns { runs, mut problems } = match found {
             Ok(None) => return Ok(EventOutcome::Turn),
             Ok(Some(found)) => found,
+            // The shutdown may have interrupted the reading itself.
+            Err(_) if shutdown.is_cancelled() => return Ok(EventOutcome::Done),
             Err(why) => {
                 self.refuse(assigned, address, &why).await?;
                 return Ok(EventOutcome::Done);

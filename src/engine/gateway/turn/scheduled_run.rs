@@ -50,6 +50,8 @@ impl TurnRunner {
                     _ => return Ok(EventOutcome::Done),
                 }
             }
+            // The shutdown may have interrupted the reading itself.
+            Err(_) if shutdown.is_cancelled() => return Ok(EventOutcome::Done),
             // It was said for this commit, once for all pipelines.
             Err(UnscheduledReason::Definition(_)) => {
                 store.dismiss(claim, inbox, Vec::new(), at).await?;

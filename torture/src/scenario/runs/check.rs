@@ -1,6 +1,9 @@
 //! The checks after the scenario, on the database of the stopped program and on what people see: each event and each time has
 //! started its runs once, and each step of them has had its effect once.
 
+#[cfg(test)]
+mod tests;
+
 use super::definitions::{EventPipeline, TICK, pipelines_of, task};
 use super::shown::ShownRuns;
 use crate::hook;
@@ -308,102 +311,4 @@ fn posts(runs: &[StoredRun], shown: &ShownRuns) -> Vec<String> {
     let foreign = shown.runs.keys().filter(|id| !known.contains(*id));
     problems.extend(foreign.map(|id| format!("run {id} has a message, and does not exist")));
     problems
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{StoredRun, StoredStep, ends, posts, starts, turns_taken};
-    use crate::hook;
-    use crate::scenario::runs::shown::{ShownRun, ShownRuns};
-
-    fn run(id: i64, pipeline: &str, status: &str, event: u32) -> StoredRun {
-        StoredRun {
-            id,
-            pipeline: pipeline.to_owned(),
-            status: status.to_owned(),
-            event: format!("runs:{}/pipeline/{pipeline}", hook::delivery(event)),
-            started_at: Some(10 * id),
-            ended_at: Some(10 * id + 5),
-            is_due: false,
-            steps: vec![StoredStep {
-                place: 1,
-                kind: "reply".to_owned(),
-                status: "succeeded".to_owned(),
-                inbox: None,
-                conversation: None,
-                change: None,
-                output: "Task 2 is done.".to_owned(),
-            }],
-        }
-    }
-
-    #[test]
-    fn a_run_that_is_there_twice_or_not_at_all_is_found() {
-        let first = run(1, "pair", "succeeded", 1);
-        assert!(starts(std::slice::from_ref(&first), 1).is_empty());
-        assert_eq!(
-            starts(&[first.clone(), run(2, "pair", "succeeded", 1)], 1),
-            ["event 1 started 2 runs of pair instead of 1"]
-        );
-        assert_eq!(
-            starts(&[first], 2),
-            ["event 2 started 0 runs of turns instead of 1"]
-        );
-    }
-
-    #[test]
-    fn a_wrong_end_and_runs_that_did_not_wait_are_found() {
-        let left = StoredRun {
-            ended_at: None,
-            ..run(3, "plain", "running", 8)
-        };
-        let runs = [
-            run(1, "newest", "succeeded", 7),
-            run(2, "newest", "cancelled", 15),
-            left,
-            run(4, "pair", "cancelled", 1),
-        ];
-        assert_eq!(
-            ends(&runs),
-            [
-                "run 3 of plain is left running",
-                "run 4 of pair has cancelled",
-                "run 2 is the newest one of its group, and has cancelled"
-            ]
-        );
-        let early = StoredRun {
-            started_at: Some(12),
-            ..run(2, "turns", "succeeded", 4)
-        };
-        let turns = [run(1, "turns", "succeeded", 2), early];
-        assert_eq!(
-            turns_taken(&turns),
-            ["run 2 began before run 1 of its group had ended"]
-        );
-    }
-
-    #[test]
-    fn a_message_or_a_reply_that_is_shown_twice_or_without_its_run_is_found() {
-        let shown_run = ShownRun {
-            pipeline: "plain".to_owned(),
-            status: "succeeded".to_owned(),
-        };
-        let reply = ("run-1-1/reply-1".to_owned(), vec!["Task 2 is done.".to_owned()]);
-        let mut shown = ShownRuns {
-            runs: [(1, vec![shown_run.clone()])].into(),
-            replies: [reply].into(),
-            others: Vec::new(),
-        };
-        let runs = [run(1, "plain", "succeeded", 8)];
-        assert!(posts(&runs, &shown).is_empty());
-        shown.runs.entry(1).or_default().push(shown_run.clone());
-        shown.runs.insert(2, vec![shown_run]);
-        for operation in ["run-1-1/reply-1", "run-2-1/reply-1"] {
-            let posted = shown.replies.entry(operation.to_owned()).or_default();
-            posted.push("Task 2 is done.".to_owned());
-        }
-        shown.others.push("`plain` was not started.".to_owned());
-        let problems = posts(&runs, &shown);
-        assert_eq!(problems.len(), 5, "{problems:?}");
-    }
 }

@@ -22,8 +22,6 @@ use tokio::task::JoinSet;
 
 /// The seconds by which the clock jumps in a round, after which each schedule is due.
 const ROUND_SECONDS: i64 = 300;
-/// The most writes of runs and fires before the process ends itself at one.
-const WRITES_MAX: usize = 24;
 /// The time within which the events of a round are sent.
 const SENT_WITHIN: Duration = Duration::from_millis(400);
 /// The longest time from the begin of a round to an end of the process.
@@ -40,6 +38,8 @@ struct Amounts {
     schedules: u32,
     /// The number of rounds in which the process ends, once or twice.
     ends: usize,
+    /// The most writes of runs and fires before the process ends itself at one. Those of the fires come first.
+    writes: usize,
 }
 
 const SMALL: Amounts = Amounts {
@@ -47,6 +47,7 @@ const SMALL: Amounts = Amounts {
     events: 8,
     schedules: 10,
     ends: 3,
+    writes: 32,
 };
 
 const LARGE: Amounts = Amounts {
@@ -54,6 +55,7 @@ const LARGE: Amounts = Amounts {
     events: 32,
     schedules: 44,
     ends: 10,
+    writes: 160,
 };
 
 /// R1, R5: runs that nobody types.
@@ -212,7 +214,7 @@ impl Rounds {
     /// Starts the program, which ends itself at one of the next writes of a run or of a fire, and starts it again.
     async fn end_at_write(&mut self) -> anyhow::Result<()> {
         let side = if self.rng.bool() { "before" } else { "after" };
-        let point = format!("effect:{side}:{}", self.rng.usize(1..=WRITES_MAX));
+        let point = format!("effect:{side}:{}", self.rng.usize(1..=self.amounts.writes));
         self.world.note(&point);
         self.world.set_variable("DRYDOCK_CRASH", Some(&point));
         let is_ready = self.world.start_unless_it_ends().await?;
