@@ -5,7 +5,8 @@ use super::RunApi;
 use super::answer::{ApiRefusal, ApiResult, no_place};
 use crate::base::model::{RunId, UserId, quoted};
 use crate::engine::gateway::handover::{FieldProblem, HandoverAnswer};
-use crate::engine::gateway::runs::definitions::PublishedPipelines;
+use crate::engine::gateway::intake::redact_value;
+use crate::engine::gateway::runs::definitions::{PublishedPipelines, UnpublishedReason};
 use crate::engine::gateway::runs::plan::{PlanRefusal, RunStart};
 use crate::engine::gateway::runs::start::{admitted, unpublished_text};
 use crate::engine::pipeline::definition::{PipelineDefinition, PipelineTrigger, TriggerSource};
@@ -74,7 +75,8 @@ impl RunApi {
         }
         let repository = self.repository(&person, request.repository.as_deref())?;
         let reading = Box::pin(self.published(&person, &repository)).await?;
-        let new = self.planned(&person, (&repository, &reading), (request, names))?;
+        let kept = self.without_secrets(request);
+        let new = self.planned(&person, (&repository, &reading), (&kept, names))?;
         let (parts, runs) = (Arc::clone(&self.parts), Arc::clone(&self.runs));
         // It goes on if the client does not wait for its answer.
         let creating = self.background.spawn(async move {
@@ -85,6 +87,14 @@ impl RunApi {
         });
         let created = creating.await??;
         self.created(created, &person).await
+    }
+
+    /// Returns a request without the secrets in its parameters, which are stored with the run.
+    fn without_secrets(&self, request: &RunStartRequest) -> RunStartRequest {
+        let mut kept = request.clone();
+        let values = kept.params.values_mut();
+        values.for_each(|value| redact_value(value, &self.parts.redactor));
+        kept
     }
 
     /// Checks that a pipeline can be started over HTTP now.
@@ -137,9 +147,13 @@ impl RunApi {
             published = definitions.published(&self.parts, repository, &stop) => published,
             () = tokio::time::sleep(PLANNING_TIME_MAX) => return Err(HandoverAnswer::Unavailable.into()),
         };
-        published.map_err(|why| {
-            let text = unpublished_text(repository, &why, &self.parts.redactor);
-            HandoverAnswer::Refused(text).into()
+        published.map_err(|why| match why {
+            // Its text may name a path of the machine, and is for the log.
+            UnpublishedReason::Repository(error) => error.into(),
+            why @ UnpublishedReason::Definition(_) => {
+                let text = unpublished_text(repository, &why, &self.parts.redactor);
+                HandoverAnswer::Refused(text).into()
+            }
         })
     }
 
