@@ -1,12 +1,13 @@
 //! Runs over HTTP: programs start, list, watch, cancel and repeat runs with the token of a person. Each request is authorised
 //! anew, by the rules of `run` and `runs` in a chat. Nothing is posted about a run that a program has started, unless a step
-//! of it replies.
+//! of it replies; a repeated run is posted where the first one was.
 
 mod answer;
 mod document;
 mod places;
 mod start;
 mod watch;
+mod writer;
 
 pub use document::{RunDocument, RunListDocument};
 pub use start::RunStartRequest;
@@ -131,10 +132,11 @@ impl RunApi {
     }
 
     async fn cancel_for(&self, token: &str, id: RunId, at: Timestamp) -> ApiResult {
-        let person = self.person(token, TokenScope::RunsWrite, at).await?;
-        let head = self.visible(&person, id).await?.head;
+        let writer = self.writer(token, at).await?;
+        let person = &writer.person;
+        let head = self.visible(person, id).await?.head;
         let is_editor = person.role(&head.repository) >= Some(Role::Editor);
-        if !is_editor && !is_own(&self.parts.access, &person, &head) {
+        if !is_editor && !is_own(&self.parts.access, person, &head) {
             let why = format!(
                 "run {id} is of a service, and only an editor of `{}` may cancel it",
                 head.repository
@@ -151,10 +153,10 @@ impl RunApi {
             Ok::<_, StoreError>(cancelled.outcome)
         });
         let outcome = cancelling.await??;
-        let row = self.visible(&person, id).await?;
+        let row = self.visible(person, id).await?;
         match (outcome, row.head.status) {
             (RunChange::Changed, _) | (RunChange::Unchanged, RunStatus::Cancelled) => {
-                Ok(HandoverAnswer::Document(self.document(&row)?))
+                Ok(HandoverAnswer::Document(self.document_for(&writer, &row)?))
             }
             (RunChange::Unchanged, _) => {
                 let why = format!("run {id} has ended already");
@@ -165,17 +167,18 @@ impl RunApi {
     }
 
     async fn retry_for(&self, token: &str, (id, key): (RunId, Option<&str>), at: Timestamp) -> ApiResult {
-        let person = self.person(token, TokenScope::RunsWrite, at).await?;
+        let writer = self.writer(token, at).await?;
+        let person = &writer.person;
         let names = retry_names(person.user(), id, key);
         if let Some(known) = self.known(&names).await? {
-            return self.created(known, &person).await;
+            return self.created(known, &writer).await;
         }
-        let row = self.visible(&person, id).await?;
-        if !is_own(&self.parts.access, &person, &row.head) {
+        let row = self.visible(person, id).await?;
+        if !is_own(&self.parts.access, person, &row.head) {
             let why = format!("run {id} is of a service; `drydock runs retry {id}` on the server repeats it");
             return Err(HandoverAnswer::Forbidden(why).into());
         }
-        self.may_start_again(&person, &row).await?;
+        self.may_start_again(person, &row).await?;
         let (parts, runs) = (Arc::clone(&self.parts), Arc::clone(&self.runs));
         let repeating = self.background.spawn(async move {
             let at = (parts.now)();
@@ -185,7 +188,7 @@ impl RunApi {
             Ok::<_, StoreError>(created)
         });
         let created = repeating.await??;
-        self.created(created, &person).await
+        self.created(created, &writer).await
     }
 
     /// Checks that a person may start the pipeline of an own run now.

@@ -11,7 +11,7 @@ use crate::engine::gateway::runs::plan::{PlanRefusal, RunStart};
 use crate::engine::gateway::runs::start::{admitted, unpublished_text};
 use crate::engine::pipeline::definition::{PipelineDefinition, PipelineTrigger, TriggerSource};
 use crate::engine::pipeline::run::{ParameterProblem, RunInputs};
-use crate::state::access::{Identity, TokenScope};
+use crate::state::access::Identity;
 use crate::state::store::{NewRun, StoreError};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -68,15 +68,16 @@ fn digest(text: &str) -> String {
 
 impl RunApi {
     pub(super) async fn start_for(&self, token: &str, request: &RunStartRequest, at: Timestamp) -> ApiResult {
-        let person = self.person(token, TokenScope::RunsWrite, at).await?;
+        let writer = self.writer(token, at).await?;
+        let person = &writer.person;
         let names = request.names(person.user());
         if let Some(known) = self.known(&names).await? {
-            return self.created(known, &person).await;
+            return self.created(known, &writer).await;
         }
-        let repository = self.repository(&person, request.repository.as_deref())?;
-        let reading = Box::pin(self.published(&person, &repository)).await?;
+        let repository = self.repository(person, request.repository.as_deref())?;
+        let reading = Box::pin(self.published(person, &repository)).await?;
         let kept = self.without_secrets(request);
-        let new = self.planned(&person, (&repository, &reading), (&kept, names))?;
+        let new = self.planned(person, (&repository, &reading), (&kept, names))?;
         let (parts, runs) = (Arc::clone(&self.parts), Arc::clone(&self.runs));
         // It goes on if the client does not wait for its answer.
         let creating = self.background.spawn(async move {
@@ -86,7 +87,7 @@ impl RunApi {
             Ok::<_, StoreError>(created)
         });
         let created = creating.await??;
-        self.created(created, &person).await
+        self.created(created, &writer).await
     }
 
     /// Returns a request without the secrets in its parameters, which are stored with the run.
