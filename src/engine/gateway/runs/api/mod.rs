@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use places::ApiPlaces;
 use start::retry_names;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -34,6 +35,9 @@ const PLANNINGS_MAX: (usize, usize) = (4, 16);
 /// The most runs that are watched at once, by one person and by all.
 const WATCHES_MAX: (usize, usize) = (8, 64);
 
+/// The most lists that are read at once. Each may look at many runs, and the store has more threads than this for reading.
+const LISTS_AT_ONCE_MAX: usize = 1;
+
 /// The requests of programs about runs.
 pub struct RunApi {
     parts: Arc<Parts>,
@@ -41,6 +45,7 @@ pub struct RunApi {
     audit: Arc<IngressAudit>,
     plannings: ApiPlaces,
     watches: ApiPlaces,
+    lists: Arc<Semaphore>,
     shutdown: CancellationToken,
     background: TaskTracker,
 }
@@ -81,6 +86,7 @@ impl RunApi {
             audit: Arc::clone(audit),
             plannings: ApiPlaces::new(PLANNINGS_MAX.0, PLANNINGS_MAX.1),
             watches: ApiPlaces::new(WATCHES_MAX.0, WATCHES_MAX.1),
+            lists: Arc::new(Semaphore::new(LISTS_AT_ONCE_MAX)),
             shutdown: shutdown.clone(),
             background: background.clone(),
         }
@@ -118,7 +124,12 @@ impl RunApi {
         let person = self.person(token, TokenScope::RunsRead, at).await?;
         let access = Arc::clone(&self.parts.access);
         let (before, count_max) = (filter.before, filter.limit);
-        let is_listed = move |head: &RunHead| filter.accepts(head) && may_see(&access, &person, head);
+        let place = Arc::clone(&self.lists).acquire_owned().await?;
+        let is_listed = move |head: &RunHead| {
+            // The place is free when the store has read, also if the client does not wait for that.
+            let _place = &place;
+            filter.accepts(head) && may_see(&access, &person, head)
+        };
         let store = &self.parts.store;
         let page = store.runs_before(before, is_listed, count_max).await?;
         let list = RunListDocument::of(&page, &self.parts.redactor);
