@@ -187,11 +187,16 @@ async fn each_request_about_runs_needs_its_scope() {
     publish(&app);
     let api = Api::new(&app).await;
     let all = token(&app, ALICE, &[READ, WRITE]).await;
-    assert_eq!(start(&api, &all, &review(7), None).await.0, 201);
+    assert_eq!(start(&api, &all, &review(7), Some("one")).await.0, 201);
     ended_runs(&app, 1).await;
     let changes = token(&app, ALICE, &[TokenScope::ChangesRead]).await;
     let reads = token(&app, ALICE, &[READ]).await;
     let writes = token(&app, ALICE, &[WRITE]).await;
+    // A token that may not show runs gets no output from the answers to other requests.
+    for (token, output) in [(&all, "It is odd."), (&writes, "")] {
+        let (status, run) = start(&api, token, &review(7), Some("one")).await;
+        assert_eq!((status, &run["steps"][0]["text"]), (200, &json!(output)));
+    }
     for (token, may_read, may_write) in [
         ("drydock_x", 401, 401),
         (changes.as_str(), 403, 403),
@@ -320,6 +325,30 @@ async fn a_run_or_a_pipeline_of_others_reads_like_one_that_does_not_exist() {
             .contains("the condition of its trigger is false")
     );
     assert_eq!(app.count("SELECT count(*) FROM run"), 1);
+}
+
+/// T87
+#[tokio::test]
+async fn a_secret_in_a_parameter_of_a_program_is_neither_stored_nor_sent() {
+    let app = TestApp::with_settings(|_: &ModelRequest| says("It is odd."), &[]).await;
+    app.admit_slack_user(ALICE, Role::Viewer, &[]).await;
+    publish(&app);
+    let api = Api::new(&app).await;
+    let token = token(&app, ALICE, &[READ, WRITE]).await;
+    let secret = ["ghp_", "CANARYcanary0123456789CANARYcanary012345"].concat();
+    let note = format!("The log says {secret} there.");
+    let body = json!({ "pipeline": "review", "params": { "number": 7, "note": note } });
+    for status in [201, 200] {
+        assert_eq!(start(&api, &token, &body, Some("one")).await.0, status);
+        ended_runs(&app, 1).await;
+    }
+    let requests = app.model_requests();
+    let asked = requests[0].last_user_text();
+    assert!(
+        asked.contains("The log says ") && !asked.contains(&secret),
+        "{asked}"
+    );
+    assert_eq!(app.data_files_with(&secret), Vec::<String>::new());
 }
 
 #[tokio::test]

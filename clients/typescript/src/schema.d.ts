@@ -480,7 +480,7 @@ export interface components {
             startedAt: string | null;
             /** @description The state. */
             status: components["schemas"]["StepStatus"];
-            /** @description The output. The middle of a long one is left out, and a line says so. */
+            /** @description The output. The middle of a long one is left out, and a line says so. Empty for a token without `runs:read`. */
             text: string;
             /**
              * Format: uint64

@@ -137,7 +137,7 @@ fn add_texts(value: &Value, texts: &mut String) {
 
 /// Removes the secrets of each text, of each number as a text, and of each name of a field. Of two names that become the same
 /// one, the first stays.
-fn redact_value(value: &mut Value, redactor: &Redactor) {
+pub(super) fn redact_value(value: &mut Value, redactor: &Redactor) {
     match value {
         Value::String(text) => {
             if let Cow::Owned(redacted) = redactor.redact(text) {

@@ -1,9 +1,9 @@
 //! The answers to requests about runs: those that say no, and those about a run that was requested.
 
+use super::writer::RunWriter;
 use super::{RunApi, may_see};
 use crate::base::model::RunStatus;
 use crate::engine::gateway::handover::HandoverAnswer;
-use crate::state::access::Identity;
 use crate::state::store::RunCreation;
 
 /// The seconds after which a request for which there was no place may succeed.
@@ -78,7 +78,7 @@ impl RunApi {
     }
 
     /// Returns the answer about a run that was requested.
-    pub(super) async fn created(&self, outcome: RunCreation, person: &Identity) -> ApiResult {
+    pub(super) async fn created(&self, outcome: RunCreation, writer: &RunWriter) -> ApiResult {
         let refused = |why: &str| -> ApiResult { Err(HandoverAnswer::Refused(why.to_owned()).into()) };
         let id = match outcome {
             RunCreation::Created(id) | RunCreation::Known(Some(id)) => id,
@@ -98,9 +98,9 @@ impl RunApi {
             }
         };
         let row = self.parts.store.run(id).await?;
-        let row = row.filter(|row| may_see(&self.parts.access, person, &row.head));
+        let row = row.filter(|row| may_see(&self.parts.access, &writer.person, &row.head));
         let row = row.ok_or(HandoverAnswer::NotFound)?;
-        let document = self.document(&row)?;
+        let document = self.document_for(writer, &row)?;
         match outcome {
             RunCreation::Created(_) => Ok(HandoverAnswer::Created {
                 location: format!("/api/runs/{id}"),

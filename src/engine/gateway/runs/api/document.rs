@@ -72,7 +72,7 @@ pub struct StepDocument {
     pub status: StepStatus,
     /// The reason in one sentence, if it did not succeed.
     pub why: Option<String>,
-    /// The output. The middle of a long one is left out, and a line says so.
+    /// The output. The middle of a long one is left out, and a line says so. Empty for a token without `runs:read`.
     pub text: String,
     /// The verdict of an agent step.
     pub verdict: Option<Verdict>,

@@ -1,12 +1,13 @@
 //! Runs over HTTP: programs start, list, watch, cancel and repeat runs with the token of a person. Each request is authorised
 //! anew, by the rules of `run` and `runs` in a chat. Nothing is posted about a run that a program has started, unless a step
-//! of it replies.
+//! of it replies; a repeated run is posted where the first one was.
 
 mod answer;
 mod document;
 mod places;
 mod start;
 mod watch;
+mod writer;
 
 pub use document::{RunDocument, RunListDocument};
 pub use start::RunStartRequest;
@@ -25,6 +26,7 @@ use jiff::Timestamp;
 use places::ApiPlaces;
 use start::retry_names;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,6 +35,9 @@ const PLANNINGS_MAX: (usize, usize) = (4, 16);
 /// The most runs that are watched at once, by one person and by all.
 const WATCHES_MAX: (usize, usize) = (8, 64);
 
+/// The most lists that are read at once. Each may look at many runs, and the store has more threads than this for reading.
+const LISTS_AT_ONCE_MAX: usize = 1;
+
 /// The requests of programs about runs.
 pub struct RunApi {
     parts: Arc<Parts>,
@@ -40,6 +45,7 @@ pub struct RunApi {
     audit: Arc<IngressAudit>,
     plannings: ApiPlaces,
     watches: ApiPlaces,
+    lists: Arc<Semaphore>,
     shutdown: CancellationToken,
     background: TaskTracker,
 }
@@ -80,6 +86,7 @@ impl RunApi {
             audit: Arc::clone(audit),
             plannings: ApiPlaces::new(PLANNINGS_MAX.0, PLANNINGS_MAX.1),
             watches: ApiPlaces::new(WATCHES_MAX.0, WATCHES_MAX.1),
+            lists: Arc::new(Semaphore::new(LISTS_AT_ONCE_MAX)),
             shutdown: shutdown.clone(),
             background: background.clone(),
         }
@@ -117,7 +124,12 @@ impl RunApi {
         let person = self.person(token, TokenScope::RunsRead, at).await?;
         let access = Arc::clone(&self.parts.access);
         let (before, count_max) = (filter.before, filter.limit);
-        let is_listed = move |head: &RunHead| filter.accepts(head) && may_see(&access, &person, head);
+        let place = Arc::clone(&self.lists).acquire_owned().await?;
+        let is_listed = move |head: &RunHead| {
+            // The place is free when the store has read, also if the client does not wait for that.
+            let _place = &place;
+            filter.accepts(head) && may_see(&access, &person, head)
+        };
         let store = &self.parts.store;
         let page = store.runs_before(before, is_listed, count_max).await?;
         let list = RunListDocument::of(&page, &self.parts.redactor);
@@ -131,10 +143,11 @@ impl RunApi {
     }
 
     async fn cancel_for(&self, token: &str, id: RunId, at: Timestamp) -> ApiResult {
-        let person = self.person(token, TokenScope::RunsWrite, at).await?;
-        let head = self.visible(&person, id).await?.head;
+        let writer = self.writer(token, at).await?;
+        let person = &writer.person;
+        let head = self.visible(person, id).await?.head;
         let is_editor = person.role(&head.repository) >= Some(Role::Editor);
-        if !is_editor && !is_own(&self.parts.access, &person, &head) {
+        if !is_editor && !is_own(&self.parts.access, person, &head) {
             let why = format!(
                 "run {id} is of a service, and only an editor of `{}` may cancel it",
                 head.repository
@@ -151,10 +164,10 @@ impl RunApi {
             Ok::<_, StoreError>(cancelled.outcome)
         });
         let outcome = cancelling.await??;
-        let row = self.visible(&person, id).await?;
+        let row = self.visible(person, id).await?;
         match (outcome, row.head.status) {
             (RunChange::Changed, _) | (RunChange::Unchanged, RunStatus::Cancelled) => {
-                Ok(HandoverAnswer::Document(self.document(&row)?))
+                Ok(HandoverAnswer::Document(self.document_for(&writer, &row)?))
             }
             (RunChange::Unchanged, _) => {
                 let why = format!("run {id} has ended already");
@@ -165,17 +178,18 @@ impl RunApi {
     }
 
     async fn retry_for(&self, token: &str, (id, key): (RunId, Option<&str>), at: Timestamp) -> ApiResult {
-        let person = self.person(token, TokenScope::RunsWrite, at).await?;
+        let writer = self.writer(token, at).await?;
+        let person = &writer.person;
         let names = retry_names(person.user(), id, key);
         if let Some(known) = self.known(&names).await? {
-            return self.created(known, &person).await;
+            return self.created(known, &writer).await;
         }
-        let row = self.visible(&person, id).await?;
-        if !is_own(&self.parts.access, &person, &row.head) {
+        let row = self.visible(person, id).await?;
+        if !is_own(&self.parts.access, person, &row.head) {
             let why = format!("run {id} is of a service; `drydock runs retry {id}` on the server repeats it");
             return Err(HandoverAnswer::Forbidden(why).into());
         }
-        self.may_start_again(&person, &row).await?;
+        self.may_start_again(person, &row).await?;
         let (parts, runs) = (Arc::clone(&self.parts), Arc::clone(&self.runs));
         let repeating = self.background.spawn(async move {
             let at = (parts.now)();
@@ -185,7 +199,7 @@ impl RunApi {
             Ok::<_, StoreError>(created)
         });
         let created = repeating.await??;
-        self.created(created, &person).await
+        self.created(created, &writer).await
     }
 
     /// Checks that a person may start the pipeline of an own run now.

@@ -5,12 +5,13 @@ use super::RunApi;
 use super::answer::{ApiRefusal, ApiResult, no_place};
 use crate::base::model::{RunId, UserId, quoted};
 use crate::engine::gateway::handover::{FieldProblem, HandoverAnswer};
-use crate::engine::gateway::runs::definitions::PublishedPipelines;
+use crate::engine::gateway::intake::redact_value;
+use crate::engine::gateway::runs::definitions::{PublishedPipelines, UnpublishedReason};
 use crate::engine::gateway::runs::plan::{PlanRefusal, RunStart};
 use crate::engine::gateway::runs::start::{admitted, unpublished_text};
 use crate::engine::pipeline::definition::{PipelineDefinition, PipelineTrigger, TriggerSource};
 use crate::engine::pipeline::run::{ParameterProblem, RunInputs};
-use crate::state::access::{Identity, TokenScope};
+use crate::state::access::Identity;
 use crate::state::store::{NewRun, StoreError};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -67,14 +68,16 @@ fn digest(text: &str) -> String {
 
 impl RunApi {
     pub(super) async fn start_for(&self, token: &str, request: &RunStartRequest, at: Timestamp) -> ApiResult {
-        let person = self.person(token, TokenScope::RunsWrite, at).await?;
+        let writer = self.writer(token, at).await?;
+        let person = &writer.person;
         let names = request.names(person.user());
         if let Some(known) = self.known(&names).await? {
-            return self.created(known, &person).await;
+            return self.created(known, &writer).await;
         }
-        let repository = self.repository(&person, request.repository.as_deref())?;
-        let reading = Box::pin(self.published(&person, &repository)).await?;
-        let new = self.planned(&person, (&repository, &reading), (request, names))?;
+        let repository = self.repository(person, request.repository.as_deref())?;
+        let reading = Box::pin(self.published(person, &repository)).await?;
+        let kept = self.without_secrets(request);
+        let new = self.planned(person, (&repository, &reading), (&kept, names))?;
         let (parts, runs) = (Arc::clone(&self.parts), Arc::clone(&self.runs));
         // It goes on if the client does not wait for its answer.
         let creating = self.background.spawn(async move {
@@ -84,7 +87,15 @@ impl RunApi {
             Ok::<_, StoreError>(created)
         });
         let created = creating.await??;
-        self.created(created, &person).await
+        self.created(created, &writer).await
+    }
+
+    /// Returns a request without the secrets in its parameters, which are stored with the run.
+    fn without_secrets(&self, request: &RunStartRequest) -> RunStartRequest {
+        let mut kept = request.clone();
+        let values = kept.params.values_mut();
+        values.for_each(|value| redact_value(value, &self.parts.redactor));
+        kept
     }
 
     /// Checks that a pipeline can be started over HTTP now.
@@ -137,9 +148,13 @@ impl RunApi {
             published = definitions.published(&self.parts, repository, &stop) => published,
             () = tokio::time::sleep(PLANNING_TIME_MAX) => return Err(HandoverAnswer::Unavailable.into()),
         };
-        published.map_err(|why| {
-            let text = unpublished_text(repository, &why, &self.parts.redactor);
-            HandoverAnswer::Refused(text).into()
+        published.map_err(|why| match why {
+            // Its text may name a path of the machine, and is for the log.
+            UnpublishedReason::Repository(error) => error.into(),
+            why @ UnpublishedReason::Definition(_) => {
+                let text = unpublished_text(repository, &why, &self.parts.redactor);
+                HandoverAnswer::Refused(text).into()
+            }
         })
     }
 
