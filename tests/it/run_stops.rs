@@ -1,4 +1,4 @@
-//! What an operator sees of the runs of a hook, and how they are stopped together.
+//! The runs of a hook as an operator sees them, and the end of all of them together.
 
 use crate::hooks::{ONE, deliver, release};
 use crate::runs::{OF_A_HOOK, ended_runs, posts};

@@ -24,7 +24,7 @@ const ANSWER_CHARS: usize = 200;
 
 /// The question of a step, with its values.
 #[derive(Clone, Debug)]
-pub(super) struct StepQuestion {
+pub(super) struct AskStepWork {
     pub(super) to: AskedParty,
     pub(super) text: String,
     pub(super) values: Vec<(String, String)>,
@@ -46,7 +46,7 @@ impl Runs {
         &self,
         moves: &mut RunMove<'_>,
         step: usize,
-        asked: StepQuestion,
+        asked: AskStepWork,
     ) -> Result<(), StoreError> {
         let (row, at) = (moves.row, moves.at);
         let target = match &asked.to {
@@ -189,7 +189,7 @@ impl Runs {
         &self,
         row: &RunRow,
         target: QuestionTarget,
-        asked: StepQuestion,
+        asked: AskStepWork,
         at: Timestamp,
     ) -> Result<NewRunQuestion, String> {
         let QuestionTarget {

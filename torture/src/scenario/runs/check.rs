@@ -41,7 +41,7 @@ struct StoredStep {
     output: String,
 }
 
-/// What was started in the scenario.
+/// The amounts of what starts runs in the scenario.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Started {
     /// The number of events, from 1.
