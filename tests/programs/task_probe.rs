@@ -32,6 +32,11 @@ fn main() {
             }
             println!("done");
         }
+        Some("imitate") => {
+            let text = "x".repeat(20_000);
+            eprint!("{{\"Refused\":\"\\u001b[31mno {text}\"}}");
+            std::process::exit(125);
+        }
         Some("files") => {
             for number in 0..10_100 {
                 std::fs::write(home().join(number.to_string()), "").expect("a file");

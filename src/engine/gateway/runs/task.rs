@@ -2,9 +2,9 @@
 //! transaction ends the step. A program has no effect outside of its own directory, so one that a stop of the process cut
 //! short is run again from its beginning.
 
-use super::moves::RunMove;
 use super::Runs;
 use super::broken_run::BROKEN;
+use super::moves::RunMove;
 use crate::base::model::{RunId, StepEnd, StepStatus};
 use crate::engine::gateway::clock_watch::RETRY_WAIT;
 use crate::engine::gateway::parts::Parts;
