@@ -176,24 +176,30 @@ pipelines:
   noise:
     triggers: [{chat: {}}]
     steps: [{name: task, task: {command: [probe, noise]}}]
+  threads:
+    triggers: [{chat: {}}]
+    steps: [{name: task, task: {command: [probe, threads]}}]
   imitate:
     triggers: [{chat: {}}]
     steps: [{name: task, task: {command: [probe, imitate]}}]
 "#;
     let app = server(probe(), pipelines).await;
-    let names = ["fails", "late", "flood", "files", "noise", "imitate"];
+    let names = ["fails", "late", "flood", "files", "noise", "threads", "imitate"];
     for (number, name) in names.iter().enumerate() {
         say(&app, ALICE, &format!("!run {name}")).await;
         ended_runs(&app, number + 1).await;
     }
     let statuses = app.column("SELECT status FROM run ORDER BY id");
-    let expected = ["failed", "failed", "failed", "failed", "succeeded", "failed"];
-    assert_eq!(statuses, expected);
+    assert_eq!(
+        statuses.join(" "),
+        "failed failed failed failed succeeded failed failed"
+    );
     let expected = [
         "probe ended with the exit code 3: first line\nit is wrong",
         "it took more than 1 s",
         "it wrote more than 4 MiB",
         "it wrote more than 10000 files or 256 MiB to its directory",
+        "it started more than 1024 threads",
     ];
     let mut reasons = reasons(&app);
     let imitated = reasons.pop().unwrap();

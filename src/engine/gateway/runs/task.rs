@@ -192,10 +192,14 @@ impl TaskRunner {
             let _slot = slot;
             programs.run(&work, &tree, &|| stopped.is_cancelled())
         });
-        running.await.unwrap_or_else(|error| {
-            error!(%error, "the run of a program panicked");
-            Some(StepEnd::failed(BROKEN))
-        })
+        match running.await {
+            Ok(None) if !stop.is_cancelled() => Some(StepEnd::failed(BROKEN)),
+            Ok(end) => end,
+            Err(error) => {
+                error!(%error, "the run of a program panicked");
+                Some(StepEnd::failed(BROKEN))
+            }
+        }
     }
 
     /// Stores the end of a step. A failure of the store that may pass is tried again until the task is stopped.
