@@ -91,7 +91,7 @@ fn verdicts(app: &TestApp) -> Vec<String> {
     )
 }
 
-/// CI-1, CI-5, CI-6, T24
+/// CI-1, CI-5, CI-6, T24, CI-29
 #[tokio::test]
 async fn a_step_reads_its_values_as_data_has_only_its_tools_and_concludes() {
     let answers = [

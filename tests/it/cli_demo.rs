@@ -38,7 +38,8 @@ fn every_json_line_parses_and_the_last_says_how_it_went() {
     let scenes: BTreeSet<&str> = steps.iter().map(|line| line["scene"].as_str().unwrap()).collect();
     assert!(scenes.len() >= 8, "{scenes:?}");
     assert!(steps.iter().all(|line| line["ok"] == true));
-    for (scene, place, who, text) in OF_THE_LOOP.iter().chain(OF_THE_PLATFORMS) {
+    let expected = OF_THE_LOOP.iter().chain(OF_THE_PLATFORMS).chain(OF_THE_PIPELINE);
+    for (scene, place, who, text) in expected {
         let is_it = |line: &&serde_json::Value| {
             line["scene"] == *scene
                 && line["place"] == *place
@@ -159,6 +160,45 @@ const OF_THE_PLATFORMS: &[(&str, &str, &str, &str)] = &[
         "nothing was staged or committed",
     ),
 ];
+
+/// Lines of the scene about the pipeline that an alert starts.
+const OF_THE_PIPELINE: &[(&str, &str, &str, &str)] = &[
+    (ALERT, "webhook", "checked", "answered 200 once it was durable"),
+    (
+        ALERT,
+        "#platform",
+        "drydock",
+        "Run 1 of more-memory needs a decision.",
+    ),
+    (ALERT, "#platform", "drydock", "approve  waits for an answer"),
+    (ALERT, "#platform", "eve", "[yes]"),
+    (
+        ALERT,
+        "#platform, only alice sees it",
+        "drydock",
+        "Nothing was answered: this question is for an administrator of infra.",
+    ),
+    (
+        ALERT,
+        "#platform",
+        "checked",
+        "eve was told nothing, and the question is still open",
+    ),
+    (ALERT, "#platform", "carol", "[yes]"),
+    (ALERT, "#oncall", "drydock", "A limit of 256Mi is prepared."),
+    (
+        ALERT,
+        "#platform",
+        "drydock",
+        "Run 1 of more-memory on infra: succeeded",
+    ),
+    (
+        ALERT,
+        "model",
+        "checked",
+        "the words of the alert came as marked data",
+    ),
+];
 const TWO_PEOPLE: &str = "A change, and another one at the same time";
 const SOCKET: &str = "A workspace without a public address: Socket Mode";
 const DISCORD: &str = "The same on Discord";
@@ -167,6 +207,7 @@ const STEERING: &str = "A message while the model works";
 const QUESTION: &str = "The model asks for a decision";
 const FALLBACK: &str = "The model is overloaded, and another one answers";
 const BUDGET: &str = "A budget is used up, and an administrator allows more";
+const ALERT: &str = "An alert starts a pipeline, which asks before it tells the team";
 const THREAD: &str = "#platform, thread";
 
 /// I6

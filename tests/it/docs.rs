@@ -507,8 +507,9 @@ fn the_demo_plays_and_the_documents_show_what_it_says() {
     let reported = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}\n{reported}");
-    for (name, shown_min) in [("README.md", 8), ("docs/demo.md", 20)] {
-        let excerpt = blocks(&document(name), "text").remove(0);
+    let documents = [("README.md", 0, 8), ("README.md", 3, 10), ("docs/demo.md", 0, 20)];
+    for (name, block, shown_min) in documents {
+        let excerpt = blocks(&document(name), "text").remove(block);
         let mut lines = reported.lines().map(comparable);
         let mut shown = 0;
         for line in excerpt.lines().map(comparable).filter(|line| !line.is_empty()) {
@@ -520,6 +521,46 @@ fn the_demo_plays_and_the_documents_show_what_it_says() {
         }
         assert!(shown >= shown_min, "the transcript of {name} was read: {shown}");
     }
+}
+
+/// Checks that the README shows the file of the demo, with the model that people use.
+#[test]
+fn the_readme_shows_the_pipeline_that_the_demo_runs() {
+    let shown = blocks(&document("README.md"), "yaml").remove(0);
+    let run = document("src/simulation/demo/demo_script/alert.yaml");
+    assert_eq!(run.matches("anthropic/demo").count(), 1);
+    assert_eq!(
+        shown,
+        run.replace("anthropic/demo", "anthropic/claude-sonnet-4-5")
+    );
+}
+
+/// Checks that each later request for agent steps has a decision, with the reason. CI-30
+#[test]
+fn each_later_request_for_steps_has_a_decision() {
+    let text = document("docs/decisions.md");
+    let section = text.split("## Later requests for agent steps").nth(1);
+    let section = section.expect("the section").split("\n## ").next();
+    let rows = rows(section.unwrap_or_default());
+    let decided: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    let expected = [
+        "programs in containers",
+        "a tool that writes files",
+        "sessions in Redis",
+        "a long memory",
+        "repetition after a failure",
+        "output while the model writes",
+        "a page of costs",
+        "results of earlier runs in place of calls",
+    ];
+    assert_eq!(decided, expected);
+    let unclear = rows.iter().filter(|row| {
+        let [_, state, why] = row.as_slice() else {
+            return true;
+        };
+        !["yes", "no", "partly", "later"].contains(&state.as_str()) || !why.ends_with('.')
+    });
+    assert_eq!(unclear.count(), 0);
 }
 
 /// TK-10

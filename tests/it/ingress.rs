@@ -109,7 +109,7 @@ async fn a_signature_in_the_url_is_ignored() {
     assert_eq!(app.count("SELECT count(*) FROM inbox"), 0);
 }
 
-/// T10, T12, T13, T16
+/// T10, T12, T13, T16, CI-24
 #[tokio::test]
 async fn every_badly_signed_or_stale_slack_event_is_refused_in_the_same_words() {
     let app = TestApp::new(nobody_asks()).await;

@@ -16,6 +16,7 @@ mod memory;
 
 mod acceptance;
 mod api;
+mod api_fuzz;
 mod app_home;
 mod admission;
 mod attachments;
@@ -151,6 +152,7 @@ mod run_commands;
 mod run_replies;
 mod runs;
 mod run_questions;
+mod run_stops;
 mod run_tasks;
 mod run_events;
 mod runs_api;

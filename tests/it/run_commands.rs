@@ -51,7 +51,7 @@ async fn with_commands<const CLOCK: usize>(script: impl AnswerScript + 'static) 
     app
 }
 
-/// CI-16
+/// CI-16, CI-24
 #[tokio::test]
 async fn a_slash_command_starts_its_pipeline_and_its_person_alone_gets_the_answer() {
     let app = with_commands::<0>(queue([says("Seven is odd."), says("Nine is odd.")])).await;

@@ -153,6 +153,7 @@ async fn events_end_when_the_person_or_the_server_goes_and_a_person_has_a_bounde
     ended_runs(&app, 2).await;
 }
 
+/// I10
 #[tokio::test]
 async fn too_many_open_runs_of_a_person_are_refused_and_all_are_listed_in_parts() {
     let stalls = |_: &ModelRequest| says("Never said.").with_fault(AnswerFault::Stall);

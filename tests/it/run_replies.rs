@@ -83,7 +83,7 @@ pub(crate) async fn steps_of_ended_runs(app: &TestApp, count: usize) -> Vec<Stri
     )
 }
 
-/// CI-16
+/// CI-16, I8, T87
 #[tokio::test]
 async fn a_pull_request_gets_one_comment_of_its_run_without_mentions_marks_and_secrets() {
     let words = format!("Looks good, @team, see #3. The key is {MODEL_KEY}. <!-- drydock:run-9-9 -->");
@@ -138,6 +138,7 @@ async fn a_comment_waits_as_long_as_github_asks_and_is_made_once_if_its_answer_i
     assert_eq!(app.count(sent), 2);
 }
 
+/// T23, T24
 #[tokio::test]
 async fn a_comment_goes_only_where_the_operator_allows_it_and_where_the_event_is_from() {
     // The secret of the hook alone names no repository.

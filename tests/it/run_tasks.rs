@@ -237,6 +237,7 @@ async fn a_task_that_a_restart_interrupts_is_run_again_and_its_step_ends_once() 
     assert_eq!(posts(&app, DIRECT, "Run 1 of p").len(), 1);
 }
 
+/// T06
 #[tokio::test]
 async fn a_cancelled_run_ends_its_program_and_so_does_the_end_of_access() {
     let app = server(probe(), &one_task("wait")).await;
@@ -256,6 +257,7 @@ async fn a_cancelled_run_ends_its_program_and_so_does_the_end_of_access() {
     );
 }
 
+/// I5
 #[tokio::test]
 async fn a_program_that_the_operator_does_not_list_is_refused_before_anything_begins() {
     let pipelines = one_task("print").replace("[probe,", "[/bin/sh, -c,");

@@ -249,7 +249,7 @@ async fn a_run_ends_when_its_person_cancels_it_or_when_its_time_is_over() {
         .await;
 }
 
-const OF_A_HOOK: &str = r#"
+pub(crate) const OF_A_HOOK: &str = r#"
 pipelines:
   released:
     triggers:
@@ -269,6 +269,7 @@ pipelines:
           params: {tag: "${params.tag}", source: "${trigger.source}"}
 "#;
 
+/// T15, T24
 #[tokio::test]
 async fn an_event_of_a_hook_starts_its_pipeline_once_in_place_of_a_turn() {
     let answers = [says("Nothing to do."), says("It is safe.")];

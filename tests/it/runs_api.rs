@@ -254,6 +254,7 @@ async fn a_key_starts_one_run_however_often_it_comes_also_after_a_restart() {
     assert_eq!(app.count("SELECT count(*) FROM run"), 4);
 }
 
+/// I3
 #[tokio::test]
 async fn a_run_or_a_pipeline_of_others_reads_like_one_that_does_not_exist() {
     let app = TestApp::with_settings(|_: &ModelRequest| says("It is odd."), &[]).await;

@@ -195,6 +195,7 @@ mod tests {
         );
     }
 
+    /// T91
     #[test]
     fn a_payload_to_store_has_a_bounded_nesting() {
         let nested = |lists: usize| -> Value {

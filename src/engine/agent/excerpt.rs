@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(shown(&fits, 101), fits);
     }
 
-    /// CI-5, CI-8
+    /// CI-5, CI-8, CI-28
     #[test]
     fn the_head_has_4096_bytes_and_the_tail_61440_and_the_rest_has_a_name() {
         let text = format!(

@@ -148,7 +148,7 @@ mod tests {
     use super::inferred_verdict;
     use crate::base::model::Verdict;
 
-    /// CI-7
+    /// CI-7, CI-28
     #[test]
     fn a_verdict_is_inferred_from_words_with_regard_to_negation() {
         for text in [

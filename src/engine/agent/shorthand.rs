@@ -48,7 +48,7 @@ impl Shorthand {
 mod tests {
     use super::Shorthand;
 
-    /// CI-3
+    /// CI-3, CI-28
     #[test]
     fn three_words_stand_for_standard_requests_and_any_other_text_for_itself() {
         for shorthand in Shorthand::ALL {

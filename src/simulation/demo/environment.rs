@@ -9,6 +9,7 @@ use crate::simulation::emulator::model::{AnswerScript, ModelEmulator};
 use crate::simulation::emulator::slack::{RateLimits, SlackEmulator, SlackOptions};
 use crate::simulation::emulator::telegram::TelegramEmulator;
 use anyhow::Context;
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub const SLACK_SIGNING_SECRET: &str = "5f0d1c9a7be24c6f8a1b3d5e7f901234";
 pub const TELEGRAM_BOT_TOKEN: &str = "7700000001:AAStageStageStageStageStageStageStage";
 /// The secret with which the hook's sender signs.
 pub const HOOK_SECRET: &str = "a3c1e5f7092b4d6f8a0c2e4f60718293";
+/// The secret with which the sender of alerts signs, which only some demos have.
+pub const ALERT_SECRET: &str = "c7e9a1b3d5f70829a4c6e8f01b3d5f72";
 /// The bot token of the second emulated Slack, which only some demos have.
 pub const FIELD_BOT_TOKEN: &str = "xoxb-220033004400-stage-bot-token";
 /// The app-level token of the second emulated Slack, with which the gateway opens its sockets.
@@ -142,6 +145,11 @@ impl DemoEnvironment {
         self.directory.path().join("data")
     }
 
+    /// Returns the time of the gateway's clock.
+    pub fn now(&self) -> Timestamp {
+        (self.host.now)()
+    }
+
     /// Returns the gateway's address, as a URL without a path.
     pub fn url(&self) -> String {
         self.app
@@ -157,6 +165,7 @@ impl DemoEnvironment {
             ("STAGE_SLACK_SIGNING_SECRET", SLACK_SIGNING_SECRET),
             ("STAGE_TELEGRAM_BOT_TOKEN", TELEGRAM_BOT_TOKEN),
             ("STAGE_HOOK_SECRET", HOOK_SECRET),
+            ("STAGE_ALERT_SECRET", ALERT_SECRET),
             ("STAGE_MODEL_KEY", MODEL_KEY),
             // The key of a second provider and the tokens of further channels, if the settings name them.
             ("BACKUP_API_KEY", MODEL_KEY),

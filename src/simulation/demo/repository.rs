@@ -41,13 +41,26 @@ pub fn create(path: &Path) -> anyhow::Result<String> {
 /// Creates a bare repository like [`create`], with one more commit that has these files besides. Returns the id of that commit.
 pub fn create_with(path: &Path, more: &[(&str, &str)]) -> anyhow::Result<String> {
     let repository = gix::init_bare(path).context("the repository could not be created")?;
-    let (parent, mut files) = commit_all(&repository)?;
+    Ok(commit_with(&repository, more)?.to_string())
+}
+
+/// Adds files to a repository that [`create`] made, as one more commit of its branch.
+pub fn publish(path: &Path, more: &[(&str, &str)]) -> anyhow::Result<()> {
+    let repository = gix::open_opts(path, gix::open::Options::isolated())
+        .context("the demo repository could not be opened")?;
+    commit_with(&repository, more)?;
+    Ok(())
+}
+
+/// Stores all commits and one more, which has these files besides. Returns the id of that commit.
+fn commit_with(repository: &gix::Repository, more: &[(&str, &str)]) -> anyhow::Result<gix::ObjectId> {
+    let (parent, mut files) = commit_all(repository)?;
     for (name, text) in more {
         files.insert((*name).to_owned(), (*text).to_owned());
     }
-    let commit = commit_files(&repository, &files, "more files", 3, Some(parent))?;
-    set_main(&repository, commit)?;
-    Ok(commit.to_string())
+    let commit = commit_files(repository, &files, "more files", 3, Some(parent))?;
+    set_main(repository, commit)?;
+    Ok(commit)
 }
 
 /// Creates a checkout at `path`: a repository with the same commits, and the files of the newest one.
@@ -111,13 +124,20 @@ fn commit_all(repository: &gix::Repository) -> anyhow::Result<(gix::ObjectId, Fi
     Ok((third, files))
 }
 
-/// Sets the branch `main` to a commit. It is written as a file, because a log of the branch would need the name of a user.
+/// Sets the branch `main` to a commit. It is written as a file, because a log of the branch would need the name of a user, and
+/// in one move, because a server may read it at the same time.
 #[allow(clippy::disallowed_methods, reason = "the demo makes its own repository")]
 fn set_main(repository: &gix::Repository, commit: gix::ObjectId) -> anyhow::Result<()> {
-    let heads = repository.git_dir().join("refs/heads");
-    std::fs::create_dir_all(&heads)?;
-    std::fs::write(heads.join("main"), format!("{commit}\n"))?;
-    std::fs::write(repository.git_dir().join("HEAD"), "ref: refs/heads/main\n")?;
+    let git = repository.git_dir();
+    std::fs::create_dir_all(git.join("refs/heads"))?;
+    let unfinished = git.join("unfinished");
+    for (name, text) in [
+        ("refs/heads/main", format!("{commit}\n")),
+        ("HEAD", "ref: refs/heads/main\n".to_owned()),
+    ] {
+        std::fs::write(&unfinished, text)?;
+        std::fs::rename(&unfinished, git.join(name))?;
+    }
     Ok(())
 }
 

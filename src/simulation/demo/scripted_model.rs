@@ -1,6 +1,8 @@
 //! The script of the demo's model: a few known requests, answered with real tool calls in the real wire format. To
 //! any other request the model answers with the list of known ones.
 
+mod alert;
+
 use crate::base::model::Usage;
 use crate::engine::agent::REMARK_PREFIX;
 use crate::simulation::emulator::model::{
@@ -32,7 +34,12 @@ struct ScriptedRequest {
     play: fn(turn: &ScriptedTurn<'_>) -> ScriptedAnswer,
 }
 
-const LINES: [ScriptedRequest; 13] = [
+const LINES: [ScriptedRequest; 14] = [
+    ScriptedRequest {
+        words: &["ran out of memory"],
+        example: "(the agent step of the pipeline that an alert starts)",
+        play: alert::more_memory,
+    },
     ScriptedRequest {
         words: &["web", "4 replicas"],
         example: "bump web to 4 replicas and 512Mi in dev",

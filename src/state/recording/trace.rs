@@ -200,7 +200,7 @@ mod tests {
         path.metadata().unwrap().permissions().mode() & 0o777
     }
 
-    /// CI-22
+    /// CI-22, T87
     #[test]
     fn the_files_of_a_step_of_a_server_are_private_bounded_and_without_secrets() {
         let home = tempfile::tempdir().unwrap();

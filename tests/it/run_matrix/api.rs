@@ -229,7 +229,7 @@ fn tokens(terminal: &Terminal) -> Vec<(&'static str, String)> {
     made.into()
 }
 
-/// Tries each request of each role, and of tokens without a scope.
+/// Tries each request of each role, and of tokens without a scope. I3
 #[tokio::test(flavor = "multi_thread")]
 async fn at_runs_over_http_each_role_gets_what_it_was_granted_and_nothing_else() {
     let matrix = RunMatrix::new().await;

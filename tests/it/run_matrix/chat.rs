@@ -195,7 +195,7 @@ impl RunMatrix {
     }
 }
 
-/// Tries each verb of each role on a run of its own, so that no answer depends on another one.
+/// Tries each verb of each role on a run of its own, so that no answer depends on another one. I3
 #[tokio::test(flavor = "multi_thread")]
 async fn at_runs_in_a_chat_each_role_gets_what_it_was_granted_and_nothing_else() {
     let matrix = RunMatrix::new().await;

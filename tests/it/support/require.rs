@@ -168,6 +168,7 @@ fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static s
             "aiogram",
             PYTHON_HOW,
         ),
+        "schemathesis" => (&[PYTHON, "-c", "import schemathesis"], "schemathesis", PYTHON_HOW),
         "slack-types" => (
             &["node", TYPES, "slack", "--probe"],
             "the types of Slack's own client",

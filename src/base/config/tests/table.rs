@@ -5,7 +5,7 @@ use crate::base::model::Platform;
 use crate::base::webhook::HookScheme;
 use std::collections::BTreeSet;
 
-/// T96
+/// T96, STK-7
 #[test]
 fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
     // The replaced text, its replacement, and the complete line of the problem. `<kinds>` and `<schemes>` stand for the

@@ -181,6 +181,7 @@ fn the_result_of_a_program_is_its_file_or_the_end_of_its_output() {
     assert!(end.output.starts_with("\n[...truncated ") && end.output.ends_with('x'));
 }
 
+/// CI-19
 #[test]
 fn a_failed_program_says_its_exit_code_and_the_last_lines_of_its_errors_and_keeps_its_output() {
     let redactor = Redactor::new([]);

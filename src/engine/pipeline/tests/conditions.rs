@@ -97,6 +97,7 @@ fn a_condition_without_a_result_says_why_and_shows_no_value() {
     );
 }
 
+/// T93
 #[test]
 fn a_condition_that_is_wrong_or_unbounded_is_refused_with_a_reason() {
     for (text, expected) in [
@@ -178,6 +179,7 @@ fn a_condition_names_the_parameters_and_steps_that_it_needs() {
     }
 }
 
+/// T93
 #[test]
 fn the_work_of_an_evaluation_is_bounded() {
     let mut values = values();
@@ -203,6 +205,7 @@ fn the_work_of_an_evaluation_is_bounded() {
     }
 }
 
+/// T93
 #[test]
 fn an_event_with_too_many_values_and_a_long_parameter_are_refused() {
     let mut values = values();

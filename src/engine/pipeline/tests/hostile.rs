@@ -5,7 +5,7 @@ use crate::engine::pipeline::LoadedPipelines;
 use proptest::prelude::*;
 use serde_json::json;
 
-/// T54, T96
+/// T54, T96, I12
 #[test]
 fn a_hostile_file_is_refused_with_a_reason() {
     let bomb = "a: &a [x, x]\nb: &b [*a, *a]\npipelines: {}\n";

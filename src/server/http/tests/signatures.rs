@@ -147,7 +147,7 @@ async fn the_old_header_beside_the_real_one_changes_nothing() {
     );
 }
 
-/// T11, T12, T16, CI-28
+/// T11, T12, T16, CI-28, CI-25
 #[tokio::test]
 async fn every_unauthenticated_generic_request_reads_the_same() {
     let valid = generic_headers("evt-1", NOW, BODY);

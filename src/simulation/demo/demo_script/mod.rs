@@ -1,6 +1,7 @@
 //! The demo script: one file for each scene, in the order of [`ScriptedDemo::play`]. Every line is checked; a line whose
 //! check fails makes the demo fail.
 
+mod alert;
 mod budget;
 mod commands;
 mod discord;
@@ -104,7 +105,14 @@ impl ScriptedDemo {
             ("budgets.ask_in.chat", SLACK_CHANNEL),
         ];
         let (field_keys, discord_keys) = (socket_mode::keys(&field_url), discord::keys(&discord_url));
-        let all = [&own[..], &field_keys[..], &discord_keys[..], settings].concat();
+        let all = [
+            &own[..],
+            &field_keys[..],
+            &discord_keys[..],
+            &alert::KEYS[..],
+            settings,
+        ]
+        .concat();
         let environment = DemoEnvironment::build(script, host, &all).await?;
         Ok(Self {
             environment,
@@ -138,6 +146,7 @@ impl ScriptedDemo {
         discord::play(environment, &self.discord, transcript).await?;
         stop::play(environment, transcript).await?;
         budget::play(environment, transcript).await?;
+        alert::play(environment, transcript).await?;
         records::play(environment, transcript).await
     }
 

@@ -70,11 +70,16 @@ pub(super) async fn play(
 }
 
 fn sign(secret: &str, body: &str) -> String {
+    format!("sha256={}", signature(secret, body))
+}
+
+/// Returns the HMAC-SHA256 of a text, in hex.
+pub(super) fn signature(secret: &str, signed: &str) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
         return String::new();
     };
-    mac.update(body.as_bytes());
-    format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
+    mac.update(signed.as_bytes());
+    hex::encode(mac.finalize().into_bytes())
 }
 
 async fn post_hook(
@@ -82,14 +87,28 @@ async fn post_hook(
     body: &str,
     signature: &str,
 ) -> anyhow::Result<(u16, String)> {
-    let request = api_client()?
-        .post(format!("{}/in/release", environment.url()))
-        .header("content-type", "application/json")
-        .header("x-github-event", "release")
-        .header("x-github-delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958")
-        .header("x-hub-signature-256", signature)
-        .body(body.to_owned());
-    let mut answer = request.send().await.map_err(reqwest::Error::without_url)?;
+    let headers = [
+        ("x-github-event", "release"),
+        ("x-github-delivery", "72d3162e-cc78-11e3-81ab-4c9367dc0958"),
+        ("x-hub-signature-256", signature),
+    ];
+    post_event(environment, "release", &headers, body).await
+}
+
+/// Sends an event to a hook. Returns the status and the body of the answer.
+pub(super) async fn post_event(
+    environment: &DemoEnvironment,
+    hook: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> anyhow::Result<(u16, String)> {
+    let url = format!("{}/in/{hook}", environment.url());
+    let mut request = api_client()?.post(url).header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let sent = request.body(body.to_owned()).send().await;
+    let mut answer = sent.map_err(reqwest::Error::without_url)?;
     let status = answer.status().as_u16();
     let mut text = Vec::new();
     while let Some(chunk) = answer.chunk().await? {

@@ -527,6 +527,7 @@ async fn a_newer_run_ends_only_those_of_its_owner_unless_an_editor_started_it() 
     );
 }
 
+/// I10
 #[tokio::test]
 async fn a_storm_of_skipped_runs_is_bounded_and_none_of_them_is_repeated() {
     let (_directory, store) = fresh();
@@ -594,6 +595,7 @@ async fn a_retry_runs_the_steps_after_the_first_failure_again() {
     assert_eq!(newest.iter().map(|head| head.id.0).collect::<Vec<_>>(), [2]);
 }
 
+/// T06
 #[tokio::test]
 async fn the_runs_of_a_revoked_person_are_cancelled_with_their_work() {
     let (_directory, store) = fresh();
@@ -672,6 +674,7 @@ async fn an_unreadable_run_is_ended_without_being_read_and_hides_no_other() {
     assert_eq!(count(&store, audited).await, 1);
 }
 
+/// I10
 #[tokio::test]
 async fn too_many_runs_and_too_large_ones_store_nothing() {
     let (_directory, store) = fresh();

@@ -217,6 +217,7 @@ fn the_steps_of_a_group_begin_together_and_the_next_step_waits_for_all() {
     );
 }
 
+/// T92
 #[test]
 fn a_spent_budget_fails_the_next_step_with_a_model_and_an_answer_is_still_sent() {
     let (one, two) = (format!("name: one, {AGENT}"), format!("name: two, {AGENT}"));
@@ -261,6 +262,7 @@ fn a_spent_budget_fails_the_next_step_with_a_model_and_an_answer_is_still_sent()
     );
 }
 
+/// T92
 #[test]
 fn agent_steps_of_a_group_share_what_is_left() {
     let inner = |name: &str| format!("{{name: {name}, {AGENT}}}");

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// T92
 #[test]
 fn bounds_that_the_operator_has_reduced_hold_for_a_planned_run() {
     let budget = |max_steps: u32, max_tokens: u64, max_cents: u64, seconds: u64| RunBudget {
@@ -149,6 +150,7 @@ fn a_terminal_and_a_server_refuse_different_work() {
     );
 }
 
+/// I5
 #[test]
 fn a_task_runs_only_a_program_of_the_operators_list() {
     let loaded = file("", &["name: lint, task: {command: [kubeconform, -strict, dev]}"]);

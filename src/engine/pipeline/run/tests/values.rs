@@ -7,7 +7,7 @@ use crate::engine::pipeline::OperatorLimits;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The values look like references and templates, and stay what they are.
+/// The values look like references and templates, and stay what they are. CI-28
 #[test]
 fn each_reference_becomes_one_value_and_no_text_is_spliced() {
     let steps = [

@@ -261,6 +261,7 @@ async fn the_end_of_a_run_closes_its_question_and_names_the_reason() {
     assert_eq!(store.next_run_deadline().await, Ok(None));
 }
 
+/// T06
 #[tokio::test]
 async fn nobody_answers_whose_access_was_revoked_in_the_meantime() {
     let (_directory, store) = fresh();
