@@ -176,21 +176,37 @@ pipelines:
   noise:
     triggers: [{chat: {}}]
     steps: [{name: task, task: {command: [probe, noise]}}]
+  threads:
+    triggers: [{chat: {}}]
+    steps: [{name: task, task: {command: [probe, threads]}}]
+  imitate:
+    triggers: [{chat: {}}]
+    steps: [{name: task, task: {command: [probe, imitate]}}]
 "#;
     let app = server(probe(), pipelines).await;
-    for (number, name) in ["fails", "late", "flood", "files", "noise"].iter().enumerate() {
+    let names = ["fails", "late", "flood", "files", "noise", "threads", "imitate"];
+    for (number, name) in names.iter().enumerate() {
         say(&app, ALICE, &format!("!run {name}")).await;
         ended_runs(&app, number + 1).await;
     }
     let statuses = app.column("SELECT status FROM run ORDER BY id");
-    assert_eq!(statuses, ["failed", "failed", "failed", "failed", "succeeded"]);
+    assert_eq!(
+        statuses.join(" "),
+        "failed failed failed failed succeeded failed failed"
+    );
     let expected = [
         "probe ended with the exit code 3: first line\nit is wrong",
         "it took more than 1 s",
         "it wrote more than 4 MiB",
         "it wrote more than 10000 files or 256 MiB to its directory",
+        "it started more than 1024 threads",
     ];
-    assert_eq!(reasons(&app), expected);
+    let mut reasons = reasons(&app);
+    let imitated = reasons.pop().unwrap();
+    assert_eq!(reasons, expected);
+    // The words of a program stay short and plain, also where they look like those of the sandbox.
+    let is_plain = imitated.starts_with("the sandbox did not start: no xxx");
+    assert!(is_plain && imitated.chars().count() <= 1_000, "{imitated}");
     let outputs = outputs(&app);
     assert_eq!(&outputs[..2], ["half of the output\n", "only printed\n"]);
     assert_eq!(outputs[5], "done\n");

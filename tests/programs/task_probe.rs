@@ -32,6 +32,18 @@ fn main() {
             }
             println!("done");
         }
+        Some("threads") => {
+            for _ in 0..1_100 {
+                let started = std::thread::Builder::new().stack_size(16 << 10).spawn(idle);
+                started.expect("a thread");
+            }
+            idle();
+        }
+        Some("imitate") => {
+            let text = "x".repeat(20_000);
+            eprint!("{{\"Refused\":\"\\u001b[31mno {text}\"}}");
+            std::process::exit(125);
+        }
         Some("files") => {
             for number in 0..10_100 {
                 std::fs::write(home().join(number.to_string()), "").expect("a file");
@@ -118,6 +130,10 @@ fn wait() {
     if goes_on() {
         return result(&[("waited", "no".to_owned())]);
     }
+    idle();
+}
+
+fn idle() {
     loop {
         std::thread::park();
     }

@@ -38,6 +38,6 @@ pub use chosen::LayerName;
 pub(crate) use chosen::{
     PATH_ONLY, PendingConfinement, abstract_address, account_names, boot, close_to_others,
     confine_external_program, may_be_supervisor, on_open_directory, open_beneath, resident_bytes,
-    service_manager, this_program, without_large_pages,
+    service_manager, this_program, thread_count, without_large_pages,
 };
 pub(crate) use service_manager::ServiceManager;

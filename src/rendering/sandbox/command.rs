@@ -4,6 +4,7 @@
 use super::launch::{ARGUMENT, LAUNCH_FAILED, Launch, LaunchFailure};
 use super::worker::ProgramPath;
 use super::{SandboxError, Scratch};
+use crate::base::system::thread_count;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -15,7 +16,9 @@ use std::time::{Duration, Instant};
 const ERRORS_BYTES_MAX: usize = 64 << 10;
 /// Bytes of the end of standard error that are kept.
 const LAST_ERRORS_BYTES_MAX: usize = 16 << 10;
-/// The interval between two checks of the time limit and of the caller's stop flag.
+/// The maximum number of threads. The system bounds those of the server and of all programs together.
+const THREADS_MAX: u64 = 1_024;
+/// The interval between two checks of the time limit, of the threads and of the caller's stop flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A program that the operator configured, and the bounds of one run.
@@ -82,16 +85,20 @@ pub enum CommandError {
     /// A signal ended the program; most likely it used too much memory.
     #[error("it was ended by signal {0}: it may have needed more than its bound of memory or time")]
     Ended(i32),
+    /// The program started more than the allowed threads.
+    #[error("it started more than {} threads", THREADS_MAX)]
+    Threads,
     /// The caller stopped the program because the result is no longer needed.
     #[error("it was stopped")]
     Stopped,
 }
 
-/// The result of the time check.
+/// The result of the checks while a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TimeCheck {
-    InTime,
+enum RunCheck {
+    InBounds,
     OutOfTime,
+    ManyThreads,
     Stopped,
 }
 
@@ -129,9 +136,10 @@ impl SandboxedCommand {
             group.run_to_end(&self.input, self.output_bytes_max, self.time_max, stopped)?;
         let status = group.end()?;
         match clock {
-            TimeCheck::OutOfTime => return Err(CommandError::Time(self.time_max)),
-            TimeCheck::Stopped => return Err(CommandError::Stopped),
-            TimeCheck::InTime => {}
+            RunCheck::OutOfTime => return Err(CommandError::Time(self.time_max)),
+            RunCheck::ManyThreads => return Err(CommandError::Threads),
+            RunCheck::Stopped => return Err(CommandError::Stopped),
+            RunCheck::InBounds => {}
         }
         if output.len() > self.output_bytes_max {
             return Err(CommandError::Output(self.output_bytes_max));
@@ -180,7 +188,7 @@ impl ProcessGroup {
         output_bytes_max: usize,
         time_max: Duration,
         stopped: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(TimeCheck, Vec<u8>, StreamEnds), SandboxError> {
+    ) -> Result<(RunCheck, Vec<u8>, StreamEnds), SandboxError> {
         let pid = Pid::from_child(&self.child);
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (
             self.child.stdin.take(),
@@ -201,7 +209,7 @@ impl ProcessGroup {
             }
             let errors = errors.join().unwrap_or_default();
             drop(over);
-            (clock.join().unwrap_or(TimeCheck::Stopped), output, errors)
+            (clock.join().unwrap_or(RunCheck::Stopped), output, errors)
         }))
     }
 
@@ -241,16 +249,20 @@ fn kill(pid: Pid) {
     let _gone = kill_process_group(pid, Signal::KILL);
 }
 
-fn watch(pid: Pid, is_over: &Receiver<()>, time_max: Duration, stopped: &dyn Fn() -> bool) -> TimeCheck {
+fn watch(pid: Pid, is_over: &Receiver<()>, time_max: Duration, stopped: &dyn Fn() -> bool) -> RunCheck {
     let end = Instant::now() + time_max;
+    let number = pid.as_raw_nonzero().get().unsigned_abs();
     loop {
         match is_over.recv_timeout(POLL_INTERVAL) {
             Err(RecvTimeoutError::Timeout) => {}
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => return TimeCheck::InTime,
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => return RunCheck::InBounds,
         }
         let verdict = match (stopped(), Instant::now() >= end) {
-            (true, _) => TimeCheck::Stopped,
-            (false, true) => TimeCheck::OutOfTime,
+            (true, _) => RunCheck::Stopped,
+            (false, true) => RunCheck::OutOfTime,
+            (false, false) if thread_count(number).is_some_and(|count| count > THREADS_MAX) => {
+                RunCheck::ManyThreads
+            }
             (false, false) => continue,
         };
         kill(pid);

@@ -109,12 +109,18 @@ impl Scratch {
 
     /// Reads a file of at most `bytes_max` bytes that the program left in its home directory; `None` if it does not exist.
     pub fn read_home_file(&self, name: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, ScratchError> {
-        read_regular_file(&self.home().join(name), name, bytes_max)
+        match self.is_home_replaced() {
+            true => Err(ScratchError::NotRegularFile(name.to_owned())),
+            false => read_regular_file(&self.home().join(name), name, bytes_max),
+        }
     }
 
     /// Returns true if the home directory has at most so many entries and bytes. One that cannot be read to its end, such
     /// as directories that are nested too deeply, has more.
     pub fn is_home_within(&self, entries_max: usize, bytes_max: u64) -> bool {
+        if self.is_home_replaced() {
+            return false;
+        }
         let (mut entries, mut bytes) = (0, 0);
         let mut waiting = vec![self.home()];
         while let Some(directory) = waiting.pop() {
@@ -138,6 +144,17 @@ impl Scratch {
             }
         }
         true
+    }
+
+    /// Returns the bytes that are free on the disk of the directory, if the system says so.
+    pub fn free_bytes(&self) -> Option<u64> {
+        let disk = rustix::fs::statvfs(self.path()).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
+    /// Returns true if the home directory is something else now. A program on macOS can replace it by a link.
+    fn is_home_replaced(&self) -> bool {
+        std::fs::symlink_metadata(self.home()).is_ok_and(|found| !found.is_dir())
     }
 
     /// Returns the sorted names and kinds of the entries of a subdirectory; empty if it does not exist.
@@ -251,6 +268,24 @@ mod tests {
             scratch.names(&path("directory"), 1_000),
             Err(ScratchError::NotRegularFile(_))
         ));
+    }
+
+    /// T50
+    #[test]
+    fn a_home_that_a_program_replaced_by_a_link_is_not_read() {
+        let place = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        std::fs::write(other.path().join("result"), "of somebody else").unwrap();
+        let scratch = Scratch::new(place.path()).unwrap();
+        std::fs::remove_dir(scratch.home()).unwrap();
+        symlink(other.path(), scratch.home()).unwrap();
+        assert!(matches!(
+            scratch.read_home_file("result", 99),
+            Err(ScratchError::NotRegularFile(_))
+        ));
+        assert!(!scratch.is_home_within(9, 99));
+        drop(scratch);
+        assert!(other.path().join("result").exists());
     }
 
     #[test]

@@ -31,15 +31,24 @@ pub(crate) fn may_be_supervisor(process: u32) -> bool {
 }
 
 /// Returns the bytes of memory a process uses now; `None` if it has ended.
+pub(crate) fn resident_bytes(process: u32) -> Option<u64> {
+    let kibibytes = status_number(process, "VmRSS:")?;
+    Some(kibibytes.saturating_mul(1_024))
+}
+
+/// Returns the number of threads of a process; `None` if it has ended.
+pub(crate) fn thread_count(process: u32) -> Option<u64> {
+    status_number(process, "Threads:")
+}
+
 #[allow(
     clippy::disallowed_methods,
     reason = "the system reports the size of a process in a file, and the process belongs to Drydock"
 )]
-pub(crate) fn resident_bytes(process: u32) -> Option<u64> {
+fn status_number(process: u32, name: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kibibytes: u64 = size.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(kibibytes.saturating_mul(1_024))
+    let number = status.lines().find_map(|line| line.strip_prefix(name))?;
+    number.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// Keeps other processes of this user from reading the memory and the environment of this one.
@@ -62,12 +71,24 @@ pub(crate) fn boot() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::may_be_supervisor;
+    use super::{may_be_supervisor, resident_bytes, thread_count};
 
     #[test]
     fn a_process_that_ended_is_no_supervisor() {
         assert!(may_be_supervisor(std::process::id()));
         // Larger than any process id on Linux.
         assert!(!may_be_supervisor(1 << 30));
+    }
+
+    #[test]
+    fn a_process_has_a_size_and_threads_until_it_has_ended() {
+        let this = std::process::id();
+        assert!(resident_bytes(this).is_some_and(|bytes| bytes > 0));
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let other = std::thread::spawn(move || wait.recv());
+        assert!(thread_count(this).is_some_and(|count| count > 1));
+        drop(release);
+        assert!(other.join().is_ok());
+        assert_eq!((resident_bytes(1 << 30), thread_count(1 << 30)), (None, None));
     }
 }

@@ -19,6 +19,25 @@ pub(crate) fn resident_bytes(process: u32) -> Option<u64> {
     usage(process).map(|usage| usage.ri_resident_size)
 }
 
+/// Returns the number of threads of a process; `None` if it has ended.
+pub(crate) fn thread_count(process: u32) -> Option<u64> {
+    let process = libc::c_int::try_from(process).ok()?;
+    let bytes = libc::c_int::try_from(size_of::<libc::proc_taskinfo>()).ok()?;
+    let mut about = MaybeUninit::<libc::proc_taskinfo>::zeroed();
+    // SAFETY: the system writes at most as many bytes as the given size; all numbers are valid, zero included.
+    let about = unsafe {
+        let written = libc::proc_pidinfo(
+            process,
+            libc::PROC_PIDTASKINFO,
+            0,
+            about.as_mut_ptr().cast(),
+            bytes,
+        );
+        (written == bytes).then(|| about.assume_init())
+    }?;
+    u64::try_from(about.pti_threadnum).ok()
+}
+
 /// Returns the bytes of memory that would be free without the process.
 pub(super) fn footprint_bytes(process: u32) -> Option<u64> {
     usage(process).map(|usage| usage.ri_phys_footprint)

@@ -2,9 +2,9 @@
 //! transaction ends the step. A program has no effect outside of its own directory, so one that a stop of the process cut
 //! short is run again from its beginning.
 
-use super::moves::RunMove;
 use super::Runs;
 use super::broken_run::BROKEN;
+use super::moves::RunMove;
 use crate::base::model::{RunId, StepEnd, StepStatus};
 use crate::engine::gateway::clock_watch::RETRY_WAIT;
 use crate::engine::gateway::parts::Parts;
@@ -192,10 +192,14 @@ impl TaskRunner {
             let _slot = slot;
             programs.run(&work, &tree, &|| stopped.is_cancelled())
         });
-        running.await.unwrap_or_else(|error| {
-            error!(%error, "the run of a program panicked");
-            Some(StepEnd::failed(BROKEN))
-        })
+        match running.await {
+            Ok(None) if !stop.is_cancelled() => Some(StepEnd::failed(BROKEN)),
+            Ok(end) => end,
+            Err(error) => {
+                error!(%error, "the run of a program panicked");
+                Some(StepEnd::failed(BROKEN))
+            }
+        }
     }
 
     /// Stores the end of a step. A failure of the store that may pass is tried again until the task is stopped.

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// The maximum number of bytes of the earlier outputs that an agent step can read, all together.
 const RESULTS_BYTES_MAX: usize = 4 << 20;
+/// The maximum number of bytes of the values that a program reads as JSON. Those of all waiting tasks are in memory.
+const TASK_INPUT_BYTES_MAX: usize = 4 << 20;
 /// The bytes that are enough for the line about missing bytes.
 const MISSING_LINE_BYTES: usize = 64;
 
@@ -140,10 +142,17 @@ fn task_work(
 ) -> Result<ResolvedWork, String> {
     let command = task.command.iter().map(|argument| values.value(argument));
     let inputs: BTreeMap<String, String> = named(values, &task.inputs)?;
-    let input = json!({ "params": run_inputs.params, "trigger": run_inputs.trigger, "inputs": inputs });
+    let input =
+        json!({ "params": run_inputs.params, "trigger": run_inputs.trigger, "inputs": inputs }).to_string();
+    if input.len() > TASK_INPUT_BYTES_MAX {
+        return Err(format!(
+            "its values in $DRYDOCK_IN have more than {} MiB; give fewer `inputs`",
+            TASK_INPUT_BYTES_MAX >> 20
+        ));
+    }
     Ok(ResolvedWork::Task(TaskWork {
         command: command.collect::<Result<_, _>>()?,
-        input: input.to_string(),
+        input,
         env: named(values, &task.env)?,
         timeout: task.timeout.unwrap_or(STEP_TIME_MAX).duration().min(run_time),
     }))

@@ -12,14 +12,13 @@ mod tests;
 use super::problem::shown_name;
 use super::run::TaskWork;
 use crate::base::config::{PipelineSettings, SandboxSettings};
-use crate::base::model::StepEnd;
+use crate::base::model::{StepEnd, cut_to, plain_output};
 use crate::rendering::sandbox::{
     CommandError, ProgramPath, SandboxedCommand, Scratch, ScratchError, WritableFiles,
 };
 use crate::state::workspace::{DeniedFiles, GuardedTree, TreeError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,8 +30,12 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 const HOME_ENTRIES_MAX: usize = 10_000;
 /// The maximum number of bytes in the home directory of a program.
 const HOME_BYTES_MAX: u64 = 256 << 20;
+/// The bytes of the disk that programs leave free.
+const FREE_BYTES_MIN: u64 = 256 << 20;
 /// The time between two measurements of a home directory.
 const HOME_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// The maximum number of characters of the reason why a program has no end of its own.
+const REASON_CHARS_MAX: usize = 1_000;
 /// The maximum number of bytes of standard output.
 const STDOUT_BYTES_MAX: usize = 4 << 20;
 /// The maximum number of bytes of the file `$DRYDOCK_OUT`.
@@ -69,6 +72,8 @@ enum TaskError {
     Tree(#[from] TreeError),
     #[error("it wrote more than {} files or {} MiB to its directory", HOME_ENTRIES_MAX, HOME_BYTES_MAX >> 20)]
     LargeHome,
+    #[error("it was ended, because the disk has less than {} MiB left", FREE_BYTES_MIN >> 20)]
+    FullDisk,
     #[error("it wrote more than {} MiB to $DRYDOCK_OUT", RESULT_BYTES_MAX >> 20)]
     LargeResult,
     #[error("it wrote what is not UTF-8 to $DRYDOCK_OUT")]
@@ -103,8 +108,10 @@ impl TaskPrograms {
             Ok(end) => Some(end),
             Err(TaskError::Command(CommandError::Stopped)) => None,
             Err(error) => {
-                let why = error.to_string();
-                Some(StepEnd::failed(tree.guard().redactor.redact(&why)))
+                // A program can imitate a failure of the sandbox, with a text of its own.
+                let why = plain_output(&error.to_string()).into_owned();
+                let why = tree.guard().redactor.redact(&why).into_owned();
+                Some(StepEnd::failed(cut_to(&why, REASON_CHARS_MAX)))
             }
         }
     }
@@ -122,7 +129,7 @@ impl TaskPrograms {
         let program = program.ok_or_else(|| TaskError::NotPermitted(shown_name(name)))?;
         check_arguments(work)?;
         let scratch = Scratch::new(&self.scratch)?;
-        copies::copy_files(tree, &self.denied, &scratch, stopped)?;
+        self.copy_in_time(work.timeout, tree, &scratch, stopped)?;
         let input = scratch.put_input(work.input.as_bytes())?;
         let command = SandboxedCommand {
             program: program.clone(),
@@ -135,13 +142,31 @@ impl TaskPrograms {
             writable: WritableFiles::Home,
             file_bytes_max: FILE_BYTES_MAX,
         };
-        let home = HomeMeasure::new(&scratch);
-        let ran = command.run(&self.launcher, &scratch, &|| stopped() || home.is_too_large());
+        let home = HomeMeasure::new(&scratch, FREE_BYTES_MIN);
+        let ran = command.run(&self.launcher, &scratch, &|| stopped() || home.is_over());
         match ran {
-            Err(CommandError::Stopped) if home.was_too_large() => Err(TaskError::LargeHome),
+            Err(CommandError::Stopped) => Err(home.into_excess().unwrap_or(CommandError::Stopped.into())),
             Err(error) => Err(error.into()),
             Ok(_) if !scratch.is_home_within(HOME_ENTRIES_MAX, HOME_BYTES_MAX) => Err(TaskError::LargeHome),
             Ok(ran) => output::end(name, &ran, &scratch, &tree.guard().redactor),
+        }
+    }
+
+    /// Copies the files of a tree for a program, in at most the time that the program may take.
+    fn copy_in_time(
+        &self,
+        time_max: Duration,
+        tree: &GuardedTree,
+        scratch: &Scratch,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<(), TaskError> {
+        let began = Instant::now();
+        let is_over = || stopped() || began.elapsed() >= time_max;
+        match copies::copy_files(tree, &self.denied, scratch, &is_over) {
+            Err(TaskError::Command(CommandError::Stopped)) if !stopped() => {
+                Err(CommandError::Time(time_max).into())
+            }
+            copied => copied,
         }
     }
 
@@ -175,35 +200,47 @@ fn check_arguments(work: &TaskWork) -> Result<(), TaskError> {
     }
 }
 
-/// The measurement of the home directory of a program while it runs.
+/// The measurement of the home directory of a program while it runs, and of the disk, on which it can also keep files that
+/// it has removed.
 struct HomeMeasure<'a> {
     scratch: &'a Scratch,
-    measured_at: Mutex<Instant>,
-    is_over: AtomicBool,
+    free_bytes_min: u64,
+    /// The time of the last measurement, and what it found.
+    last: Mutex<(Instant, Option<TaskError>)>,
 }
 
 impl<'a> HomeMeasure<'a> {
-    fn new(scratch: &'a Scratch) -> Self {
+    fn new(scratch: &'a Scratch, free_bytes_min: u64) -> Self {
         Self {
             scratch,
-            measured_at: Mutex::new(Instant::now()),
-            is_over: AtomicBool::new(false),
+            free_bytes_min,
+            last: Mutex::new((Instant::now(), None)),
         }
     }
 
-    /// Measures the directory if the last measurement is old, and returns true if it is too large.
-    fn is_too_large(&self) -> bool {
-        let mut measured_at = self.measured_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if measured_at.elapsed() < HOME_CHECK_INTERVAL {
+    /// Measures if the last measurement is old, and returns true if a bound is exceeded.
+    fn is_over(&self) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.0.elapsed() < HOME_CHECK_INTERVAL {
             return false;
         }
-        let is_over = !self.scratch.is_home_within(HOME_ENTRIES_MAX, HOME_BYTES_MAX);
-        *measured_at = Instant::now();
-        self.is_over.fetch_or(is_over, Ordering::Relaxed);
+        let excess = self.excess();
+        let is_over = excess.is_some();
+        *last = (Instant::now(), excess);
         is_over
     }
 
-    fn was_too_large(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed)
+    fn excess(&self) -> Option<TaskError> {
+        let free = self.scratch.free_bytes();
+        if free.is_some_and(|free| free < self.free_bytes_min) {
+            return Some(TaskError::FullDisk);
+        }
+        let is_within = self.scratch.is_home_within(HOME_ENTRIES_MAX, HOME_BYTES_MAX);
+        (!is_within).then_some(TaskError::LargeHome)
+    }
+
+    /// Returns the bound that the last measurement found exceeded.
+    fn into_excess(self) -> Option<TaskError> {
+        self.last.into_inner().unwrap_or_else(PoisonError::into_inner).1
     }
 }

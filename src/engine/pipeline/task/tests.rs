@@ -2,15 +2,16 @@
 
 use super::copies::copy_files;
 use super::{
-    ARGUMENTS_BYTES_MAX, RESULT, RESULT_BYTES_MAX, TaskError, TaskPrograms, check_arguments, output,
+    ARGUMENTS_BYTES_MAX, HomeMeasure, RESULT, RESULT_BYTES_MAX, TaskError, TaskPrograms, check_arguments,
+    output,
 };
 use crate::base::config::{PipelineSettings, SandboxSettings};
-use crate::base::model::{RepoPath, StepStatus};
+use crate::base::model::{RepoPath, StepEnd, StepStatus};
 use crate::base::redact::Redactor;
 use crate::engine::pipeline::run::TaskWork;
 use crate::rendering::sandbox::{CommandError, CommandOutput, ProgramPath, Scratch};
 use crate::rendering::tanka::testing::ReadOnlyTree;
-use crate::state::workspace::DeniedFiles;
+use crate::state::workspace::{DeniedFiles, GuardedTree, SecretGuard};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -92,6 +93,37 @@ fn files_with_secrets_are_not_copied() {
     }
     let stopped = copy_files(tree.as_ref(), &denied, &scratch, &|| true);
     assert!(matches!(stopped, Err(TaskError::Command(CommandError::Stopped))));
+}
+
+#[test]
+fn files_are_copied_within_the_time_of_the_program() {
+    let place = tempfile::tempdir().unwrap();
+    let mut sandbox = SandboxSettings::default();
+    sandbox.programs.scratch = place.path().to_owned();
+    let settings = PipelineSettings {
+        programs: BTreeMap::from([("lint".to_owned(), "/nonexistent/lint".into())]),
+        ..PipelineSettings::default()
+    };
+    let programs = TaskPrograms::new(ProgramPath::current(), &settings, &sandbox);
+    let tree = GuardedTree::new(ReadOnlyTree::new(&[("a.yaml", "a: 1")]), SecretGuard::default());
+    let mut work = work(&["lint"]);
+    assert_eq!(programs.run(&work, &tree, &|| true), None);
+    work.timeout = Duration::ZERO;
+    let end = programs.run(&work, &tree, &|| false).unwrap();
+    assert_eq!(end, StepEnd::failed("it took more than 0 s"));
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_program_is_ended_before_it_fills_the_disk() {
+    let place = tempfile::tempdir().unwrap();
+    let scratch = Scratch::new(place.path()).unwrap();
+    let found = HomeMeasure::new(&scratch, u64::MAX).excess().unwrap();
+    assert_eq!(
+        found.to_string(),
+        "it was ended, because the disk has less than 256 MiB left"
+    );
+    assert!(HomeMeasure::new(&scratch, 0).excess().is_none());
 }
 
 /// A program that has ended, with its directory.

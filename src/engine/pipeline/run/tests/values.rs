@@ -70,7 +70,7 @@ fn a_task_gets_each_value_as_one_argument_and_reads_all_of_them_as_json() {
     let found = effective(&loaded.file, "p", &limits).unwrap();
     let plan = RunPlan::of("p", &found, RunDoor::Local).unwrap();
     let hostile = "a b; $(id) ${params.number} \"";
-    let inputs = RunInputs {
+    let mut inputs = RunInputs {
         params: [
             ("number".to_owned(), ScalarValue::Integer(7)),
             ("title".to_owned(), ScalarValue::Text(hostile.to_owned())),
@@ -90,6 +90,13 @@ fn a_task_gets_each_value_as_one_argument_and_reads_all_of_them_as_json() {
         "params": { "number": 7, "title": hostile }, "trigger": {}, "inputs": { "title": hostile },
     });
     assert_eq!(input, expected);
+    let long = ScalarValue::Text("x".repeat(3 << 20));
+    inputs.params.insert("title".to_owned(), long);
+    let why = resolved_work(&plan, &inputs, &RunState::new(&plan), 0).unwrap_err();
+    assert_eq!(
+        why,
+        "its values in $DRYDOCK_IN have more than 4 MiB; give fewer `inputs`"
+    );
 }
 
 #[test]
