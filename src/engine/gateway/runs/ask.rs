@@ -3,6 +3,7 @@
 
 use super::Runs;
 use super::moves::RunMove;
+use super::slash::is_of_command;
 use crate::base::model::{
     Action, AskedPeople, ChatPlace, Op, Reply, RunAnswer, RunQuestion, Sender, StepEnd, UserId, quoted,
 };
@@ -154,9 +155,11 @@ impl Runs {
         Ok(!is_private)
     }
 
-    /// Returns the address in the place of a run, if it has one.
+    /// Returns the address in the place of a run, if it has one. All answers to a slash command are for its person alone, and
+    /// the bot need not be in the chat, so a question is not posted there.
     fn address_of_run(&self, of: (&RunRow, usize)) -> Option<Address> {
-        let (channel, place) = of.0.place.as_ref()?;
+        let place = of.0.place.as_ref().filter(|_| !is_of_command(&of.0.head));
+        let (channel, place) = place?;
         let is_configured = self.parts.config.channels.contains_key(channel);
         is_configured.then(|| self.address_of_step(of, (channel, place)))
     }
