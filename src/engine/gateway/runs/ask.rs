@@ -25,7 +25,7 @@ const ANSWER_CHARS: usize = 200;
 
 /// The question of a step, with its values.
 #[derive(Clone, Debug)]
-pub(super) struct StepQuestion {
+pub(super) struct PlannedQuestion {
     pub(super) to: AskedParty,
     pub(super) text: String,
     pub(super) values: Vec<(String, String)>,
@@ -47,7 +47,7 @@ impl Runs {
         &self,
         moves: &mut RunMove<'_>,
         step: usize,
-        asked: StepQuestion,
+        asked: PlannedQuestion,
     ) -> Result<(), StoreError> {
         let (row, at) = (moves.row, moves.at);
         let target = match &asked.to {
@@ -192,7 +192,7 @@ impl Runs {
         &self,
         row: &RunRow,
         target: QuestionTarget,
-        asked: StepQuestion,
+        asked: PlannedQuestion,
         at: Timestamp,
     ) -> Result<NewRunQuestion, String> {
         let QuestionTarget {

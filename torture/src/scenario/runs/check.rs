@@ -38,7 +38,7 @@ struct StoredStep {
     output: String,
 }
 
-/// What was started in the scenario.
+/// The runs and events that were started in the scenario.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Started {
     /// The number of events, from 1.

@@ -117,7 +117,7 @@ struct Rounds {
     amounts: Amounts,
     /// The number of rounds that began.
     done: usize,
-    /// How often an event was refused, or not answered.
+    /// The number of times that an event was refused, or not answered.
     refused: usize,
 }
 
