@@ -21,11 +21,12 @@ Examples:
   drydock runs retry 7
   drydock runs answer 7 yes                     in the place of those who are asked
 
-A retry is a new run with the same plan and the same inputs. It begins with the first step that did
-not succeed.
+A retry is a new run with the same plan and the same inputs. It begins with the first step that
+did not succeed.
 
-The directory of --trace has run.json, once the run has ended, and one directory for each step with
-trace.json, result.txt, status, and the result of each call of a tool in calls/, without secrets.";
+The directory of --trace has run.json, once the run has ended, and one directory for each step
+with trace.json, result.txt, status, and the result of each call of a tool in calls/, without
+secrets.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RunsCommand {

@@ -3,6 +3,7 @@
 use crate::runs::{ALICE, DIRECT, ended_runs, posts, say};
 use crate::secrets::commit;
 use crate::support::app::TestApp;
+use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::{AnswerFault, ScriptedAnswer, calls, queue, says};
 use drydock::state::access::Role;
 use gix::objs::tree::EntryKind;
@@ -27,6 +28,14 @@ pipelines:
       - name: even
         when: steps.look.output.contains('even')
         agent: {prompt: Say why it is even.}
+  look:
+    triggers: [{slash_command: {command: /look}}]
+    permissions: {role: viewer}
+    steps:
+      - name: first
+        agent: {prompt: Look at it.}
+      - name: second
+        agent: {prompt: Look again.}
 "#;
 
 async fn started(answers: impl IntoIterator<Item = ScriptedAnswer>) -> TestApp {
@@ -63,6 +72,29 @@ async fn the_message_of_a_run_that_cannot_be_read_any_more_shows_that_it_has_end
         app.count("SELECT count(*) FROM run_step WHERE ended_at IS NULL"),
         0
     );
+}
+
+#[tokio::test]
+async fn the_run_of_a_slash_command_that_cannot_be_read_any_more_tells_its_person_alone() {
+    let settings = [("channels.slack.slash_commands", "[\"/look\"]")];
+    let stalls = queue([says("Never said.").with_fault(AnswerFault::Stall)]);
+    let app = TestApp::with_settings(stalls, &settings).await;
+    app.admit_slack_user(ALICE, Role::Viewer, &[]).await;
+    commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, PIPELINES)]);
+    let typed = app.demo.slack.slash_command(ALICE, SLACK_CHANNEL, ("/look", ""));
+    typed.await.unwrap();
+    app.wait_for_model_requests(1).await;
+    app.alter_database(
+        "UPDATE run_step SET status = 'resting' WHERE run = 1 AND step = 1; UPDATE run SET due = 1 WHERE id = 1;",
+    );
+    app.demo.app.as_ref().unwrap().gateway.runs.wake();
+    assert_eq!(ended_runs(&app, 1).await, ["failed"]);
+    let told = app.ephemeral_messages(ALICE).join("\n");
+    let end = "Run 1 of look on infra: failed: it cannot be read by this version; start it again";
+    assert!(told.contains(end), "{told}");
+    for channel in [SLACK_CHANNEL, DIRECT] {
+        assert_eq!(posts(&app, channel, "Run 1"), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]

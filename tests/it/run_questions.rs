@@ -42,6 +42,16 @@ pipelines:
     steps:
       - name: approve
         ask: {to: {person: U0NOBODY}, question: Go on?, choices: ["yes", "no"], deadline: 10m}
+  decide:
+    triggers: [{slash_command: {command: /decide}}]
+    steps:
+      - name: approve
+        ask: {to: {person: U0BOB}, question: Go on?, choices: ["yes", "no"], deadline: 10m}
+  vote:
+    triggers: [{slash_command: {command: /vote}}]
+    steps:
+      - name: approve
+        ask: {to: {group: viewers}, question: Go on?, choices: ["yes", "no"], deadline: 10m}
   both:
     triggers: [{chat: {}}]
     steps:
@@ -57,7 +67,10 @@ const OPEN: &str = "needs a decision";
 
 /// Starts a gateway whose repository has the pipelines, with clock number `CLOCK`. Alice only reads, and Bob is an editor.
 async fn app<const CLOCK: usize>() -> TestApp {
-    let settings = [("pipelines.reply_targets", "[\"channel:slack:C0PLATFORM\"]")];
+    let settings = [
+        ("pipelines.reply_targets", "[\"channel:slack:C0PLATFORM\"]"),
+        ("channels.slack.slash_commands", "[\"/decide\", \"/vote\"]"),
+    ];
     let app = TestApp::with_host(queue([]), world::<CLOCK>(), &settings).await;
     app.admit_slack_user(ALICE, Role::Viewer, &[]).await;
     app.admit_slack_editor(BOB).await;
@@ -234,6 +247,32 @@ async fn a_person_who_can_read_the_chat_of_a_run_is_mentioned_there() {
     assert_eq!(press(&app, BOB, &asked, "no").await, "Your answer: no");
     assert_eq!(ended_runs(&app, 1).await, ["succeeded"]);
     assert_closed(&app, &asked, "U0BOB answered: no.");
+}
+
+/// The chat of a command may be one without the bot, and its answers are for its person alone.
+#[tokio::test]
+async fn the_run_of_a_slash_command_asks_a_person_in_private_and_no_group() {
+    let app = app::<0>().await;
+    say(&app, BOB, "!runs").await;
+    app.wait_for_slack_message("DU0BOB", "There is no run that you may see.")
+        .await;
+    let slack = &app.demo.slack;
+    let typed = slack.slash_command(ALICE, SLACK_CHANNEL, ("/decide", ""));
+    typed.await.unwrap();
+    let asked = app.wait_for_slack_message("DU0BOB", OPEN).await;
+    slack.click(BOB, &asked.ts, "yes").await.unwrap();
+    assert_eq!(ended_runs(&app, 1).await, ["succeeded"]);
+    let typed = slack.slash_command(ALICE, SLACK_CHANNEL, ("/vote", ""));
+    typed.await.unwrap();
+    assert_eq!(ended_runs(&app, 2).await, ["succeeded", "failed"]);
+    let told = app.ephemeral_messages(ALICE).join("\n");
+    for words in [
+        "Run 1 of decide on infra: succeeded",
+        "a group is asked in the chat of its run, and this run has none",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    assert_eq!(posts(&app, SLACK_CHANNEL, "Run "), Vec::<String>::new());
 }
 
 #[tokio::test]

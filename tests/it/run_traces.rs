@@ -55,10 +55,13 @@ fn directory(app: &TestApp, run: u32) -> PathBuf {
     app.demo.data().join(format!("runs/{run}"))
 }
 
-/// Waits until all steps of a run have their files, and its directory has the time of its end.
+/// Waits until all steps of a run have their files, and its directory has the time of the last end.
 async fn traced(app: &TestApp, run: u32) -> PathBuf {
     let directory = directory(app, run);
-    let ended = format!("SELECT COALESCE(MAX(ended_at), 0) FROM run WHERE id = {run}");
+    let ended = format!(
+        "SELECT COALESCE(MAX(at), 0) FROM (SELECT ended_at AS at FROM run WHERE id = {run}
+         UNION ALL SELECT ended_at FROM run_step WHERE run = {run})"
+    );
     let is_complete = || {
         let ended = u64::try_from(app.count(&ended)).unwrap();
         let at = directory.metadata().and_then(|facts| facts.modified());

@@ -13,8 +13,8 @@ use std::time::SystemTime;
 
 /// The maximum number of bytes of one file of a step.
 const TRACE_BYTES_MAX: usize = 1 << 20;
-/// The maximum number of bytes of a text in a trace that is too long otherwise.
-const TEXT_BYTES_MAX: u32 = 128 << 10;
+/// The maximum number of bytes of a text in a trace that is too long otherwise. JSON writes some characters as six bytes.
+const TEXT_BYTES_MAX: u32 = 48 << 10;
 /// The bytes that are kept of the result of a call that is too long. The rest is for the line about the missing ones.
 const CALL_HEAD_BYTES: u32 = 512 << 10;
 const CALL_TAIL_BYTES: u32 = 511 << 10;
@@ -256,6 +256,10 @@ mod tests {
         let text = bounded(json!({ "text": "Done.", "steps": [{ "text": long }] }));
         let trace: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(trace["steps"], json!([]));
+        // Characters that JSON writes as six bytes are counted too.
+        let control = "\u{1}".repeat(TRACE_BYTES_MAX);
+        let text = bounded(json!({ "prompt": control, "text": control, "why": control, "steps": [] }));
+        assert!(text.len() <= TRACE_BYTES_MAX, "{}", text.len());
         assert_eq!(
             trace["left_out"],
             "1 calls of the model, because the trace was too long"

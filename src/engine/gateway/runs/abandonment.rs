@@ -1,12 +1,16 @@
-//! The end of a run that can never go on. Its message shows it, as far as the stored run is readable.
+//! The end of a run that can never go on. Its message shows it, as far as the stored run is readable. The run of a slash command
+//! has no message, and its end is for the person of the command alone.
 
+use super::slash::{ENDED, is_command};
 use super::{MESSAGE, RunReport, Runs};
-use crate::base::model::{Action, Op, Reply, RunId, RunStatus};
+use crate::base::model::{Action, Op, Reply, ResponseUrl, RunId, RunStatus};
+use crate::engine::gateway::compose::Address;
 use crate::state::store::{RunMessage, StoreError};
 use jiff::Timestamp;
 
 impl Runs {
-    /// Ends a run as failed for this reason, and edits its message.
+    /// Ends a run as failed for this reason, with its programs, and shows that. Nothing is done if another has moved it since
+    /// it was read.
     pub(super) async fn abandon(
         &self,
         id: RunId,
@@ -14,16 +18,30 @@ impl Runs {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let store = &self.parts.store;
-        let message = store.run_message(id).await?;
-        let shown = message.map(|message| (message.version, self.shown_end(id, &message, why)));
-        let stopped = store.abandon_run(id, why, shown, at).await?;
-        self.stop(stopped);
+        let shown = match store.run_message(id).await? {
+            Some(message) => {
+                let url = store.run_response_url(id, at).await;
+                // Without a readable address, a notice in the chat shows the end.
+                let url = url.ok().flatten();
+                Some((message.version, self.shown_end(id, &message, (why, url))))
+            }
+            None => None,
+        };
+        if let Some(stopped) = store.abandon_run(id, why, shown, at).await? {
+            self.stop(stopped);
+            self.tasks.stop(id);
+        }
         Ok(())
     }
 
-    /// Returns the post of a run's message, which is ignored if it is there, and its edit. Nothing is said to a person without
-    /// access.
-    fn shown_end(&self, id: RunId, message: &RunMessage, why: &str) -> Vec<Op> {
+    /// Returns the post of a run's message, which is ignored if it is there, and its edit, or the notice for the person of a
+    /// command. Nothing is said to a person without access.
+    fn shown_end(
+        &self,
+        id: RunId,
+        message: &RunMessage,
+        (why, response_url): (&str, Option<ResponseUrl>),
+    ) -> Vec<Op> {
         let is_person = message.owner.platform.chat().is_some();
         let has_access = self.parts.access.admit(&message.owner).is_some();
         if !self.parts.config.channels.contains_key(&message.channel) || is_person && !has_access {
@@ -34,10 +52,19 @@ impl Runs {
             None => (RunStatus::Failed, Some(why)),
         };
         let report = RunReport::of_end(id, (&message.pipeline, &message.repository), status, why);
+        let reply = Reply::text(report.headline());
         let address = self.address(id, (&message.channel, &message.place), None);
+        if is_command(&message.trigger) {
+            let address = Address {
+                ephemeral_to: Some(message.owner.clone()),
+                response_url,
+                ..address
+            };
+            return vec![address.post(ENDED, reply)];
+        }
         let fill = Action::Fill {
             post: address.id(MESSAGE),
-            reply: Reply::text(report.headline()),
+            reply,
         };
         vec![
             address.placeholder(MESSAGE, Reply::text(report.begun())),

@@ -3,6 +3,7 @@
 
 use super::Runs;
 use super::moves::RunMove;
+use super::slash::is_of_command;
 use crate::base::model::{
     Action, AskedPeople, ChatPlace, Op, Reply, RunAnswer, RunQuestion, Sender, StepEnd, UserId, quoted,
 };
@@ -24,7 +25,7 @@ const ANSWER_CHARS: usize = 200;
 
 /// The question of a step, with its values.
 #[derive(Clone, Debug)]
-pub(super) struct AskStepWork {
+pub(super) struct PlannedQuestion {
     pub(super) to: AskedParty,
     pub(super) text: String,
     pub(super) values: Vec<(String, String)>,
@@ -46,7 +47,7 @@ impl Runs {
         &self,
         moves: &mut RunMove<'_>,
         step: usize,
-        asked: AskStepWork,
+        asked: PlannedQuestion,
     ) -> Result<(), StoreError> {
         let (row, at) = (moves.row, moves.at);
         let target = match &asked.to {
@@ -154,9 +155,11 @@ impl Runs {
         Ok(!is_private)
     }
 
-    /// Returns the address in the place of a run, if it has one.
+    /// Returns the address in the place of a run, if it has one. All answers to a slash command are for its person alone, and
+    /// the bot need not be in the chat, so a question is not posted there.
     fn address_of_run(&self, of: (&RunRow, usize)) -> Option<Address> {
-        let (channel, place) = of.0.place.as_ref()?;
+        let place = of.0.place.as_ref().filter(|_| !is_of_command(&of.0.head));
+        let (channel, place) = place?;
         let is_configured = self.parts.config.channels.contains_key(channel);
         is_configured.then(|| self.address_of_step(of, (channel, place)))
     }
@@ -189,7 +192,7 @@ impl Runs {
         &self,
         row: &RunRow,
         target: QuestionTarget,
-        asked: AskStepWork,
+        asked: PlannedQuestion,
         at: Timestamp,
     ) -> Result<NewRunQuestion, String> {
         let QuestionTarget {

@@ -146,9 +146,7 @@ impl Runs {
         let Some(why) = reason_to_end(id, moving).await? else {
             return Ok(());
         };
-        self.abandon(id, why, at).await?;
-        self.tasks.stop(id);
-        Ok(())
+        self.abandon(id, why, at).await
     }
 
     async fn read_and_advance(&self, id: RunId, at: Timestamp) -> Result<(), StoreError> {

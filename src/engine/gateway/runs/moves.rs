@@ -1,7 +1,7 @@
 //! The next moves of one run, up to where it waits for a turn. Everything of them is stored at once, and an edit of the run's
 //! message with it, so a move that a crash cuts short is made again and shows once.
 
-use super::ask::AskStepWork;
+use super::ask::PlannedQuestion;
 use super::slash::is_of_command;
 use super::task::BegunTask;
 use super::{RunReport, Runs};
@@ -190,7 +190,7 @@ impl Runs {
                 deadline,
                 default,
             }) => {
-                let asked = AskStepWork {
+                let asked = PlannedQuestion {
                     to,
                     text: question,
                     values,

@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 const TRIGGER: &str = "slash_command";
 /// The target of replies that answer the command.
 const RESPONSE: &str = "slack-response";
+/// The name of the operation that shows the end of a run to the person of its command.
+pub(super) const ENDED: &str = "ended";
 
 /// The words of a person after a slash command that starts a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +45,12 @@ pub(in crate::engine::gateway) fn unknown_command(command: &str) -> String {
 
 /// Returns true if a slash command started a run.
 pub(super) fn is_of_command(head: &RunHead) -> bool {
-    head.trigger.split(' ').next() == Some(TRIGGER)
+    is_command(&head.trigger)
+}
+
+/// Returns true for the trigger of a run that a slash command started.
+pub(super) fn is_command(trigger: &str) -> bool {
+    trigger.split(' ').next() == Some(TRIGGER)
 }
 
 impl Runs {
@@ -134,7 +141,7 @@ impl Runs {
             Some(_) => report.reply(|reply| address.fits(config, reply, 1)),
             None => Reply::text(report.headline()),
         };
-        vec![address.post("ended", reply)]
+        vec![address.post(ENDED, reply)]
     }
 }
 

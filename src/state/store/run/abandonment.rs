@@ -16,6 +16,8 @@ pub struct RunMessage {
     pub repository: String,
     /// The account for which its work runs.
     pub owner: Sender,
+    /// The kind of the trigger and its name, such as `hook ci`.
+    pub trigger: String,
     /// The channel of the message.
     pub channel: String,
     /// The place of the message.
@@ -32,8 +34,8 @@ impl Store {
         self.read(move |tx| {
             let message = tx
                 .prepare_cached(
-                    "SELECT pipeline, repository, owner, channel, place, version, status, why, ended_at IS NOT NULL
-                     FROM run WHERE id = ?1",
+                    "SELECT pipeline, repository, owner, channel, place, version, status, why, ended_at IS NOT NULL,
+                       started_by FROM run WHERE id = ?1",
                 )?
                 .query_row([id.0], |row| Ok(message(row)))
                 .optional()?;
@@ -44,19 +46,20 @@ impl Store {
 
     /// Ends a run as failed for this reason, and returns the work that is stopped. Nothing of the run is parsed, and the
     /// driver does not look at it again. `shown` are the operations that show its end, and the version of the run for which
-    /// they were composed. If it has another one by now, nothing is stored, and the driver looks at it again.
+    /// they were composed. If it has another one by now, nothing is stored, `None` is returned, and the driver looks at it
+    /// again.
     pub async fn abandon_run(
         &self,
         id: RunId,
         why: &'static str,
         shown: Option<(i64, Vec<Op>)>,
         at: Timestamp,
-    ) -> Result<Vec<StoppedWork>, StoreError> {
+    ) -> Result<Option<Vec<StoppedWork>>, StoreError> {
         self.write(move |tx| {
             let (version, ops) = shown.unzip();
             match has_version(tx, id, version)? {
-                true => abandon(tx, id, why, &ops.unwrap_or_default(), at),
-                false => Ok(Vec::new()),
+                true => abandon(tx, id, why, &ops.unwrap_or_default(), at).map(Some),
+                false => Ok(None),
             }
         })
         .await
@@ -75,6 +78,7 @@ fn message(row: &Row<'_>) -> Option<RunMessage> {
         channel: row.get(3).ok()?,
         place: parse("place", &row.get::<_, String>(4).ok()?).ok()?,
         version: row.get(5).ok()?,
+        trigger: row.get(9).ok()?,
         end,
     })
 }
@@ -163,16 +167,15 @@ mod tests {
         let (_directory, store) = fresh();
         start(&store).await;
         let message = store.run_message(RUN).await.unwrap().unwrap();
-        assert_eq!((message.channel.as_str(), &message.end), ("slack", &None));
+        let channel_and_trigger = (message.channel.as_str(), message.trigger.as_str());
+        assert_eq!((channel_and_trigger, &message.end), (("slack", "chat"), &None));
         let shown = |version| Some((version, vec![post("run-1/message/0", None, "It has ended.")]));
-        for (version, status_then, posted_then) in [
-            (message.version + 1, RunStatus::Running, 0),
-            (message.version, RunStatus::Failed, 1),
+        for (version, stopped, status_then, posted_then) in [
+            (message.version + 1, None, RunStatus::Running, 0),
+            (message.version, Some(Vec::new()), RunStatus::Failed, 1),
         ] {
-            store
-                .abandon_run(RUN, "it is broken", shown(version), at(1))
-                .await
-                .unwrap();
+            let abandoned = store.abandon_run(RUN, "it is broken", shown(version), at(1));
+            assert_eq!(abandoned.await, Ok(stopped));
             assert_eq!(
                 (status(&store).await, posted(&store).await),
                 (status_then, posted_then)

@@ -119,7 +119,7 @@ struct Rounds {
     amounts: Amounts,
     /// The number of rounds that began.
     done: usize,
-    /// The number of events that were refused, or not answered.
+    /// The number of times that an event was refused, or not answered.
     refused: usize,
 }
 

@@ -327,6 +327,45 @@ async fn a_question_that_a_crash_cuts_short_is_not_asked_and_one_that_is_not_rea
 }
 
 #[tokio::test]
+async fn the_posts_of_a_run_are_kept_until_the_run_has_ended_and_its_message_shows_it() {
+    let (_directory, store) = fresh();
+    let run = asking(&store, None).await;
+    store
+        .record_delivered("run-1-0/question", None, at(2))
+        .await
+        .unwrap();
+    let pruned = async || {
+        let from = PrunePosition::default();
+        let pruned = store.prune_slice(DataKind::Operations, at(400), &from, Prune::Remove, at(500));
+        pruned.await.unwrap().rows
+    };
+    assert_eq!(pruned().await, 0);
+    assert_eq!(
+        answer(&store, says(run, 0), None, 50).await,
+        RunAnswerOutcome::Answered {
+            choice: "yes".to_owned()
+        }
+    );
+    assert_eq!(count(&store, CLOSED).await, 1);
+    store
+        .record_delivered("run-1-0/question/closed", None, at(51))
+        .await
+        .unwrap();
+    assert_eq!(pruned().await, 0);
+    let version = read(&store, run).await.version;
+    let over = RunAdvance {
+        finish: Some((RunStatus::Succeeded, None)),
+        ..RunAdvance::default()
+    };
+    store
+        .advance_run(run, version, over, at(52))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(pruned().await, 2);
+}
+
+#[tokio::test]
 async fn the_questions_of_a_run_are_removed_with_it() {
     let (_directory, store) = fresh();
     let run = asking(&store, None).await;
