@@ -3,6 +3,7 @@
 
 use super::Runs;
 use super::moves::RunMove;
+use super::slash::is_of_command;
 use crate::base::model::{
     Action, AskedPeople, ChatPlace, Op, Reply, RunAnswer, RunQuestion, Sender, StepEnd, UserId, quoted,
 };
@@ -154,9 +155,10 @@ impl Runs {
         Ok(!is_private)
     }
 
-    /// Returns the address in the place of a run, if it has one.
+    /// Returns the address in the place of a run, if it has one. A slash command may come from a chat without the bot, and its
+    /// answers are for its person alone.
     fn address_of_run(&self, of: (&RunRow, usize)) -> Option<Address> {
-        let (channel, place) = of.0.place.as_ref()?;
+        let (channel, place) = of.0.place.as_ref().filter(|_| !is_of_command(&of.0.head))?;
         let is_configured = self.parts.config.channels.contains_key(channel);
         is_configured.then(|| self.address_of_step(of, (channel, place)))
     }

@@ -16,6 +16,8 @@ pub struct RunMessage {
     pub repository: String,
     /// The account for which its work runs.
     pub owner: Sender,
+    /// The kind of the trigger and its name.
+    pub trigger: String,
     /// The channel of the message.
     pub channel: String,
     /// The place of the message.
@@ -32,7 +34,8 @@ impl Store {
         self.read(move |tx| {
             let message = tx
                 .prepare_cached(
-                    "SELECT pipeline, repository, owner, channel, place, version, status, why, ended_at IS NOT NULL
+                    "SELECT pipeline, repository, owner, channel, place, version, status, why, ended_at IS NOT NULL,
+                       started_by
                      FROM run WHERE id = ?1",
                 )?
                 .query_row([id.0], |row| Ok(message(row)))
@@ -72,6 +75,7 @@ fn message(row: &Row<'_>) -> Option<RunMessage> {
         pipeline: row.get(0).ok()?,
         repository: row.get(1).ok()?,
         owner: parse("sender", &row.get::<_, String>(2).ok()?).ok()?,
+        trigger: row.get(9).ok()?,
         channel: row.get(3).ok()?,
         place: parse("place", &row.get::<_, String>(4).ok()?).ok()?,
         version: row.get(5).ok()?,
@@ -164,6 +168,7 @@ mod tests {
         start(&store).await;
         let message = store.run_message(RUN).await.unwrap().unwrap();
         assert_eq!((message.channel.as_str(), &message.end), ("slack", &None));
+        assert_eq!(message.trigger, "chat");
         let shown = |version| Some((version, vec![post("run-1/message/0", None, "It has ended.")]));
         for (version, status_then, posted_then) in [
             (message.version + 1, RunStatus::Running, 0),
