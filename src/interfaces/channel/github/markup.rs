@@ -9,7 +9,7 @@ use crate::interfaces::channel::visible::{escape_code, escape_line, escape_text}
 /// The characters that always have a meaning.
 const SPECIAL: &str = "\\`*_~|<>[]()!&$";
 /// The characters that have a meaning at the beginning of a line. Other programs read a slash there as a command.
-const SPECIAL_AT_START: &str = "#=+-/";
+const SPECIAL_AT_START: &str = "#=+-/:";
 /// The character without a width.
 const DIVIDER: char = '\u{200b}';
 /// The languages of code that GitHub shows as something else than code.
@@ -195,6 +195,7 @@ mod tests {
             ),
             ("see www.example.com", "see www\\.example.com"),
             ("a\n===", "a\n\\==="),
+            ("a\n:-:", "a\n\\:-:"),
             ("$x$ | y", "\\$x\\$ \\| y"),
         ] {
             assert_eq!(escaped(text), source, "{text}");
