@@ -5,12 +5,14 @@ use crate::secrets::commit;
 use crate::support::app::{TestApp, visible_text};
 use crate::support::sign;
 use crate::support::world::{advance, now, world};
-use drydock::engine::admin::AdminRequest;
+use drydock::base::model::RunId;
+use drydock::engine::admin::{AdminReply, AdminRequest, RunOrder};
 use drydock::simulation::demo::environment::{SLACK_CHANNEL, SLACK_SIGNING_SECRET};
-use drydock::simulation::emulator::model::{AnswerFault, AnswerScript, ModelRequest, queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, AnswerScript, ModelRequest, calls, queue, says};
 use drydock::simulation::emulator::slack::SlackFault;
 use drydock::state::access::{Grant, Role};
 use gix::objs::tree::EntryKind;
+use serde_json::json;
 
 const ALICE: &str = "U0ALICE";
 const BOB: &str = "U0BOB";
@@ -196,6 +198,93 @@ async fn an_answer_that_may_have_arrived_is_not_sent_again_and_none_follows_a_re
     steps_of_ended_runs(&app, 1).await;
     assert_eq!(app.column("SELECT status FROM run"), ["cancelled"]);
     assert_eq!(app.ephemeral_messages(ALICE).len(), 1);
+}
+
+#[tokio::test]
+async fn a_repeated_run_of_a_slash_command_answers_its_person() {
+    let verdict = json!({ "verdict": "fail", "summary": "It is not readable." });
+    let app = with_commands::<0>(queue([calls("conclude", verdict), says("Seven is odd.")])).await;
+    app.demo
+        .slack
+        .slash_command(ALICE, PRIVATE, ("/odd", "7"))
+        .await
+        .unwrap();
+    let told = app.wait_for_ephemeral(ALICE, 1).await;
+    assert!(told.contains("Run 1 of odd on infra: failed"), "{told}");
+    steps_of_ended_runs(&app, 1).await;
+    let again = AdminRequest::Run {
+        id: RunId(1),
+        order: RunOrder::Retry,
+    };
+    let changed = app.send_admin_request(again).await;
+    assert!(matches!(changed, AdminReply::RunChanged { .. }), "{changed:?}");
+    let steps = steps_of_ended_runs(&app, 2).await;
+    assert_eq!(steps[2..], ["look succeeded", "answer succeeded"]);
+    let told = app.ephemeral_messages(ALICE);
+    assert_eq!((told.len(), told[2].as_str()), (3, "Seven is odd."));
+}
+
+const ASKS: &str = r#"
+pipelines:
+  odd:
+    triggers: [{slash_command: {command: /odd}}]
+    steps:
+      - name: group
+        ask: {to: {group: viewers}, question: Is it odd?, choices: ["yes", "no"], deadline: 10m}
+      - name: person
+        on: always
+        ask: {to: {person: U0ALICE}, question: Is it even?, choices: ["yes", "no"], deadline: 10m}
+"#;
+
+/// A chat without the bot shows no question, and in any other everybody would read it.
+#[tokio::test]
+async fn a_question_of_a_slash_command_is_asked_in_private_and_no_group_is_asked() {
+    let app = with_commands::<0>(queue([])).await;
+    commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, ASKS)]);
+    app.demo.slack.dm(ALICE, "!runs").await.unwrap();
+    app.wait_for_slack_message(DIRECT, "There is no run that you may see.")
+        .await;
+    app.demo
+        .slack
+        .slash_command(ALICE, SLACK_CHANNEL, ("/odd", ""))
+        .await
+        .unwrap();
+    let asked = app.wait_for_slack_message(DIRECT, "needs a decision").await;
+    app.demo.slack.click(ALICE, &asked.ts, "yes").await.unwrap();
+    let steps = steps_of_ended_runs(&app, 1).await;
+    let why =
+        "group failed: a group is asked in the chat of its run, and this run has none; ask a person instead";
+    assert_eq!(steps[0], why);
+    assert!(steps[1].starts_with("person succeeded"), "{steps:?}");
+    assert_eq!(messages_of_bot_in(&app, SLACK_CHANNEL), 0);
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_of_a_slash_command_that_cannot_be_read_is_for_its_person_alone() {
+    let app = with_commands::<0>(queue([says("Never said.").with_fault(AnswerFault::Stall)])).await;
+    app.demo
+        .slack
+        .slash_command(ALICE, SLACK_CHANNEL, ("/odd", "7"))
+        .await
+        .unwrap();
+    app.wait_for_model_requests(1).await;
+    app.wait_for_ephemeral(ALICE, 0).await;
+    // As if a later version had stored it, and this one took its place again.
+    app.alter_database(
+        "UPDATE run_step SET status = 'resting' WHERE run = 1 AND step = 1; UPDATE run SET due = 1 WHERE id = 1;",
+    );
+    app.demo.app.as_ref().unwrap().gateway.runs.wake();
+    let told = app.wait_for_ephemeral(ALICE, 1).await;
+    let end = "Run 1 of odd on infra: failed: it cannot be read by this version; start it again";
+    assert!(told.contains(end), "{told}");
+    assert_eq!(messages_of_bot_in(&app, SLACK_CHANNEL), 0);
+}
+
+fn messages_of_bot_in(app: &TestApp, channel: &str) -> usize {
+    app.demo.slack.with_state(|state| {
+        let messages = state.messages.iter().filter(|message| !message.request.is_null());
+        messages.filter(|message| message.channel == channel).count()
+    })
 }
 
 const SIGNED: &str = r#"

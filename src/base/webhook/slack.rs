@@ -14,8 +14,15 @@ use std::sync::Arc;
 
 const SIGNATURE: &str = Platform::Slack.signature_header();
 const TIMESTAMP: &str = "x-slack-request-timestamp";
-/// The fields with which others could act in the name of the app or answer a person. They are left out of events.
-const CREDENTIALS: [&str; 3] = ["response_url", "response_urls", "token"];
+/// The fields with which others could act in the name of the app or a person, or answer one. They are left out of events, also
+/// within others: a step of a workflow has a token of its own.
+const CREDENTIALS: [&str; 5] = [
+    "bot_access_token",
+    "response_url",
+    "response_urls",
+    "secret",
+    "token",
+];
 /// The maximum number of fields of a form that are read; Slack sends about fifteen.
 const FIELDS_MAX: usize = 64;
 /// The name of a slash command as an event.
@@ -92,9 +99,7 @@ impl SlackHook {
     }
 
     fn event(&self, body: &[u8], mut payload: Value) -> Result<Received, Rejected> {
-        if let Some(fields) = payload.as_object_mut() {
-            fields.retain(|name, _| !CREDENTIALS.contains(&name.as_str()));
-        }
+        drop_credentials(&mut payload);
         if !self.hook.is_allowed(&payload) {
             return Ok(Received::Ignored("hook.not_allowed"));
         }
@@ -116,6 +121,18 @@ impl SlackHook {
             .chain([content.as_str()])
             .collect();
         Ok(self.hook.received(kind, &deliveries, &payload))
+    }
+}
+
+/// Removes the credentials of a payload. Its parser bounds the nesting.
+fn drop_credentials(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, _| !CREDENTIALS.contains(&name.as_str()));
+            fields.values_mut().for_each(drop_credentials);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_credentials),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -259,6 +276,21 @@ mod tests {
             matches!(unsupported, Err(Rejected::Unsupported(_))),
             "{unsupported:?}"
         );
+    }
+
+    /// A step of a workflow brings a token for its time, and the secret of the person who pressed a button.
+    #[test]
+    fn the_credentials_within_other_fields_are_left_out_too() {
+        let json = r#"{"type": "event_callback", "event_id": "Ev2", "token": "CANARY", "event": {
+            "type": "function_executed", "bot_access_token": "xwfp-CANARY", "inputs": {"who": "U1", "list": [
+            {"interactor": {"id": "U1", "secret": "CANARY"}}, {"response_url": "https://CANARY"}]}}}"#;
+        let InboundKind::Hook { payload, .. } = inbound(received("application/json", json)).kind else {
+            panic!("no event");
+        };
+        let payload = payload.unwrap();
+        assert!(!payload.to_string().contains("CANARY"), "{payload}");
+        assert_eq!(payload["event"]["inputs"]["list"][0]["interactor"]["id"], "U1");
+        assert_eq!(payload["event"]["inputs"]["who"], "U1");
     }
 
     #[test]

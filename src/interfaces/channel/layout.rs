@@ -14,7 +14,7 @@ pub(super) enum FactLayout {
     Lines(Vec<(String, String)>),
 }
 
-/// Returns facts as a table, or as lines if that is too wide. None of them has a line of its own choice.
+/// Returns facts as a table, or as lines if that is too wide. A line end in one of them is shown as a character.
 pub(super) fn fact_layout(rows: &[(String, String)]) -> FactLayout {
     let rows: Vec<(String, String)> = rows
         .iter()

@@ -26,6 +26,8 @@ const OWN_KEYS: &[ConfigKey] = &[
 
 /// The maximum number of characters of a slash command, with its slash. Slack allows 32.
 const COMMAND_CHARS_MAX: usize = 32;
+/// The command of Drydock itself.
+const OWN_COMMAND: &str = "/drydock";
 /// The address of Slack's Web API.
 const API: &str = "https://slack.com/api";
 /// The prefix of app-level tokens.
@@ -159,12 +161,20 @@ fn slash_commands(reader: &mut SettingsReader<'_>, section: &str) -> Vec<String>
     let key = format!("{section}.slash_commands");
     let commands = reader.list(&key);
     for (index, command) in commands.iter().enumerate() {
-        if !is_command(command) {
-            let why = "expected a slash command in lower case, such as /review";
+        if let Some(why) = command_refusal(command) {
             reader.problem(&key, format!("entry {}: {why}", index + 1));
         }
     }
     commands
+}
+
+/// Returns the reason why no pipeline can have a command.
+fn command_refusal(command: &str) -> Option<&'static str> {
+    match command {
+        OWN_COMMAND => Some("/drydock is the command of Drydock itself; choose another one"),
+        _ if !is_command(command) => Some("expected a slash command in lower case, such as /review"),
+        _ => None,
+    }
 }
 
 /// Returns true for a command as pipelines name it.

@@ -239,6 +239,11 @@ fn every_bad_configuration_has_its_own_line_with_file_line_and_key() {
             "7: channels.team.slash_commands: entry 2: expected a slash command in lower case, such as /review",
         ),
         (
+            "kind = \"slack\"",
+            "kind = \"slack\"\nslash_commands = [\"/drydock\"]",
+            "7: channels.team.slash_commands: entry 1: /drydock is the command of Drydock itself; choose another one",
+        ),
+        (
             "mode = \"webhook\"",
             "app_token = { env = \"SLACK_APP_TOKEN\" }",
             "13: channels.phone.app_token: is only for kind = \"slack\"",

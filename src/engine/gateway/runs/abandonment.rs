@@ -4,7 +4,6 @@
 use super::slash::{ENDED, is_command};
 use super::{MESSAGE, RunReport, Runs};
 use crate::base::model::{Action, Op, Reply, ResponseUrl, RunId, RunStatus};
-use crate::engine::gateway::compose::Address;
 use crate::state::store::{RunMessage, StoreError};
 use jiff::Timestamp;
 
@@ -34,8 +33,8 @@ impl Runs {
         Ok(())
     }
 
-    /// Returns the post of a run's message, which is ignored if it is there, and its edit, or the notice for the person of a
-    /// command. Nothing is said to a person without access.
+    /// Returns the post of a run's message, which is ignored if it is there, and its edit; or for the person of a command the
+    /// end alone. Nothing is said to a person without access.
     fn shown_end(
         &self,
         id: RunId,
@@ -53,15 +52,12 @@ impl Runs {
         };
         let report = RunReport::of_end(id, (&message.pipeline, &message.repository), status, why);
         let reply = Reply::text(report.headline());
-        let address = self.address(id, (&message.channel, &message.place), None);
+        let place = (message.channel.as_str(), &message.place);
         if is_command(&message.trigger) {
-            let address = Address {
-                ephemeral_to: Some(message.owner.clone()),
-                response_url,
-                ..address
-            };
+            let address = self.notice_address(id, place, (&message.owner, response_url));
             return vec![address.post(ENDED, reply)];
         }
+        let address = self.address(id, place, None);
         let fill = Action::Fill {
             post: address.id(MESSAGE),
             reply,

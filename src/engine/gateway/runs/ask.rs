@@ -155,11 +155,10 @@ impl Runs {
         Ok(!is_private)
     }
 
-    /// Returns the address in the place of a run, if it has one. All answers to a slash command are for its person alone, and
-    /// the bot need not be in the chat, so a question is not posted there.
+    /// Returns the address in the place of a run, if it has one. A slash command may come from a chat without the bot, and its
+    /// answers are for its person alone.
     fn address_of_run(&self, of: (&RunRow, usize)) -> Option<Address> {
-        let place = of.0.place.as_ref().filter(|_| !is_of_command(&of.0.head));
-        let (channel, place) = place?;
+        let (channel, place) = of.0.place.as_ref().filter(|_| !is_of_command(&of.0.head))?;
         let is_configured = self.parts.config.channels.contains_key(channel);
         is_configured.then(|| self.address_of_step(of, (channel, place)))
     }

@@ -5,7 +5,7 @@ use super::moves::RunMove;
 use super::plan::RunStart;
 use super::start::unpublished_text;
 use super::{RunReport, Runs, parse_run};
-use crate::base::model::{ChatPlace, Op, Reply, ResponseUrl, StepStatus, quoted};
+use crate::base::model::{ChatPlace, Op, Reply, ResponseUrl, RunId, Sender, StepStatus, quoted};
 use crate::engine::gateway::compose::Address;
 use crate::engine::pipeline::definition::{PipelineDefinition, PipelineTrigger, TriggerSource};
 use crate::engine::pipeline::run::{PlannedWork, RunInputs, RunPlan, trigger_admits};
@@ -132,16 +132,27 @@ impl Runs {
         if !config.channels.contains_key(channel) {
             return Vec::new();
         }
-        let address = Address {
-            ephemeral_to: Some(head.owner.clone()),
-            response_url: moves.response_url.clone(),
-            ..self.address(head.id, (channel, place), None)
-        };
+        let for_owner = (&head.owner, moves.response_url.clone());
+        let address = self.notice_address(head.id, (channel, place), for_owner);
         let reply = match owner.role(&head.repository) {
             Some(_) => report.reply(|reply| address.fits(config, reply, 1)),
             None => Reply::text(report.headline()),
         };
         vec![address.post(ENDED, reply)]
+    }
+
+    /// Returns the address of the notice about the end of a run.
+    pub(super) fn notice_address(
+        &self,
+        run: RunId,
+        place: (&str, &ChatPlace),
+        (owner, response_url): (&Sender, Option<ResponseUrl>),
+    ) -> Address {
+        Address {
+            ephemeral_to: Some(owner.clone()),
+            response_url,
+            ..self.address(run, place, None)
+        }
     }
 }
 
@@ -221,10 +232,17 @@ fn has_answered(moves: &RunMove<'_>) -> bool {
     let states: Vec<StepStatus> = moves.state.steps.iter().map(|step| step.status()).collect();
     let is_answer =
         |work: &PlannedWork| matches!(work, PlannedWork::Reply(reply) if reply.to.as_str() == RESPONSE);
-    let mut steps = plan.steps.iter().zip(&states);
+    // A repetition keeps the steps that ended before it.
+    let head = &moves.row.head;
+    let is_own = |began: Option<Timestamp>| {
+        head.retry_of.is_none() || began.is_none_or(|began| began >= head.created_at)
+    };
+    let mut steps = plan.steps.iter().zip(&states).zip(&moves.row.steps);
     !states.contains(&StepStatus::Failed)
         && !states.contains(&StepStatus::Cancelled)
-        && steps.any(|(step, status)| is_answer(&step.work) && *status == StepStatus::Succeeded)
+        && steps.any(|((step, status), row)| {
+            is_answer(&step.work) && *status == StepStatus::Succeeded && is_own(row.started_at)
+        })
 }
 
 #[cfg(test)]

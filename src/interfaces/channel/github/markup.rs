@@ -1,5 +1,5 @@
-//! Text in the Markdown of GitHub. Every character of others that could format, mention, refer or link is escaped. Mentions
-//! and references are found after the Markdown is read, so a character without a width divides them. See
+//! Text in the Markdown of GitHub. Every character of others that could format, mention, refer or link is escaped. Mentions,
+//! references and addresses for mail are found after the Markdown is read, so a character without a width divides them. See
 //! <https://github.github.com/gfm/> and
 //! <https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls>.
 
@@ -9,7 +9,7 @@ use crate::interfaces::channel::visible::{escape_code, escape_line, escape_text}
 /// The characters that always have a meaning.
 const SPECIAL: &str = "\\`*_~|<>[]()!&$";
 /// The characters that have a meaning at the beginning of a line. Other programs read a slash there as a command.
-const SPECIAL_AT_START: &str = "#=+-/";
+const SPECIAL_AT_START: &str = "#=+-/:";
 /// The character without a width.
 const DIVIDER: char = '\u{200b}';
 /// The languages of code that GitHub shows as something else than code.
@@ -40,7 +40,7 @@ pub(super) fn escaped(text: &str) -> String {
             out.push('\\');
         }
         out.push(character);
-        if is_divided(before, character, next) {
+        if is_divided(before, character, next) || character == '@' && is_mail_domain(characters.clone()) {
             out.push(DIVIDER);
         }
         place = match (place, character) {
@@ -75,6 +75,12 @@ fn is_divided(before: [char; 3], character: char, next: Option<char>) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns true for a domain with a dot, which GitHub links with the words before its sign as an address for mail.
+fn is_mail_domain(rest: impl Iterator<Item = char>) -> bool {
+    let mut rest = rest.skip_while(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_'));
+    rest.next() == Some('.') && rest.next().is_some_and(|char| char.is_ascii_alphanumeric())
 }
 
 /// Returns code within a line. Its marks are longer than any backticks in it.
@@ -173,7 +179,8 @@ mod tests {
         for (text, source) in [
             ("plain words, 1.5 and a-b", "plain words, 1.5 and a-b"),
             ("@team and @alice", "@\u{200b}team and @\u{200b}alice"),
-            ("web@sha256:1 a@b.example", "web@sha256:1 a@b.example"),
+            ("web@sha256:1 a@b.example", "web@sha256:1 a@\u{200b}b.example"),
+            ("a+b@c-d.example. a@b.", "a+b@\u{200b}c-d.example. a@b."),
             ("Duplicate of #12", "Duplicate of #\u{200b}12"),
             ("acme/web#7 GH-7", "acme/web#\u{200b}7 GH-\u{200b}7"),
             ("# title\n- item\n1. one", "\\# title\n\\- item\n1\\. one"),
@@ -188,6 +195,7 @@ mod tests {
             ),
             ("see www.example.com", "see www\\.example.com"),
             ("a\n===", "a\n\\==="),
+            ("a\n:-:", "a\n\\:-:"),
             ("$x$ | y", "\\$x\\$ \\| y"),
         ] {
             assert_eq!(escaped(text), source, "{text}");

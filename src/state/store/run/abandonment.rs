@@ -75,6 +75,7 @@ fn message(row: &Row<'_>) -> Option<RunMessage> {
         pipeline: row.get(0).ok()?,
         repository: row.get(1).ok()?,
         owner: parse("sender", &row.get::<_, String>(2).ok()?).ok()?,
+        trigger: row.get(9).ok()?,
         channel: row.get(3).ok()?,
         place: parse("place", &row.get::<_, String>(4).ok()?).ok()?,
         version: row.get(5).ok()?,

@@ -32,12 +32,21 @@ impl Store {
 
 /// Keeps the address of a command for the run that it starts.
 pub(super) fn keep(tx: &Transaction<'_>, run: RunId, command: InboxId) -> Result<(), StoreError> {
+    keep_from(tx, run, &command.op_id_prefix())
+}
+
+/// Keeps the address of a run for the run of the same person that repeats it.
+pub(super) fn keep_for_repetition(tx: &Transaction<'_>, run: RunId, of: RunId) -> Result<(), StoreError> {
+    keep_from(tx, run, &key(of))
+}
+
+fn keep_from(tx: &Transaction<'_>, run: RunId, answers: &str) -> Result<(), StoreError> {
     tx.prepare_cached(
         "INSERT INTO response_url (answers, url, expires_at, person)
          SELECT ?1, url, expires_at, person FROM response_url WHERE answers = ?2
          ON CONFLICT (answers) DO NOTHING",
     )?
-    .execute(params![key(run), command.op_id_prefix()])?;
+    .execute(params![key(run), answers])?;
     Ok(())
 }
 
@@ -49,7 +58,7 @@ fn key(run: RunId) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::keep;
+    use super::{keep, keep_for_repetition};
     use crate::base::model::{Action, InboxId, Op, Reply, ResponseUrl, RunId};
     use crate::state::store::Store;
     use crate::state::store::fixture::{at, person, place, post};
@@ -95,6 +104,17 @@ mod tests {
             .record_delivered("run-3-1/reply-1", None, at(3))
             .await
             .unwrap();
+        // A repetition has it as well, and no longer.
+        store
+            .write(|tx| keep_for_repetition(tx, RunId(5), RunId(3)))
+            .await
+            .unwrap();
+        for (seconds, expected) in [(1_799, Some(url.clone())), (1_800, None)] {
+            assert_eq!(
+                store.run_response_url(RunId(5), at(seconds)).await.unwrap(),
+                expected
+            );
+        }
         assert_eq!(store.run_response_url(RunId(3), at(4)).await.unwrap(), Some(url));
         assert_eq!(store.run_response_url(RunId(3), at(1_800)).await.unwrap(), None);
         assert_eq!(store.run_response_url(RunId(4), at(4)).await.unwrap(), None);

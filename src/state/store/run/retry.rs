@@ -1,8 +1,8 @@
 //! The repetition of a run that did not succeed, as a new run.
 
 use super::creation::{GroupReach, NewRun, RunCreation, create};
-use super::position;
 use super::rows::{self, StepRow};
+use super::{position, response};
 use crate::base::model::{InboxId, RunId, RunStatus, Sender, StepEnd, StepSpending, StepStatus};
 use crate::crash_point;
 use crate::state::store::column::{count, json, millis, parse_word, word};
@@ -94,6 +94,7 @@ fn retry(
     let (group, on_conflict, seconds_max): (Option<String>, String, i64) = tx
         .prepare_cached("SELECT concurrency_group, on_conflict, seconds_max FROM run WHERE id = ?1")?
         .query_row([id.0], |row| row.try_into())?;
+    let is_of_owner = asked.owner.is_none();
     let new = NewRun {
         pipeline: row.head.pipeline,
         repository: row.head.repository,
@@ -126,6 +127,9 @@ fn retry(
             serde_json::json!({ "by": by, "new": new, "run": id }),
             at,
         )?;
+        if is_of_owner {
+            response::keep_for_repetition(tx, new, id)?;
+        }
         for (index, step) in kept(&row.steps) {
             copy(tx, (new, index), step)?;
         }
