@@ -55,7 +55,8 @@ pub use reception::{ReceiveOutcome, Reception};
 pub use repositories::{MirrorBounds, Repositories, Watcher};
 pub use retention::{Holding, PrunedAmount, Retention, RetentionPeriod, Round, RoundStart};
 pub use runs::{
-    RunApi, RunDocument, RunFilter, RunListDocument, RunStartRequest, RunTracer, RunWatch, RunWatchEvent, Runs,
+    RunApi, RunDocument, RunFilter, RunListDocument, RunStartRequest, RunTracer, RunWatch, RunWatchEvent,
+    Runs,
 };
 pub use schedules::{ScheduleStartError, Schedules, start_now, store_configured};
 

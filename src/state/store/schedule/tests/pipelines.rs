@@ -175,7 +175,10 @@ async fn a_run_that_a_crash_cuts_short_leaves_the_fire_and_its_message() {
     });
     assert!(cut.await.is_err());
     assert_eq!((last(&store).await, count(&store, ENDED).await), (None, 0));
-    store.abandon_run(id, "it cannot be read", None, at(13)).await.unwrap();
+    store
+        .abandon_run(id, "it cannot be read", None, at(13))
+        .await
+        .unwrap();
     assert_eq!(last(&store).await, Some(FireOutcome::Failed));
     // The run of another event ends no fire.
     let other = NewRun {
