@@ -79,7 +79,6 @@ fn message(row: &Row<'_>) -> Option<RunMessage> {
         channel: row.get(3).ok()?,
         place: parse("place", &row.get::<_, String>(4).ok()?).ok()?,
         version: row.get(5).ok()?,
-        trigger: row.get(9).ok()?,
         end,
     })
 }

@@ -143,7 +143,7 @@ async fn a_fire_starts_one_run_or_none_however_often_its_message_is_answered() {
     store.release(&claimed).await.unwrap();
     // The same event by another way.
     let same = NewRun {
-        deliveries: vec![format!("schedule:{}:10000/run", row.id)],
+        deliveries: vec![format!("schedule:{}:{}/run", row.id, at(10).as_millisecond())],
         ..run()
     };
     let known = store.create_run(same, None, at(12)).await.unwrap().0;
