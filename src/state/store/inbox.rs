@@ -3,6 +3,7 @@
 
 use super::claim::{Claim, ClaimedWork, DirectClaim, TurnWorker};
 use super::column::{json, millis, parse, text, time};
+use super::delivery_name::{record_new, remember_delivery, was_delivered};
 use super::outbox::response_url;
 use super::writer::Durability;
 use super::{
@@ -189,7 +190,38 @@ struct Arrival {
     at: Timestamp,
 }
 
+/// Accepts a message unless it was already accepted, and records its names if it is handled. If that is certain, they are
+/// recorded first, which also shows whether one is known.
 fn accept(
+    tx: &Transaction<'_>,
+    arrival: &Arrival,
+    room: QueueLimits,
+    pepper: [u8; 32],
+) -> Result<AcceptOutcome, StoreError> {
+    let (names, at) = (&arrival.inbound.delivery, arrival.at);
+    let is_refusal_final = room.refusal.is_some();
+    let is_recorded = is_refusal_final && arrival.inbound.is_addressed();
+    let is_known = match is_recorded {
+        true => !record_new(tx, names, at)?,
+        false => was_delivered(tx, names)?,
+    };
+    if is_known {
+        return Ok(AcceptOutcome::Duplicate);
+    }
+    let outcome = accept_new(tx, arrival, room, pepper)?;
+    let is_handled = match outcome {
+        AcceptOutcome::NotAddressed | AcceptOutcome::Duplicate => false,
+        AcceptOutcome::Full => is_refusal_final,
+        AcceptOutcome::Stored { .. } | AcceptOutcome::Answered | AcceptOutcome::Held => true,
+    };
+    if is_handled && !is_recorded {
+        remember_delivery(tx, names, at)?;
+    }
+    Ok(outcome)
+}
+
+/// Accepts a message that was not accepted before, without its names.
+fn accept_new(
     tx: &Transaction<'_>,
     arrival: &Arrival,
     room: QueueLimits,
@@ -200,18 +232,16 @@ fn accept(
         queue_kind,
         worker,
         at,
+        ..
     } = arrival;
     let (queue_kind, worker, at) = (*queue_kind, worker.as_ref(), *at);
-    if was_delivered(tx, &inbound.delivery)? {
-        return Ok(AcceptOutcome::Duplicate);
-    }
     let found = match thread::joined(tx, inbound)? {
         Some(joined) => Some(joined),
         None => conversation::find(tx, &inbound.key())?,
     };
     match hold_for_thread(tx, arrival, &room, (found, pepper))? {
         HoldOutcome::Held => return Ok(AcceptOutcome::Held),
-        HoldOutcome::Full => return refuse(tx, inbound, room.refusal, at),
+        HoldOutcome::Full => return refuse(tx, room.refusal, at),
         HoldOutcome::Unneeded => {}
     }
     let Some(conversation) = found else {
@@ -260,7 +290,7 @@ fn accept(
     if usize::try_from(unfinished(tx, conversation, queue_kind)?).unwrap_or(usize::MAX)
         > room.of_conversation_max
     {
-        return refuse(tx, inbound, room.refusal, at);
+        return refuse(tx, room.refusal, at);
     }
     let queue_position = waiting(tx, conversation)?;
     if queue_kind == QueueKind::Turn {
@@ -289,12 +319,10 @@ fn accept(
 /// Refuses a message because too many wait. With a refusal it counts as handled.
 fn refuse(
     tx: &Transaction<'_>,
-    inbound: &Inbound,
     refusal: Option<Vec<Op>>,
     at: Timestamp,
 ) -> Result<AcceptOutcome, StoreError> {
     if let Some(refusal) = refusal {
-        remember_delivery(tx, &inbound.delivery, at)?;
         outbox::enqueue(tx, &refusal, at)?;
     }
     Ok(AcceptOutcome::Full)
@@ -361,7 +389,6 @@ fn insert(
         ..
     } = arrival;
     crash_point::before("B2");
-    remember_delivery(tx, &inbound.delivery, *at)?;
     tx.prepare_cached(
         "INSERT INTO inbox (conversation, lane, inbound, accepted_at) VALUES (?1, ?2, ?3, ?4)",
     )?
@@ -394,6 +421,7 @@ pub(super) fn insert_own(
         worker: None,
         at,
     };
+    remember_delivery(tx, &inbound.delivery, at)?;
     let conversation = match conversation::find(tx, &inbound.key())? {
         Some(found) => {
             conversation::add_pending(tx, found, inbound, at)?;
@@ -410,7 +438,6 @@ fn insert_answered(
     arrival: &Arrival,
     conversation: ConversationId,
 ) -> Result<InboxId, StoreError> {
-    remember_delivery(tx, &arrival.inbound.delivery, arrival.at)?;
     tx.prepare_cached(
         "INSERT INTO inbox (conversation, lane, inbound, accepted_at, done_at) VALUES (?1, ?2, '', ?3, ?3)",
     )?
@@ -451,32 +478,6 @@ fn unfinished(
 /// Counts the waiting messages like [`Store::waiting`], within another read or write.
 pub(super) fn waiting(tx: &Transaction<'_>, conversation: ConversationId) -> Result<u32, StoreError> {
     unfinished(tx, conversation, QueueKind::Turn)
-}
-
-/// True if a message was accepted under one of these names.
-pub(super) fn was_delivered(tx: &Transaction<'_>, names: &[String]) -> Result<bool, StoreError> {
-    let mut statement = tx.prepare_cached("SELECT 1 FROM delivery WHERE name = ?1")?;
-    for name in names {
-        if statement.exists([name])? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Records all names of a message.
-pub(super) fn remember_delivery(
-    tx: &Transaction<'_>,
-    names: &[String],
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    // A message may have the same name twice. Names of other messages were checked before.
-    let mut statement =
-        tx.prepare_cached("INSERT INTO delivery (name, at) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING")?;
-    for name in names {
-        statement.execute(params![name, millis(at)])?;
-    }
-    Ok(())
 }
 
 /// A waiting message, with its content if that can be read.
