@@ -14,6 +14,7 @@ use crate::base::model::{ConversationId, Inbound, InboxId, Op};
 use crate::crash_point;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
+use std::borrow::Cow;
 
 /// The queue of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,12 +112,8 @@ impl Store {
         worker: Option<&TurnWorker>,
         at: Timestamp,
     ) -> Result<AcceptOutcome, StoreError> {
-        let arrival = Arrival {
-            inbound: inbound.clone(),
-            queue_kind,
-            worker: worker.filter(|_| queue_kind == QueueKind::Turn).cloned(),
-            at,
-        };
+        let worker = worker.filter(|_| queue_kind == QueueKind::Turn).cloned();
+        let arrival = Arrival::new(inbound, queue_kind, worker, at)?;
         let pepper = self.pepper();
         let promise = match arrival.worker {
             Some(_) => Durability::Deferred,
@@ -182,12 +179,45 @@ impl Store {
     }
 }
 
-/// An incoming message.
+/// An incoming message, with its texts for columns. They are made before the transaction, for which all other writes wait.
 struct Arrival {
     inbound: Inbound,
+    /// The key of its conversation.
+    key: String,
+    /// The message itself; empty for one that is not addressed, which is rarely stored.
+    content: String,
     queue_kind: QueueKind,
     worker: Option<TurnWorker>,
     at: Timestamp,
+}
+
+impl Arrival {
+    fn new(
+        inbound: &Inbound,
+        queue_kind: QueueKind,
+        worker: Option<TurnWorker>,
+        at: Timestamp,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            key: key::text(&inbound.key())?,
+            content: match inbound.is_addressed() {
+                true => json(inbound)?,
+                false => String::new(),
+            },
+            inbound: inbound.clone(),
+            queue_kind,
+            worker,
+            at,
+        })
+    }
+
+    /// Returns the message as it is stored.
+    fn content(&self) -> Result<Cow<'_, str>, StoreError> {
+        match self.content.is_empty() {
+            true => json(&self.inbound).map(Cow::Owned),
+            false => Ok(Cow::Borrowed(&self.content)),
+        }
+    }
 }
 
 /// Accepts a message unless it was already accepted, and records its names if it is handled. If that is certain, they are
@@ -229,6 +259,7 @@ fn accept_new(
 ) -> Result<AcceptOutcome, StoreError> {
     let Arrival {
         inbound,
+        key,
         queue_kind,
         worker,
         at,
@@ -237,7 +268,7 @@ fn accept_new(
     let (queue_kind, worker, at) = (*queue_kind, worker.as_ref(), *at);
     let found = match thread::joined(tx, inbound)? {
         Some(joined) => Some(joined),
-        None => conversation::find(tx, &inbound.key())?,
+        None => conversation::find_text(tx, key)?,
     };
     match hold_for_thread(tx, arrival, &room, (found, pepper))? {
         HoldOutcome::Held => return Ok(AcceptOutcome::Held),
@@ -255,7 +286,7 @@ fn accept_new(
             Some(worker) if claim::may_have_more(tx, &json(&inbound.sender)?, worker)? => Some(worker),
             Some(_) | None => None,
         };
-        let conversation = conversation::create(tx, inbound, queue_kind, worker, pepper, at)?;
+        let conversation = conversation::create(tx, (inbound, key), queue_kind, worker, pepper, at)?;
         if queue_kind == QueueKind::Turn {
             thread::begin(tx, inbound, conversation.id)?;
             beginning::remember(tx, conversation.id, inbound, at)?;
@@ -359,7 +390,7 @@ fn hold_for_thread(
     };
     let own = match found {
         Some(found) => found,
-        None => conversation::create(tx, inbound, QueueKind::Command, None, pepper, at)?.id,
+        None => conversation::create(tx, (inbound, &arrival.key), QueueKind::Command, None, pepper, at)?.id,
     };
     let held: u32 = tx
         .prepare_cached(
@@ -395,7 +426,7 @@ fn insert(
     .execute(params![
         conversation.0,
         queue_kind.as_str(),
-        json(inbound)?,
+        arrival.content()?,
         millis(*at)
     ])?;
     crash_point::before("B3");
@@ -415,19 +446,14 @@ pub(super) fn insert_own(
     pepper: [u8; 32],
     at: Timestamp,
 ) -> Result<InboxId, StoreError> {
-    let arrival = Arrival {
-        inbound: inbound.clone(),
-        queue_kind: QueueKind::Turn,
-        worker: None,
-        at,
-    };
+    let arrival = Arrival::new(inbound, QueueKind::Turn, None, at)?;
     remember_delivery(tx, &inbound.delivery, at)?;
-    let conversation = match conversation::find(tx, &inbound.key())? {
+    let conversation = match conversation::find_text(tx, &arrival.key)? {
         Some(found) => {
             conversation::add_pending(tx, found, inbound, at)?;
             found
         }
-        None => conversation::create(tx, inbound, QueueKind::Turn, None, pepper, at)?.id,
+        None => conversation::create(tx, (inbound, &arrival.key), QueueKind::Turn, None, pepper, at)?.id,
     };
     insert(tx, &arrival, conversation)
 }

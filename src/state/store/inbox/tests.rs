@@ -303,3 +303,18 @@ async fn a_command_stays_pending_until_it_is_answered_and_is_answered_once() {
     // The message was never meant for a turn.
     assert_eq!(claim(&store, "w").await, None);
 }
+
+#[tokio::test]
+async fn a_message_is_stored_as_it_came_whether_it_is_addressed_or_not() {
+    let (_directory, store) = fresh();
+    let asked = says("U1", "hello", &["1"]);
+    let mut follow_up = says("U1", "and this", &["2"]);
+    if let InboundKind::Text { addressed, .. } = &mut follow_up.kind {
+        *addressed = false;
+    }
+    for inbound in [asked, follow_up] {
+        let (inbox, conversation, _) = accept(&store, &inbound, 0).await;
+        assert_eq!(store.inbound(inbox).await.as_ref(), Ok(&inbound));
+        assert_eq!(find(&store, &inbound).await, Some(conversation));
+    }
+}
