@@ -4,7 +4,7 @@
 use super::audit::audit_in;
 use super::column::{json, millis, parse};
 use super::unknown_sender::NOTICE_MS;
-use super::{NewAction, Store, StoreError, action, inbox, outbox};
+use super::{NewAction, Store, StoreError, action, delivery_name, outbox};
 use crate::base::model::{Inbound, Op, Sender};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -47,7 +47,7 @@ impl Store {
             if let Some(refusal) = refusal(tx, &inbound, at)? {
                 return Ok(refusal);
             }
-            inbox::remember_delivery(tx, &inbound.delivery, at)?;
+            delivery_name::remember_delivery(tx, &inbound.delivery, at)?;
             tx.prepare_cached("UPDATE stranger SET requested_at = ?2, request = ?3 WHERE sender = ?1")?
                 .execute(params![json(&inbound.sender)?, millis(at), json(&inbound)?])?;
             let (ops, buttons) = question;
@@ -85,7 +85,7 @@ fn refusal(
             "SELECT 1 FROM stranger WHERE sender = ?1 AND (requested_at IS NULL OR requested_at < noticed_at)",
         )?
         .exists([json(&inbound.sender)?])?;
-    if inbox::was_delivered(tx, &inbound.delivery)? || !may_ask {
+    if delivery_name::was_delivered(tx, &inbound.delivery)? || !may_ask {
         return Ok(Some(AccessRequestOutcome::Before));
     }
     let today: i64 = tx

@@ -3,7 +3,7 @@
 //! long as messages may come again.
 
 use super::StoreError;
-use super::inbox::remember_delivery;
+use super::delivery_name::remember_delivery;
 use crate::base::model::{ConversationId, Inbound};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};

@@ -289,9 +289,14 @@ pub(super) fn find(
     tx: &Transaction<'_>,
     key: &ConversationKey,
 ) -> Result<Option<ConversationId>, StoreError> {
+    find_text(tx, &key::text(key)?)
+}
+
+/// Finds the conversation with the key of this text.
+pub(super) fn find_text(tx: &Transaction<'_>, key: &str) -> Result<Option<ConversationId>, StoreError> {
     let id = tx
         .prepare_cached("SELECT id FROM conversation WHERE key = ?1")?
-        .query_row([key::text(key)?], |row| row.get(0).map(ConversationId))
+        .query_row([key], |row| row.get(0).map(ConversationId))
         .optional()?;
     Ok(id)
 }
@@ -306,19 +311,17 @@ pub(super) fn has_turn_message(
     Ok(statement.exists([conversation.0])?)
 }
 
-/// Creates the conversation for its first message, which is stored next. If that is a turn message, the conversation
-/// waits, or is claimed by `worker` if given.
+/// Creates the conversation for its first message, which is stored next, with the text of its key. If that is a turn
+/// message, the conversation waits, or is claimed by `worker` if given.
 pub(super) fn create(
     tx: &Transaction<'_>,
-    inbound: &Inbound,
+    (inbound, key): (&Inbound, &str),
     queue_kind: QueueKind,
     worker: Option<&TurnWorker>,
     pepper: [u8; 32],
     at: Timestamp,
 ) -> Result<Conversation, StoreError> {
-    let key = inbound.key();
-    let key_text = key::text(&key)?;
-    let session = session_name(pepper, &key_text)?;
+    let session = session_name(pepper, key)?;
     let at = millis(at);
     let (pending, spoken_at) = match queue_kind {
         QueueKind::Turn => (1, Some(at)),
@@ -331,7 +334,7 @@ pub(super) fn create(
          VALUES (?1, ?2, ?3, ?4, '{}', 0, ?5, ?6, ?7, (SELECT COALESCE(MAX(id), 0) + 1 FROM inbox), ?8, ?9, ?10)",
     )?
     .execute(params![
-        key_text,
+        key,
         json(&inbound.sender)?,
         inbound.channel,
         session,
@@ -344,7 +347,7 @@ pub(super) fn create(
     ])?;
     Ok(Conversation {
         id: ConversationId(tx.last_insert_rowid()),
-        key,
+        key: inbound.key(),
         channel: inbound.channel.clone(),
         session,
         repository: None,

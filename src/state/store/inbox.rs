@@ -3,6 +3,7 @@
 
 use super::claim::{Claim, ClaimedWork, DirectClaim, TurnWorker};
 use super::column::{json, millis, parse, text, time};
+use super::delivery_name::{record_new, remember_delivery, was_delivered};
 use super::outbox::response_url;
 use super::writer::Durability;
 use super::{
@@ -13,6 +14,7 @@ use crate::base::model::{ConversationId, Inbound, InboxId, Op};
 use crate::crash_point;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
+use std::borrow::Cow;
 
 /// The queue of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,12 +112,8 @@ impl Store {
         worker: Option<&TurnWorker>,
         at: Timestamp,
     ) -> Result<AcceptOutcome, StoreError> {
-        let arrival = Arrival {
-            inbound: inbound.clone(),
-            queue_kind,
-            worker: worker.filter(|_| queue_kind == QueueKind::Turn).cloned(),
-            at,
-        };
+        let worker = worker.filter(|_| queue_kind == QueueKind::Turn).cloned();
+        let arrival = Arrival::new(inbound, queue_kind, worker, at)?;
         let pepper = self.pepper();
         let promise = match arrival.worker {
             Some(_) => Durability::Deferred,
@@ -181,15 +179,79 @@ impl Store {
     }
 }
 
-/// An incoming message.
+/// An incoming message, with its texts for columns. They are made before the transaction, for which all other writes wait.
 struct Arrival {
     inbound: Inbound,
+    /// The key of its conversation.
+    key: String,
+    /// The message itself; empty for one that is not addressed, which is rarely stored.
+    content: String,
     queue_kind: QueueKind,
     worker: Option<TurnWorker>,
     at: Timestamp,
 }
 
+impl Arrival {
+    fn new(
+        inbound: &Inbound,
+        queue_kind: QueueKind,
+        worker: Option<TurnWorker>,
+        at: Timestamp,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            key: key::text(&inbound.key())?,
+            content: match inbound.is_addressed() {
+                true => json(inbound)?,
+                false => String::new(),
+            },
+            inbound: inbound.clone(),
+            queue_kind,
+            worker,
+            at,
+        })
+    }
+
+    /// Returns the message as it is stored.
+    fn content(&self) -> Result<Cow<'_, str>, StoreError> {
+        match self.content.is_empty() {
+            true => json(&self.inbound).map(Cow::Owned),
+            false => Ok(Cow::Borrowed(&self.content)),
+        }
+    }
+}
+
+/// Accepts a message unless it was already accepted, and records its names if it is handled. If that is certain, they are
+/// recorded first, which also shows whether one is known.
 fn accept(
+    tx: &Transaction<'_>,
+    arrival: &Arrival,
+    room: QueueLimits,
+    pepper: [u8; 32],
+) -> Result<AcceptOutcome, StoreError> {
+    let (names, at) = (&arrival.inbound.delivery, arrival.at);
+    let is_refusal_final = room.refusal.is_some();
+    let is_recorded = is_refusal_final && arrival.inbound.is_addressed();
+    let is_known = match is_recorded {
+        true => !record_new(tx, names, at)?,
+        false => was_delivered(tx, names)?,
+    };
+    if is_known {
+        return Ok(AcceptOutcome::Duplicate);
+    }
+    let outcome = accept_new(tx, arrival, room, pepper)?;
+    let is_handled = match outcome {
+        AcceptOutcome::NotAddressed | AcceptOutcome::Duplicate => false,
+        AcceptOutcome::Full => is_refusal_final,
+        AcceptOutcome::Stored { .. } | AcceptOutcome::Answered | AcceptOutcome::Held => true,
+    };
+    if is_handled && !is_recorded {
+        remember_delivery(tx, names, at)?;
+    }
+    Ok(outcome)
+}
+
+/// Accepts a message that was not accepted before, without its names.
+fn accept_new(
     tx: &Transaction<'_>,
     arrival: &Arrival,
     room: QueueLimits,
@@ -197,21 +259,20 @@ fn accept(
 ) -> Result<AcceptOutcome, StoreError> {
     let Arrival {
         inbound,
+        key,
         queue_kind,
         worker,
         at,
+        ..
     } = arrival;
     let (queue_kind, worker, at) = (*queue_kind, worker.as_ref(), *at);
-    if was_delivered(tx, &inbound.delivery)? {
-        return Ok(AcceptOutcome::Duplicate);
-    }
     let found = match thread::joined(tx, inbound)? {
         Some(joined) => Some(joined),
-        None => conversation::find(tx, &inbound.key())?,
+        None => conversation::find_text(tx, key)?,
     };
     match hold_for_thread(tx, arrival, &room, (found, pepper))? {
         HoldOutcome::Held => return Ok(AcceptOutcome::Held),
-        HoldOutcome::Full => return refuse(tx, inbound, room.refusal, at),
+        HoldOutcome::Full => return refuse(tx, room.refusal, at),
         HoldOutcome::Unneeded => {}
     }
     let Some(conversation) = found else {
@@ -225,7 +286,7 @@ fn accept(
             Some(worker) if claim::may_have_more(tx, &json(&inbound.sender)?, worker)? => Some(worker),
             Some(_) | None => None,
         };
-        let conversation = conversation::create(tx, inbound, queue_kind, worker, pepper, at)?;
+        let conversation = conversation::create(tx, (inbound, key), queue_kind, worker, pepper, at)?;
         if queue_kind == QueueKind::Turn {
             thread::begin(tx, inbound, conversation.id)?;
             beginning::remember(tx, conversation.id, inbound, at)?;
@@ -260,7 +321,7 @@ fn accept(
     if usize::try_from(unfinished(tx, conversation, queue_kind)?).unwrap_or(usize::MAX)
         > room.of_conversation_max
     {
-        return refuse(tx, inbound, room.refusal, at);
+        return refuse(tx, room.refusal, at);
     }
     let queue_position = waiting(tx, conversation)?;
     if queue_kind == QueueKind::Turn {
@@ -289,12 +350,10 @@ fn accept(
 /// Refuses a message because too many wait. With a refusal it counts as handled.
 fn refuse(
     tx: &Transaction<'_>,
-    inbound: &Inbound,
     refusal: Option<Vec<Op>>,
     at: Timestamp,
 ) -> Result<AcceptOutcome, StoreError> {
     if let Some(refusal) = refusal {
-        remember_delivery(tx, &inbound.delivery, at)?;
         outbox::enqueue(tx, &refusal, at)?;
     }
     Ok(AcceptOutcome::Full)
@@ -331,7 +390,7 @@ fn hold_for_thread(
     };
     let own = match found {
         Some(found) => found,
-        None => conversation::create(tx, inbound, QueueKind::Command, None, pepper, at)?.id,
+        None => conversation::create(tx, (inbound, &arrival.key), QueueKind::Command, None, pepper, at)?.id,
     };
     let held: u32 = tx
         .prepare_cached(
@@ -361,14 +420,13 @@ fn insert(
         ..
     } = arrival;
     crash_point::before("B2");
-    remember_delivery(tx, &inbound.delivery, *at)?;
     tx.prepare_cached(
         "INSERT INTO inbox (conversation, lane, inbound, accepted_at) VALUES (?1, ?2, ?3, ?4)",
     )?
     .execute(params![
         conversation.0,
         queue_kind.as_str(),
-        json(inbound)?,
+        arrival.content()?,
         millis(*at)
     ])?;
     crash_point::before("B3");
@@ -388,18 +446,14 @@ pub(super) fn insert_own(
     pepper: [u8; 32],
     at: Timestamp,
 ) -> Result<InboxId, StoreError> {
-    let arrival = Arrival {
-        inbound: inbound.clone(),
-        queue_kind: QueueKind::Turn,
-        worker: None,
-        at,
-    };
-    let conversation = match conversation::find(tx, &inbound.key())? {
+    let arrival = Arrival::new(inbound, QueueKind::Turn, None, at)?;
+    remember_delivery(tx, &inbound.delivery, at)?;
+    let conversation = match conversation::find_text(tx, &arrival.key)? {
         Some(found) => {
             conversation::add_pending(tx, found, inbound, at)?;
             found
         }
-        None => conversation::create(tx, inbound, QueueKind::Turn, None, pepper, at)?.id,
+        None => conversation::create(tx, (inbound, &arrival.key), QueueKind::Turn, None, pepper, at)?.id,
     };
     insert(tx, &arrival, conversation)
 }
@@ -410,7 +464,6 @@ fn insert_answered(
     arrival: &Arrival,
     conversation: ConversationId,
 ) -> Result<InboxId, StoreError> {
-    remember_delivery(tx, &arrival.inbound.delivery, arrival.at)?;
     tx.prepare_cached(
         "INSERT INTO inbox (conversation, lane, inbound, accepted_at, done_at) VALUES (?1, ?2, '', ?3, ?3)",
     )?
@@ -451,32 +504,6 @@ fn unfinished(
 /// Counts the waiting messages like [`Store::waiting`], within another read or write.
 pub(super) fn waiting(tx: &Transaction<'_>, conversation: ConversationId) -> Result<u32, StoreError> {
     unfinished(tx, conversation, QueueKind::Turn)
-}
-
-/// True if a message was accepted under one of these names.
-pub(super) fn was_delivered(tx: &Transaction<'_>, names: &[String]) -> Result<bool, StoreError> {
-    let mut statement = tx.prepare_cached("SELECT 1 FROM delivery WHERE name = ?1")?;
-    for name in names {
-        if statement.exists([name])? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Records all names of a message.
-pub(super) fn remember_delivery(
-    tx: &Transaction<'_>,
-    names: &[String],
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    // A message may have the same name twice. Names of other messages were checked before.
-    let mut statement =
-        tx.prepare_cached("INSERT INTO delivery (name, at) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING")?;
-    for name in names {
-        statement.execute(params![name, millis(at)])?;
-    }
-    Ok(())
 }
 
 /// A waiting message, with its content if that can be read.

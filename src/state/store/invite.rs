@@ -2,7 +2,7 @@
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse};
-use super::{StoreError, inbox, people};
+use super::{StoreError, delivery_name, people};
 use crate::base::model::{Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -87,7 +87,7 @@ pub(crate) fn preview_redemption(
     delivery: &[String],
     at: Timestamp,
 ) -> Result<RedemptionPreview, StoreError> {
-    if inbox::was_delivered(tx, delivery)? {
+    if delivery_name::was_delivered(tx, delivery)? {
         return Ok(RedemptionPreview::Duplicate);
     }
     if let Some((_, false)) = people::user_of(tx, sender)? {
@@ -128,10 +128,10 @@ pub(crate) fn redeem(
     delivery: &[String],
     at: Timestamp,
 ) -> Result<Redemption, StoreError> {
-    if inbox::was_delivered(tx, delivery)? {
+    if delivery_name::was_delivered(tx, delivery)? {
         return Ok(Redemption::Duplicate);
     }
-    inbox::remember_delivery(tx, delivery, at)?;
+    delivery_name::remember_delivery(tx, delivery, at)?;
     if let Some((_, false)) = people::user_of(tx, sender)? {
         return Ok(Redemption::AlreadyAdmitted);
     }

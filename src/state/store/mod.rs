@@ -17,6 +17,7 @@ mod column;
 mod command;
 mod condition;
 mod conversation;
+mod delivery_name;
 mod directory_lock;
 mod ingress_activity;
 mod earlier_versions;

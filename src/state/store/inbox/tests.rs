@@ -10,29 +10,45 @@ use std::sync::Arc;
 /// T15
 #[tokio::test]
 async fn a_message_is_accepted_once_under_any_of_its_names() {
+    let final_refusal = || QueueLimits {
+        refusal: Some(Vec::new()),
+        ..room(20)
+    };
+    check_names(|| room(20)).await;
+    check_names(final_refusal).await;
+}
+
+async fn check_names(limits: fn() -> QueueLimits) {
     let (_directory, store) = fresh();
-    accept(&store, &says("U1", "hello", &["event:1", "ts:1"]), 0).await;
+    let accepted = async |text: &str, names: &[&str]| {
+        let said = says("U1", text, names);
+        store
+            .accept(&said, QueueKind::Turn, limits(), None, at(1))
+            .await
+            .unwrap()
+    };
+    let first = accepted("hello", &["event:1", "ts:1"]).await;
+    assert!(matches!(first, AcceptOutcome::Stored { .. }), "{first:?}");
     for names in [
         &["event:1"][..],
         &["ts:1"],
         &["event:2", "ts:1"],
+        &["ts:1", "event:3", "event:3"],
         &["event:1", "ts:1"],
     ] {
         for _ in 0..10 {
-            let again = store
-                .accept(
-                    &says("U1", "hello", names),
-                    QueueKind::Turn,
-                    room(20),
-                    None,
-                    at(1),
-                )
-                .await;
-            assert!(matches!(again, Ok(AcceptOutcome::Duplicate)), "{names:?}");
+            let again = accepted("hello", names).await;
+            assert!(matches!(again, AcceptOutcome::Duplicate), "{names:?}");
         }
     }
-    // A refused duplicate does not record its other names.
-    accept(&store, &says("U1", "other", &["event:2"]), 2).await;
+    // A refused duplicate does not record its other names, and the same name twice is no duplicate.
+    for names in [&["event:2"][..], &["event:3", "ts:3", "event:3"]] {
+        let other = accepted("other", names).await;
+        assert!(matches!(other, AcceptOutcome::Stored { .. }), "{names:?}");
+        let names = store.read(|tx| Ok(tx.query_row("SELECT COUNT(*) FROM delivery", [], |row| row.get(0))?));
+        let count: i64 = names.await.unwrap();
+        assert!([3, 5].contains(&count), "{count}");
+    }
 }
 
 #[tokio::test]
@@ -286,4 +302,19 @@ async fn a_command_stays_pending_until_it_is_answered_and_is_answered_once() {
     assert_eq!(store.unsent_count("slack").await, Ok(1));
     // The message was never meant for a turn.
     assert_eq!(claim(&store, "w").await, None);
+}
+
+#[tokio::test]
+async fn a_message_is_stored_as_it_came_whether_it_is_addressed_or_not() {
+    let (_directory, store) = fresh();
+    let asked = says("U1", "hello", &["1"]);
+    let mut follow_up = says("U1", "and this", &["2"]);
+    if let InboundKind::Text { addressed, .. } = &mut follow_up.kind {
+        *addressed = false;
+    }
+    for inbound in [asked, follow_up] {
+        let (inbox, conversation, _) = accept(&store, &inbound, 0).await;
+        assert_eq!(store.inbound(inbox).await.as_ref(), Ok(&inbound));
+        assert_eq!(find(&store, &inbound).await, Some(conversation));
+    }
 }

@@ -6,7 +6,7 @@ use crate::base::model::{
 };
 use crate::crash_point;
 use crate::state::store::column::{count_column, json, millis, parse, word};
-use crate::state::store::{StoppedWork, Store, StoreError, apply_once, inbox};
+use crate::state::store::{StoppedWork, Store, StoreError, apply_once, delivery_name};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -115,7 +115,7 @@ impl Store {
     pub async fn run_of_request(&self, names: Vec<String>) -> Result<Option<RunCreation>, StoreError> {
         self.read(move |tx| {
             let known = started_by(tx, &names)?;
-            let is_known = known.is_some() || inbox::was_delivered(tx, &names)?;
+            let is_known = known.is_some() || delivery_name::was_delivered(tx, &names)?;
             Ok(is_known.then_some(RunCreation::Known(known)))
         })
         .await
@@ -160,7 +160,7 @@ pub(in crate::state::store) fn create(
     let nothing = |creation| Ok((creation, Vec::new()));
     // A run may be kept longer than the names of deliveries, or shorter.
     let known = started_by(tx, &new.deliveries)?;
-    if known.is_some() || inbox::was_delivered(tx, &new.deliveries)? {
+    if known.is_some() || delivery_name::was_delivered(tx, &new.deliveries)? {
         return nothing(RunCreation::Known(known));
     }
     if new.plan.len().saturating_add(new.inputs.len()) > RUN_BYTES_MAX {
@@ -174,7 +174,7 @@ pub(in crate::state::store) fn create(
                 let why = "another run of its group had not ended";
                 insert(tx, new, (RunStatus::Skipped, Some(why)), retry_of, at)?;
             }
-            false => inbox::remember_delivery(tx, &new.deliveries, at)?,
+            false => delivery_name::remember_delivery(tx, &new.deliveries, at)?,
         }
         return nothing(RunCreation::Skipped(busy));
     }
@@ -238,7 +238,7 @@ fn insert(
     retry_of: Option<RunId>,
     at: Timestamp,
 ) -> Result<RunId, StoreError> {
-    inbox::remember_delivery(tx, &new.deliveries, at)?;
+    delivery_name::remember_delivery(tx, &new.deliveries, at)?;
     let now = millis(at);
     let seconds_max = count_column(new.timeout.as_secs().min(RUN_SECONDS_MAX));
     let runs = status == RunStatus::Running;

@@ -11,6 +11,7 @@ use crate::base::model::{
     ChatPlace, Inbound, RunConflictRule, RunId, RunStatus, Sender, StepEnd, StepStatus, UserId, Verdict,
     VerdictSource,
 };
+use crate::state::store::delivery_name::remember_delivery;
 use crate::state::store::fixture::{
     AnswerDraft, EndDraft, at, claim, command, cost, ends, fresh, patch, person, place, post, says,
 };
@@ -315,8 +316,7 @@ async fn an_event_starts_one_run_also_after_the_run_was_pruned() {
     assert_eq!(forgotten.await, Ok(1));
     let known = (RunCreation::Known(Some(RunId(1))), Vec::new());
     assert_eq!(start(&["ci/1"], 3).await, Ok(known));
-    let again =
-        store.write(|tx| crate::state::store::inbox::remember_delivery(tx, &["ci/1".to_owned()], at(3)));
+    let again = store.write(|tx| remember_delivery(tx, &["ci/1".to_owned()], at(3)));
     again.await.unwrap();
     let prune = |second| {
         let from = PrunePosition::default();
