@@ -878,6 +878,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "params": {
+                 *         "number": 7
+                 *       },
+                 *       "pipeline": "review"
+                 *     }
+                 */
                 "application/json": {
                     /** @description The parameters of the pipeline, by name. */
                     params?: {
@@ -1006,13 +1014,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events up to the end of the run. A client that is cut off asks again, and gets the whole state. */
+            /** @description Events up to the end of the run; the schema is that of each. A client that is cut off asks again, and gets the whole state. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": string;
+                    "text/event-stream": {
+                        data: string;
+                        /** @constant */
+                        event: "run";
+                    } | {
+                        data: string;
+                        /** @constant */
+                        event: "end";
+                    };
                 };
             };
             401: components["responses"]["Unauthenticated"];
@@ -1057,7 +1073,7 @@ export interface operations {
             /** @description The new run. */
             201: {
                 headers: {
-                    /** @description The path of the new run. */
+                    /** @description The path of the run. */
                     Location: string;
                     [name: string]: unknown;
                 };
