@@ -14,6 +14,8 @@ use crate::state::access::{self, Access, AccessError, AuditorRight, Grant, NewPe
 use crate::state::recording;
 use crate::state::store::{self, GroupAccess, Prune, Store};
 use clap::{Args, Subcommand, ValueEnum};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -354,6 +356,32 @@ impl AdminClient {
         Ok(Some(answer))
     }
 
+    /// Stores what a request needs of the configuration, as the next start does. Without a configuration, nothing is known
+    /// about its schedules and services.
+    async fn store_configuration(
+        &self,
+        request: &AdminRequest,
+        (store, access): (&Store, &Access),
+        at: Timestamp,
+    ) -> Result<(), CliError> {
+        let OperatorSettings {
+            schedules, services, ..
+        } = &self.settings;
+        match request {
+            AdminRequest::Schedules | AdminRequest::Schedule { .. } if !schedules.is_empty() => {
+                store_configured(store, schedules, at)
+                    .await
+                    .map_err(CliError::failed)
+            }
+            AdminRequest::CreateToken { .. } if !services.is_empty() => {
+                let (hooks, schedules) = (BTreeMap::new(), BTreeMap::new());
+                let stored = access.service_identities(&hooks, &schedules, services, at);
+                stored.await.map(|_| ()).map_err(CliError::failed)
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn open(&self, request: &AdminRequest) -> Result<Admin, CliError> {
         let data = &self.settings.data.directory;
         // Only an invite can come before the first start; any other request without a data directory is a mistake.
@@ -374,20 +402,15 @@ impl AdminClient {
             false => CliError::failed(error),
         })?;
         let access = Access::load(store.clone(), &self.settings.limits).await;
+        let access = access.map_err(CliError::failed)?;
         let retention = Retention::new(
             store.clone(),
             &self.settings.data,
             self.settings.retention.clone(),
             self.settings.repositories.clone(),
         );
-        // The next start does the same. Without a configuration, nothing is known about its schedules.
-        if matches!(request, AdminRequest::Schedules | AdminRequest::Schedule { .. })
-            && !self.settings.schedules.is_empty()
-        {
-            store_configured(&store, &self.settings.schedules, (host.now)())
-                .await
-                .map_err(CliError::failed)?;
-        }
+        self.store_configuration(request, (&store, &access), (host.now)())
+            .await?;
         if matches!(
             request,
             AdminRequest::Prune {
@@ -409,7 +432,7 @@ impl AdminClient {
         };
         Ok(Admin {
             store,
-            access: Arc::new(access.map_err(CliError::failed)?),
+            access: Arc::new(access),
             data: data.clone(),
             retention: Arc::new(retention),
             channels: self.settings.channels.clone(),

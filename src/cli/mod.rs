@@ -220,7 +220,7 @@ enum CliCommand {
     /// Lists, shows or revokes the people who were admitted, and changes what they may do
     #[command(subcommand, after_help = USER_EXAMPLES)]
     User(admin::UserCommand),
-    /// Makes, lists and revokes tokens of people, for requests of scripts to the server
+    /// Makes, lists and revokes tokens of people and services, for requests of scripts
     #[command(subcommand, after_help = token::EXAMPLES)]
     Token(token::TokenCommand),
     /// Shows the recording of a conversation

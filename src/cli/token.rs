@@ -1,4 +1,4 @@
-//! `drydock token`: makes, lists and revokes tokens for people, for requests of scripts and pipelines to the server.
+//! `drydock token`: makes, lists and revokes tokens for people and services, for requests of scripts and pipelines to the server.
 
 use super::admin::answer_to_show;
 use super::output::Output;
@@ -15,21 +15,22 @@ Examples:
   drydock token create ci --for alice                 prints the token, once
   drydock token create ci --for alice --expires 30d --json
   drydock token create bot --for alice --scope runs:read --scope runs:write
+  drydock token create deploy --for service:deploy --scope runs:write
   drydock token list
   drydock token revoke ci
 
 A request to the server has the header `Authorization: Bearer TOKEN`. A token never permits more
-than its person may do at that time, and ends with their access. `GET /api/openapi.json` of the
-server describes the requests.";
+than its person or service may do at that time, and ends with their access.
+`GET /api/openapi.json` of the server describes the requests.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokenCommand {
-    /// Makes a token for a person and prints it; it cannot be shown again
+    /// Makes a token for a person or a service and prints it; it cannot be shown again
     Create {
-        /// The name of the token, unique for its person
+        /// The name of the token, unique for its person or service
         #[arg(value_parser = name)]
         name: String,
-        /// The person: id, name or `slack:T0ACME:U0ALICE`
+        /// The person: id, name or `slack:T0ACME:U0ALICE`; or `service:NAME`
         #[arg(long = "for", value_name = "PERSON")]
         person: String,
         /// The time for which it is valid, such as `90d` or `12h`; at most `366d`
@@ -39,7 +40,7 @@ pub(super) enum TokenCommand {
         #[arg(long = "scope", value_name = "SCOPE", default_value = TokenScope::ChangesRead.word())]
         scopes: Vec<TokenScope>,
     },
-    /// Lists the tokens of all people; never the tokens themselves
+    /// Lists the tokens of all people and services; never the tokens themselves
     List,
     /// Ends a token at once
     Revoke {

@@ -161,6 +161,7 @@ mod revisions;
 mod revocation;
 mod secret_pairs;
 mod secrets;
+mod service_tokens;
 mod slack_late_stops;
 mod slack_sessions;
 mod slack_streams;

@@ -228,6 +228,10 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     key("schedules.*.grants.role", ValueKind::Choice(&["viewer", "editor"]), UnsetRule::Default("\"editor\""), "role of the schedule"),
     key("schedules.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),
 
+    key("services.*.repository", ValueKind::Text, UnsetRule::Required, "the repository of its requests"),
+    key("services.*.grants.role", ValueKind::Choice(&["viewer", "editor"]), UnsetRule::Default("\"editor\""), "role of the service"),
+    key("services.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),
+
     key("bundler.hosts_allowed", ValueKind::List, UnsetRule::Default("[]"), "hosts that Jsonnet packages may be fetched from"),
     int("bundler.kept_bytes_max", "1_073_741_824", 0, 1_099_511_627_776, "bytes of packages cached in the data \
                                                                           directory; 0 means none"),

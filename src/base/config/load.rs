@@ -13,7 +13,7 @@ use crate::base::config::settings::{
 use crate::base::config::sources::ConfigSources;
 use crate::base::config::{
     budgets, channels, hooks, model_choice, model_facts, models, pipelines, provider_keys, repositories,
-    schedules,
+    schedules, services,
 };
 use crate::base::model::{ContextStrategyName, Limits, Secret};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +48,7 @@ impl Config {
             channels: channels::channels(&mut reader),
             hooks: hooks::hooks(&mut reader),
             schedules: schedules::schedules(&mut reader),
+            services: services::services(&mut reader),
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             messages: messages(&mut reader),
@@ -106,6 +107,7 @@ impl Config {
             channels: BTreeMap::new(),
             hooks: BTreeMap::new(),
             schedules: BTreeMap::new(),
+            services: BTreeMap::new(),
             bundler: bundler(&mut reader),
             limits: limits(&mut reader),
             messages: messages(&mut reader),
@@ -133,6 +135,7 @@ impl Config {
                 schedules::server_zone(&mut reader);
                 schedules::schedules(&mut reader)
             },
+            services: services::services(&mut reader),
             is_directory_named: sources.file.is_some() || reader.is_set("data.directory"),
         };
         reader.finish()?;

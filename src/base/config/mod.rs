@@ -21,6 +21,7 @@ mod sandbox;
 mod schedules;
 mod secret_pair;
 mod secrets;
+mod services;
 mod settings;
 mod sources;
 mod url;
@@ -42,6 +43,7 @@ pub use provider_keys::{KeyOrigin, ProviderKey};
 pub use schedules::ScheduleSettings;
 pub use secrets::credential_name;
 pub use secrets::{checked_key, key_of_file};
+pub use services::ServiceSettings;
 pub use settings::{
     AnswerMode, BundlerSettings, Config, DataSettings, LimitSettings, MessageSettings, ModelSettings,
     OperatorSettings, ProgramSettings, ProviderSettings, RepositorySettings, RetentionSettings,

@@ -7,6 +7,7 @@ use crate::base::config::models::WireFormat;
 use crate::base::config::pipelines::PipelineSettings;
 use crate::base::config::profiles::ProfileSettings;
 use crate::base::config::schedules::ScheduleSettings;
+use crate::base::config::services::ServiceSettings;
 use crate::base::model::Secret;
 use crate::base::webhook::HookSettings;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,8 @@ pub struct Config {
     pub hooks: BTreeMap<String, HookSettings>,
     /// `[schedules.<name>]`
     pub schedules: BTreeMap<String, ScheduleSettings>,
+    /// `[services.<name>]`
+    pub services: BTreeMap<String, ServiceSettings>,
     /// `[bundler]`
     pub bundler: BundlerSettings,
     /// `[limits]`
@@ -112,6 +115,8 @@ pub struct OperatorSettings {
     pub channels: BTreeSet<String>,
     /// `[schedules.<name>]`
     pub schedules: BTreeMap<String, ScheduleSettings>,
+    /// `[services.<name>]`
+    pub services: BTreeMap<String, ServiceSettings>,
     /// True if a configuration file was read or `data.directory` is set, so that the directory is the server's.
     pub is_directory_named: bool,
 }

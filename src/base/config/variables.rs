@@ -14,13 +14,14 @@ const SERVICE_VARIABLES: [&str; 2] = ["DRYDOCK_SERVICE_", "DRYDOCK_PORT"];
 /// Parts of variables that Kubernetes sets for other Services whose names begin with `drydock-`.
 const OTHER_SERVICE_MARKERS: [&str; 3] = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"];
 /// Sections whose second name the operator chooses.
-pub(super) const NAMED_SECTIONS: [&str; 6] = [
+pub(super) const NAMED_SECTIONS: [&str; 7] = [
     "profiles",
     "providers",
     "repositories",
     "channels",
     "hooks",
     "schedules",
+    "services",
 ];
 /// The maximum edit distance between a variable and a key's name with single underscores.
 const MISSPELT_EDITS_MAX: usize = 2;
@@ -146,6 +147,11 @@ mod tests {
             ("DRYDOCK_CI_CACHE", VariableMeaning::Unrelated),
             ("DRYDOCK_SERVICE_HOST", VariableMeaning::Unrelated),
             ("DRYDOCK_PORT_7700_TCP_ADDR", VariableMeaning::Unrelated),
+            ("DRYDOCK_SERVICES_PORT", VariableMeaning::Unrelated),
+            (
+                "DRYDOCK_SERVICES__MY_BOT__REPOSITORY",
+                key("services.my-bot.repository"),
+            ),
             ("DRYDOCK_HOOKS_SERVICE_PORT_HTTP", VariableMeaning::Unrelated),
             ("DRYDOCK_DATA_PORT", VariableMeaning::Unrelated),
             ("DRYDOCK_SERVER__LISTEN", key("server.listen")),

@@ -81,6 +81,20 @@ impl Sender {
         }
     }
 
+    /// Returns the service identity of the section `[services]` of this name.
+    pub fn of_service(name: &str) -> Self {
+        Self {
+            platform: Platform::Service,
+            account: name.to_owned(),
+            id: name.to_owned(),
+        }
+    }
+
+    /// True for the service identity of a section `[services]`.
+    pub fn is_of_service(&self) -> bool {
+        self.platform == Platform::Service
+    }
+
     /// Returns the person at the terminal.
     pub fn of_terminal(name: &str) -> Self {
         Self {

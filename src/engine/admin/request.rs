@@ -56,14 +56,14 @@ pub enum AdminRequest {
         /// The change of the right.
         right: AuditorRight,
     },
-    /// Makes a token for a person.
+    /// Makes a token for a person or a service.
     CreateToken {
-        /// The id, name or account of the person.
+        /// The id, name or account of the person or service.
         person: String,
         /// The token.
         token: NewToken,
     },
-    /// Lists the tokens of all people.
+    /// Lists the tokens of all people and services.
     Tokens,
     /// Ends a token at once.
     RevokeToken {

@@ -1,4 +1,4 @@
-//! The tokens that operators make for people.
+//! The tokens that operators make for people and services.
 
 use super::{Admin, AdminError, AdminReply};
 use crate::state::access::{NewToken, User};

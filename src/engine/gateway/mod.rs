@@ -111,12 +111,15 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Creates the gateway, and the service identities of hooks and schedules. A revoked one stays revoked.
+    /// Creates the gateway, and the service identities of hooks, schedules and services. A revoked one stays revoked.
     pub async fn new(parts: Parts) -> Result<Arc<Self>, AccessError> {
         let config = &parts.config;
-        let services = parts
-            .access
-            .service_identities(&config.hooks, &config.schedules, (parts.now)());
+        let services = parts.access.service_identities(
+            &config.hooks,
+            &config.schedules,
+            &config.services,
+            (parts.now)(),
+        );
         for name in services.await? {
             warn!("`{name}` was revoked; nothing starts in its name");
         }

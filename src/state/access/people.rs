@@ -385,9 +385,11 @@ mod tests {
             },
         };
         let sender = Sender::of_hook("release");
-        let none = BTreeMap::new();
+        let (none, no_services) = (BTreeMap::new(), BTreeMap::new());
         let hooks = BTreeMap::from([("release".to_owned(), settings.clone())]);
-        let stored = access.service_identities(&hooks, &none, at(0)).await;
+        let stored = access
+            .service_identities(&hooks, &none, &no_services, at(0))
+            .await;
         assert_eq!(stored, Ok(Vec::new()));
         let first = access.admit(&sender).unwrap();
         assert_eq!((first.name(), first.is_admin()), ("hook:release", false));
@@ -397,7 +399,9 @@ mod tests {
         );
         settings.grants.role = Role::Viewer;
         let hooks = BTreeMap::from([("release".to_owned(), settings)]);
-        let stored = access.service_identities(&hooks, &none, at(1)).await;
+        let stored = access
+            .service_identities(&hooks, &none, &no_services, at(1))
+            .await;
         assert_eq!(stored, Ok(Vec::new()));
         let second = access.admit(&sender).unwrap();
         assert_eq!(
@@ -406,7 +410,9 @@ mod tests {
         );
         assert_eq!(access.users().await.unwrap().len(), 1);
         access.revoke(first.user(), "operator", at(2)).await.unwrap();
-        let revoked = access.service_identities(&hooks, &none, at(3)).await;
+        let revoked = access
+            .service_identities(&hooks, &none, &no_services, at(3))
+            .await;
         assert_eq!(revoked, Ok(vec!["hook:release".to_owned()]));
         assert!(access.admit(&sender).is_none());
     }

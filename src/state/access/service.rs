@@ -1,11 +1,12 @@
-//! The service identities of configured hooks and schedules: `hook:<name>` and `schedule:<name>`. Each is limited to the
-//! repository of its section and is never an administrator. The first start creates its user, which can be revoked like any
-//! other.
+//! The service identities of configured hooks, schedules and services: `hook:<name>`, `schedule:<name>` and `service:<name>`.
+//! Each is limited to the repository of its section and is never an administrator. The first start creates its user, which can
+//! be revoked like any other. A service without its section keeps its user and has no grants, because its tokens are still
+//! there.
 
-use super::{Access, AccessError, Grant, Role, people, put};
-use crate::base::config::{Grants, HookSettings, ScheduleSettings};
-use crate::base::model::Sender;
-use crate::state::store::people::{GrantRow, store_service};
+use super::{Access, AccessError, Grant, Identity, Role, people, put};
+use crate::base::config::{Grants, HookSettings, ScheduleSettings, ServiceSettings};
+use crate::base::model::{Sender, UserId};
+use crate::state::store::people::{GrantRow, store_service, withdraw_service};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -35,12 +36,14 @@ impl ServiceAccount {
 }
 
 impl Access {
-    /// Creates the service identities of configured hooks and schedules, all in one write, and gives each the grants of its
-    /// section. Returns the names of those that were revoked, which stay so.
+    /// Creates the service identities of configured hooks, schedules and services, all in one write, and gives each the grants
+    /// of its section. Services without a section lose their grants. Returns the names of those that were revoked, which stay
+    /// so.
     pub async fn service_identities(
         &self,
         hooks: &BTreeMap<String, HookSettings>,
         schedules: &BTreeMap<String, ScheduleSettings>,
+        services: &BTreeMap<String, ServiceSettings>,
         at: Timestamp,
     ) -> Result<Vec<String>, AccessError> {
         let hooks = hooks.iter().map(|(name, hook)| {
@@ -51,22 +54,54 @@ impl Access {
             let grants = (schedule.definition.repository.as_str(), &schedule.grants);
             ServiceAccount::new(Sender::of_schedule(name), grants)
         });
-        let services: Vec<ServiceAccount> = hooks.chain(schedules).collect::<Result<_, _>>()?;
-        if services.is_empty() {
-            return Ok(Vec::new());
-        }
-        let names = services
+        let removed = self.removed_services(services);
+        let services = services.iter().map(|(name, service)| {
+            let grants = (service.repository.as_str(), &service.grants);
+            ServiceAccount::new(Sender::of_service(name), grants)
+        });
+        let accounts = hooks.chain(schedules).chain(services);
+        let accounts: Vec<ServiceAccount> = accounts.collect::<Result<_, _>>()?;
+        let names = accounts
             .iter()
-            .map(|service| (service.sender.clone(), service.name.clone()));
+            .map(|account| (account.sender.clone(), account.name.clone()));
         let names: Vec<(Sender, String)> = names.collect();
+        self.store_services(accounts, removed, at).await?;
+        let revoked = names
+            .into_iter()
+            .filter(|(sender, _)| self.admit(sender).is_none());
+        Ok(revoked.map(|(_, name)| name).collect())
+    }
+
+    /// Returns the users of admitted services that have no section.
+    fn removed_services(&self, services: &BTreeMap<String, ServiceSettings>) -> Vec<UserId> {
+        let admitted = self.admitted.read().unwrap_or_else(PoisonError::into_inner);
+        let is_removed = |identity: &&Identity| {
+            let sender = identity.sender();
+            sender.is_of_service() && !services.contains_key(&sender.id)
+        };
+        admitted.values().filter(is_removed).map(Identity::user).collect()
+    }
+
+    async fn store_services(
+        &self,
+        accounts: Vec<ServiceAccount>,
+        removed: Vec<UserId>,
+        at: Timestamp,
+    ) -> Result<(), AccessError> {
+        if accounts.is_empty() && removed.is_empty() {
+            return Ok(());
+        }
         let admitted = Arc::clone(&self.admitted);
         self.store
             .write_then(
                 move |tx| {
                     let mut changed = Vec::new();
-                    for service in &services {
-                        let stored = store_service(tx, (&service.sender, &service.name), &service.grant, at)?;
+                    for account in &accounts {
+                        let stored = store_service(tx, (&account.sender, &account.name), &account.grant, at)?;
                         changed.extend(stored);
+                    }
+                    for user in removed {
+                        changed.extend(withdraw_service(tx, user, at)?);
                     }
                     Ok(changed)
                 },
@@ -76,9 +111,92 @@ impl Access {
                 },
             )
             .await?;
-        let revoked = names
-            .into_iter()
-            .filter(|(sender, _)| self.admit(sender).is_none());
-        Ok(revoked.map(|(_, name)| name).collect())
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::base::config::{Grants, ServiceSettings};
+    use crate::base::model::Sender;
+    use crate::state::access::fixture::{at, fresh, join, limits, telegram};
+    use crate::state::access::{Access, Role};
+    use crate::state::store::Store;
+    use std::collections::BTreeMap;
+
+    fn services(names: &[&str], role: Role) -> BTreeMap<String, ServiceSettings> {
+        let settings = ServiceSettings {
+            repository: "infra-*".to_owned(),
+            grants: Grants {
+                role,
+                environments: vec!["dev".to_owned()],
+            },
+        };
+        let named = names.iter().map(|name| ((*name).to_owned(), settings.clone()));
+        named.collect()
+    }
+
+    /// Does what a start with these services does. Returns the names of those that were revoked.
+    async fn start(
+        access: &Access,
+        services: &BTreeMap<String, ServiceSettings>,
+        second: i64,
+    ) -> Vec<String> {
+        let (hooks, schedules) = (BTreeMap::new(), BTreeMap::new());
+        let stored = access.service_identities(&hooks, &schedules, services, at(second));
+        stored.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_service_has_the_grants_of_its_section_and_none_without_it() {
+        let (directory, access) = fresh().await;
+        join(&access, "alice", 1, &telegram("1")).await;
+        assert!(
+            start(&access, &services(&["deploy", "bot"], Role::Admin), 2)
+                .await
+                .is_empty()
+        );
+        let sender = Sender::of_service("deploy");
+        let deploy = access.admit(&sender).unwrap();
+        assert_eq!((deploy.name(), deploy.is_admin()), ("service:deploy", false));
+        assert_eq!(
+            (deploy.role("infra-*"), deploy.role("infra-a")),
+            (Some(Role::Editor), None)
+        );
+        // The next start has one section less. Work that goes on sees that at once.
+        assert!(
+            start(&access, &services(&["bot"], Role::Viewer), 3)
+                .await
+                .is_empty()
+        );
+        assert_eq!(deploy.role("infra-*"), None);
+        let bot = access.admit(&Sender::of_service("bot")).unwrap();
+        assert_eq!(bot.role("infra-*"), Some(Role::Viewer));
+        assert!(access.admit(&telegram("1")).unwrap().role("infra-a").is_some());
+        assert_eq!(access.user("service:deploy").await.unwrap().grants, []);
+        let left = services(&[], Role::Viewer);
+        assert!(start(&access, &left, 4).await.is_empty());
+        assert_eq!(bot.role("infra-*"), None);
+        drop(access);
+        let store = Store::open(directory.path()).unwrap();
+        let access = Access::load(store, &limits(10)).await.unwrap();
+        assert_eq!(access.admit(&sender).unwrap().role("infra-*"), None);
+
+        // The section comes back, with the same user.
+        assert!(
+            start(&access, &services(&["deploy"], Role::Editor), 5)
+                .await
+                .is_empty()
+        );
+        let again = access.admit(&sender).unwrap();
+        assert_eq!(
+            (again.user(), again.role("infra-*")),
+            (deploy.user(), Some(Role::Editor))
+        );
+        access.revoke(again.user(), "operator", at(6)).await.unwrap();
+        let revoked = start(&access, &services(&["deploy"], Role::Editor), 7).await;
+        assert_eq!(revoked, ["service:deploy"]);
+        assert!(access.admit(&sender).is_none());
     }
 }

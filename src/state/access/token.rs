@@ -1,8 +1,8 @@
-//! Tokens that an operator makes for a person, for scripts and pipelines. Unlike the login of a machine, such a token has a
-//! name and scopes. It never permits more than its person may do at the time of a request.
+//! Tokens that an operator makes for a person or a service, for scripts and pipelines. Unlike the login of a machine, such a
+//! token has a name and scopes. It never permits more than its person or service may do at the time of a request.
 
 use super::{Access, AccessError, Identity, User};
-use crate::base::model::{Secret, UserId};
+use crate::base::model::{Secret, Sender, UserId};
 use crate::state::store::token::{NewTokenRow, TOKENS_OF_PERSON_MAX, TokenCreation, TokenRow};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -81,7 +81,7 @@ pub enum TokenError {
     #[error("a token is valid for 1 hour to {} days", HOURS_MAX / 24)]
     Lifetime,
     /// The user is the service identity of a hook or a schedule.
-    #[error("`{0}` is a hook or a schedule; a token is for a person")]
+    #[error("`{0}` is a hook or a schedule; a token is for a person, or for a service of the configuration")]
     Service(String),
     /// The person has a valid token of this name.
     #[error("{person} has a token `{name}`; `drydock token revoke {name}` ends it, or choose another name")]
@@ -262,9 +262,8 @@ fn check(user: &User, new: &NewToken) -> Result<(), TokenError> {
     if !(1..=HOURS_MAX).contains(&new.hours) {
         return Err(TokenError::Lifetime);
     }
-    let is_service =
-        !user.senders.is_empty() && user.senders.iter().all(|sender| sender.platform.chat().is_none());
-    match is_service {
+    let may_hold = |sender: &Sender| sender.platform.chat().is_some() || sender.is_of_service();
+    match !user.senders.is_empty() && !user.senders.iter().any(may_hold) {
         true => Err(TokenError::Service(user.name.clone())),
         false => Ok(()),
     }
@@ -316,10 +315,12 @@ fn words(scopes: &[TokenScope]) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{NewToken, PersonalToken, TokenError, TokenHolder, TokenScope, TokenState, token_hours};
-    use crate::base::model::Secret;
+    use super::{
+        NewToken, PersonalToken, TokenError, TokenHolder, TokenScope, TokenState, check, token_hours,
+    };
+    use crate::base::model::{Secret, Sender, UserId};
     use crate::state::access::fixture::{at, fresh, join, telegram};
-    use crate::state::access::{Access, AccessError};
+    use crate::state::access::{Access, AccessError, User};
 
     const DAY: i64 = 86_400;
 
@@ -439,6 +440,31 @@ mod tests {
             ..token("x", 1)
         };
         assert_eq!(refusal(&access, &scopeless, 10).await, TokenError::NoScope);
+    }
+
+    #[tokio::test]
+    async fn a_service_of_the_configuration_gets_a_token_and_a_hook_or_a_schedule_does_not() {
+        let (_directory, access) = fresh().await;
+        let mut user = User {
+            id: UserId(7),
+            name: "release".to_owned(),
+            invited_by: "configuration".to_owned(),
+            created_at: at(0),
+            revoked_at: None,
+            senders: vec![Sender::of_service("release")],
+            grants: Vec::new(),
+            is_auditor: false,
+        };
+        assert_eq!(check(&user, &token("ci", 1)), Ok(()));
+        for sender in [Sender::of_hook("release"), Sender::of_schedule("release")] {
+            user.senders = vec![sender];
+            let refused = TokenError::Service("release".to_owned());
+            assert_eq!(check(&user, &token("ci", 1)), Err(refused.clone()));
+            let new = token("ci", 1);
+            let made = access.create_token(&user, &new, "operator", [1; 32], at(1));
+            assert_eq!(made.await.err(), Some(refused));
+        }
+        assert_eq!(access.tokens(at(1)).await.unwrap(), []);
     }
 
     #[tokio::test]

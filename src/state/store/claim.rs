@@ -34,7 +34,7 @@ pub struct TurnWorker {
 /// The waiting messages that may be claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claimable {
-    /// True if hook events and the work of configured schedules may be claimed.
+    /// True if hook events and the work of configured schedules and services may be claimed.
     pub hooks: bool,
     /// True if messages that were active in more than one crash may be claimed.
     pub suspects: bool,
@@ -104,7 +104,7 @@ pub struct DirectClaim {
 pub struct ClaimedConversation {
     /// The claim.
     pub claim: Claim,
-    /// True if its message is a hook event or the work of a configured schedule.
+    /// True if its message is a hook event or the work of a configured schedule or service.
     pub is_hook: bool,
     /// True if its message is a suspect: see [`Crashes::is_suspect`].
     pub is_suspect: bool,
@@ -165,6 +165,8 @@ impl Store {
                         worker.of_person_max,
                         key::SCHEDULES.0,
                         key::SCHEDULES.1,
+                        key::SERVICES.0,
+                        key::SERVICES.1,
                     ],
                     |row| {
                         Ok(ClaimedConversation {

@@ -11,6 +11,9 @@ pub(super) const HOOKS: (&str, &str) = ("[\"hook\",", "[\"hook\"-");
 /// The range of texts that contains exactly the keys of all configured schedules.
 pub(super) const SCHEDULES: (&str, &str) = ("[\"schedule\",", "[\"schedule\"-");
 
+/// The range of texts that contains exactly the keys of all services with tokens.
+pub(super) const SERVICES: (&str, &str) = ("[\"service\",", "[\"service\"-");
+
 /// Converts a key to a column: a JSON array, so that parts cannot be confused.
 pub(super) fn text(key: &ConversationKey) -> Result<String, StoreError> {
     let ConversationKey { user, place } = key;

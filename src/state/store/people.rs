@@ -266,6 +266,25 @@ pub(crate) fn store_service(
     person(tx, user).map(Some)
 }
 
+/// Takes all grants from a service identity that the configuration does not have any more. Returns it if it had any.
+pub(crate) fn withdraw_service(
+    tx: &Transaction<'_>,
+    user: UserId,
+    at: Timestamp,
+) -> Result<Option<PersonRow>, StoreError> {
+    let withdrawn = tx
+        .prepare_cached("DELETE FROM user_grant WHERE user_id = ?1")?
+        .execute([user.0])?;
+    if withdrawn == 0 {
+        return Ok(None);
+    }
+    let service = person(tx, user)?;
+    let data =
+        serde_json::json!({ "by": "configuration", "grant": null, "name": service.name, "user": user });
+    audit_in(tx, "user.granted", data, at)?;
+    Ok(Some(service))
+}
+
 /// Gives a person the right to read the conversations of others, or takes it away. Returns false if nothing changed.
 pub(crate) fn set_auditor(
     tx: &Transaction<'_>,

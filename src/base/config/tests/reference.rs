@@ -32,7 +32,14 @@ fn pattern(path: &str) -> String {
     let mut names: Vec<&str> = path.split('.').collect();
     if matches!(
         names[0],
-        "profiles" | "providers" | "models" | "repositories" | "channels" | "hooks" | "schedules"
+        "profiles"
+            | "providers"
+            | "models"
+            | "repositories"
+            | "channels"
+            | "hooks"
+            | "schedules"
+            | "services"
     ) {
         names[1] = "*";
     }

@@ -52,6 +52,8 @@ platforms! {
     /// A schedule of the configuration, with the service identity `schedule:<name>`, and the places of all work that a
     /// schedule starts.
     Schedule: "schedule", None;
+    /// A program with tokens of its own; its sender is the service identity `service:<name>`.
+    Service: "service", None;
     /// The places of the agent steps of pipelines. Nobody writes there, and nothing is posted there.
     Pipeline: "pipeline", None;
     /// The terminal of the user who started the program.

@@ -26,7 +26,8 @@ const SCHEMAS: &str = "/components/schemas";
 
 const ABOUT: &str = "The requests that a Drydock server answers, beside those of chat platforms and hooks below `/in/`.\n\n\
 A request for a person has the header `Authorization: Bearer TOKEN`, with the login of a machine or a token of \
-`drydock token create`. A token proves who asks; what its person may have is decided at each request.\n\n\
+`drydock token create`. A token proves who asks; what its person may have is decided at each request. A service of the \
+configuration counts as a person here.\n\n\
 Each path of GET also answers HEAD. Paths are compared as they were sent: a slash at the end or an encoded character \
 makes another path, which is not found. A request that is not HTTP is answered with 400, and one with too many or too \
 large headers with 431, without a body. If there are too many connections, a new one is answered with 429 or 503, without \

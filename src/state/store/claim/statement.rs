@@ -91,7 +91,7 @@ macro_rules! may_have_more {
 pub(super) const CLAIM: &str = concat!(
     "UPDATE conversation SET owner = ?1, fence = fence + 1
     WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL AND question IS NULL
-        AND (?2 OR key NOT BETWEEN ?3 AND ?4 AND key NOT BETWEEN ?8 AND ?9)
+        AND (?2 OR key NOT BETWEEN ?3 AND ?4 AND key NOT BETWEEN ?8 AND ?9 AND key NOT BETWEEN ?10 AND ?11)
         AND (?5 OR ?6 > (SELECT crashes FROM inbox
             WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1))
         AND NOT EXISTS (SELECT 1 FROM inbox
@@ -101,7 +101,7 @@ pub(super) const CLAIM: &str = concat!(
     " ORDER BY ",
     in_work!(asker!()),
     ", due, id LIMIT 1)
-    RETURNING id, fence, key BETWEEN ?3 AND ?4 OR key BETWEEN ?8 AND ?9, (SELECT crashes FROM inbox
+    RETURNING id, fence, key BETWEEN ?3 AND ?4 OR key BETWEEN ?8 AND ?9 OR key BETWEEN ?10 AND ?11, (SELECT crashes FROM inbox
         WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) >= ?6"
 );
 /// Claims a conversation whose only waiting message has just arrived.

@@ -1,4 +1,4 @@
-//! Runs over HTTP: programs start, list, watch, cancel and repeat runs with the token of a person. Each request is authorised
+//! Runs over HTTP: programs start, list, watch, cancel and repeat runs with the token of a person or a service. Each request is authorised
 //! anew, by the rules of `run` and `runs` in a chat. Nothing is posted about a run that a program has started, unless a step
 //! of it replies; a repeated run is posted where the first one was.
 
