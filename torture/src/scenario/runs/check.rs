@@ -261,7 +261,7 @@ fn prepared(database: &Connection, step: &StoredStep) -> anyhow::Result<()> {
     task.apply(task.steps, &mut expected);
     let patch: Option<Vec<u8>> = database
         .query_row(
-            "SELECT content FROM change JOIN blob ON blob.hash = change.patch WHERE change.conversation = ?1",
+            "SELECT blob.content FROM change JOIN blob ON blob.hash = change.patch WHERE change.conversation = ?1",
             [step.conversation],
             |row| row.get(0),
         )
