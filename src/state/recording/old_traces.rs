@@ -3,6 +3,7 @@
 use super::trace::{RUNS, create_trace_directory, write};
 use crate::state::store::Prune;
 use jiff::Timestamp;
+use std::cmp::Reverse;
 use std::fs::{DirEntry, Metadata};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ pub fn removed_until(data: &Path) -> Option<Timestamp> {
 
 /// Returns the runs that are beyond the bounds, the newest first.
 fn beyond(mut runs: Vec<TracedRun>, bounds: TraceBounds) -> Vec<TracedRun> {
-    runs.sort_by(|one, other| other.at.cmp(&one.at));
+    runs.sort_by_key(|run| Reverse(run.at));
     let mut bytes = 0_u64;
     let mut old = Vec::new();
     for (index, run) in runs.into_iter().enumerate() {

@@ -75,7 +75,7 @@ impl CommandRunner {
                         attempts_max = 1;
                         let runner = Arc::clone(self);
                         self.background
-                            .spawn(async move { runner.run_command(asked).await });
+                            .spawn(async move { Box::pin(runner.run_command(asked)).await });
                     }
                 }
                 Ok(inbound) if self.only_shows(&inbound.kind).await => {
@@ -117,7 +117,7 @@ impl CommandRunner {
     async fn resume(self: &Arc<Self>, command: UnansweredCommand, too_late: Option<&str>) {
         let (inbox, conversation) = (command.inbox, command.conversation);
         match accepted_command(command, too_late) {
-            Ok(asked) => self.run_command(asked).await,
+            Ok(asked) => Box::pin(self.run_command(asked)).await,
             Err(error) => self.answer_unreadable(inbox, conversation, error).await,
         }
     }
