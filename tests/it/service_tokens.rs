@@ -159,10 +159,23 @@ async fn a_token_of_a_service_permits_nothing_without_its_section_and_ends_with_
         assert_eq!(send(&api, SHOW, &token, 1).await.0, 404);
         let (status, list) = send(&api, LIST, &token, 0).await;
         assert_eq!((status, &list["runs"]), (200, &json!([])));
+        let why = token_refusal(&app, DEPLOY).await;
+        assert!(why.contains("has no section in the configuration"), "{why}");
     }
+    let granted = |app: &TestApp| app.audit_lines_with("\"event\":\"user.granted\"");
+    let withdrawn = granted(&app);
+    assert!(
+        withdrawn.len() == 1 && withdrawn[0].contains("\"grant\":null"),
+        "{withdrawn:?}"
+    );
 
     // The section is there again.
     app.restart().await;
+    let given = granted(&app);
+    assert!(
+        given.len() == 2 && given[1].contains(DEPLOY) && !given[1].contains("\"grant\":null"),
+        "{given:?}"
+    );
     {
         let api = Api::new(&app).await;
         assert_eq!(start(&api, &token, &review(7), None).await.0, 201);
@@ -181,6 +194,7 @@ async fn a_token_of_a_service_permits_nothing_without_its_section_and_ends_with_
     assert_eq!(start(&api, &token, &review(7), None).await.0, 401);
     let why = token_refusal(&app, DEPLOY).await;
     assert!(why.contains("was revoked"), "{why}");
+    assert_eq!(granted(&app), given);
 }
 
 #[tokio::test]

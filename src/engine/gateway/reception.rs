@@ -130,6 +130,9 @@ impl Reception {
                 if is_hook && !planted::is("D1") {
                     return Ok(ReceiveOutcome::Full);
                 }
+                if worker.is_some() {
+                    store.wait_durable().await?;
+                }
                 self.outgoing.wake();
                 Ok(ReceiveOutcome::Refused)
             }

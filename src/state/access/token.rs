@@ -83,6 +83,9 @@ pub enum TokenError {
     /// The user is the service identity of a hook or a schedule.
     #[error("`{0}` is a hook or a schedule; a token is for a person, or for a service of the configuration")]
     Service(String),
+    /// The user is a service that the configuration does not have any more.
+    #[error("`{0}` has no section in the configuration, so its token would permit nothing")]
+    NoSection(String),
     /// The person has a valid token of this name.
     #[error("{person} has a token `{name}`; `drydock token revoke {name}` ends it, or choose another name")]
     NameTaken {
@@ -263,8 +266,12 @@ fn check(user: &User, new: &NewToken) -> Result<(), TokenError> {
         return Err(TokenError::Lifetime);
     }
     let may_hold = |sender: &Sender| sender.platform.chat().is_some() || sender.is_of_service();
-    match !user.senders.is_empty() && !user.senders.iter().any(may_hold) {
-        true => Err(TokenError::Service(user.name.clone())),
+    if !user.senders.is_empty() && !user.senders.iter().any(may_hold) {
+        return Err(TokenError::Service(user.name.clone()));
+    }
+    // A start without the section took all of its grants.
+    match user.grants.is_empty() && user.senders.iter().any(Sender::is_of_service) {
+        true => Err(TokenError::NoSection(user.name.clone())),
         false => Ok(()),
     }
 }
@@ -320,7 +327,7 @@ mod tests {
     };
     use crate::base::model::{Secret, Sender, UserId};
     use crate::state::access::fixture::{at, fresh, join, telegram};
-    use crate::state::access::{Access, AccessError, User};
+    use crate::state::access::{Access, AccessError, Grant, Role, User};
 
     const DAY: i64 = 86_400;
 
@@ -445,6 +452,11 @@ mod tests {
     #[tokio::test]
     async fn a_service_of_the_configuration_gets_a_token_and_a_hook_or_a_schedule_does_not() {
         let (_directory, access) = fresh().await;
+        let grant = Grant {
+            role: Role::Editor,
+            repositories: "infra".to_owned(),
+            environments: vec!["**".to_owned()],
+        };
         let mut user = User {
             id: UserId(7),
             name: "release".to_owned(),
@@ -452,10 +464,16 @@ mod tests {
             created_at: at(0),
             revoked_at: None,
             senders: vec![Sender::of_service("release")],
-            grants: Vec::new(),
+            grants: vec![grant],
             is_auditor: false,
         };
         assert_eq!(check(&user, &token("ci", 1)), Ok(()));
+        let without_section = User {
+            grants: Vec::new(),
+            ..user.clone()
+        };
+        let refused = TokenError::NoSection("release".to_owned());
+        assert_eq!(check(&without_section, &token("ci", 1)), Err(refused));
         for sender in [Sender::of_hook("release"), Sender::of_schedule("release")] {
             user.senders = vec![sender];
             let refused = TokenError::Service("release".to_owned());

@@ -244,7 +244,8 @@ pub(crate) fn set_grant(tx: &Transaction<'_>, user: UserId, grant: &GrantRow) ->
     Ok(())
 }
 
-/// Creates a service identity of the configuration, if there is none, and gives it the grant. Returns it if anything changed.
+/// Creates a service identity of the configuration, if there is none, and gives it the grant. Returns it if anything changed;
+/// a revoked one does not change.
 pub(crate) fn store_service(
     tx: &Transaction<'_>,
     (sender, name): (&Sender, &str),
@@ -252,9 +253,13 @@ pub(crate) fn store_service(
     at: Timestamp,
 ) -> Result<Option<PersonRow>, StoreError> {
     let user = match user_of(tx, sender)? {
-        Some((user, _)) if grants(tx, user)? == std::slice::from_ref(grant) => return Ok(None),
-        Some((user, _)) => {
+        Some((_, true)) => return Ok(None),
+        Some((user, false)) if grants(tx, user)? == std::slice::from_ref(grant) => return Ok(None),
+        Some((user, false)) => {
             set_grant(tx, user, grant)?;
+            let data =
+                serde_json::json!({ "by": "configuration", "grant": grant, "name": name, "user": user });
+            audit_in(tx, "user.granted", data, at)?;
             user
         }
         None => {

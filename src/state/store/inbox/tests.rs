@@ -52,6 +52,28 @@ async fn check_names(limits: fn() -> QueueLimits) {
 }
 
 #[tokio::test]
+async fn the_names_of_a_message_that_could_not_be_stored_are_not_recorded() {
+    let (_directory, store) = fresh();
+    let said = says("U1", "hello", &["event:1", "ts:1"]);
+    let accepted = async || {
+        let limits = QueueLimits {
+            refusal: Some(Vec::new()),
+            ..room(20)
+        };
+        store.accept(&said, QueueKind::Turn, limits, None, at(1)).await
+    };
+    let alter = async |sql: &'static str| store.write(move |tx| Ok(tx.execute_batch(sql)?)).await.unwrap();
+    alter("CREATE TRIGGER refuses BEFORE INSERT ON inbox BEGIN SELECT RAISE(ABORT, 'refused'); END").await;
+    let failed = accepted().await;
+    assert!(failed.is_err(), "{failed:?}");
+    alter("DROP TRIGGER refuses").await;
+    let stored = accepted().await;
+    assert!(matches!(stored, Ok(AcceptOutcome::Stored { .. })), "{stored:?}");
+    let again = accepted().await;
+    assert!(matches!(again, Ok(AcceptOutcome::Duplicate)), "{again:?}");
+}
+
+#[tokio::test]
 async fn a_full_conversation_stores_nothing_and_the_message_may_come_again() {
     let (_directory, store) = fresh();
     for number in 0..3 {
@@ -137,8 +159,13 @@ async fn the_messages_of_a_person_in_the_thread_of_another_are_held_up_to_a_boun
     for delivery in ["c", "d"] {
         assert!(matches!(say(delivery).await, AcceptOutcome::Full), "{delivery}");
     }
-    // A refused message is handled, and its sender is told.
-    assert!(matches!(say("c").await, AcceptOutcome::Duplicate));
+    // A refused message is handled, and its sender is told. One that is held was accepted.
+    for delivery in ["c", "a"] {
+        assert!(
+            matches!(say(delivery).await, AcceptOutcome::Duplicate),
+            "{delivery}"
+        );
+    }
     let counts = store.read(|tx| {
         let count = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0));
         let refused = "SELECT COUNT(*) FROM outbox WHERE op = 'refused'";
