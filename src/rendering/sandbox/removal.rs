@@ -57,7 +57,7 @@ fn free_place(top: &Path, moved: &mut u64) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests make files")]
 
     use super::remove_directory;
     use rustix::fs::{Mode, OFlags, mkdirat, openat};
@@ -84,7 +84,7 @@ mod tests {
             deepest = openat(&deepest, "nested", directory, Mode::empty()).unwrap();
         }
         for closed in ["a/b", "a"] {
-            std::fs::set_permissions(top.join(closed), Permissions::from_mode(0)).unwrap();
+            std::fs::set_permissions(top.join(closed), Permissions::from_mode(0o000)).unwrap();
         }
         remove_directory(&top).unwrap();
         assert!(!top.exists() && kept.exists());

@@ -219,7 +219,7 @@ fn read_regular_file(place: &Path, shown: &str, bytes_max: u64) -> Result<Option
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests make files")]
 
     use super::{Scratch, ScratchError};
     use crate::base::model::RepoPath;

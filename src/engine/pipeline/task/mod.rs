@@ -6,7 +6,7 @@
 mod copies;
 mod output;
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests make files")]
 mod tests;
 
 use super::problem::shown_name;
