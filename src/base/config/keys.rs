@@ -375,7 +375,9 @@ pub(super) fn nearest(path: &[String]) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for key in KEYS.iter() {
         let pattern: Vec<&str> = key.path.split('.').collect();
-        for length in 1..=pattern.len() {
+        // A name that the operator chooses is no key, so nobody means a path that ends with one.
+        let ends = (1..=pattern.len()).filter(|length| pattern.get(length - 1) != Some(&"*"));
+        for length in ends {
             let known = named(pattern.get(..length).unwrap_or_default(), path);
             let distance = edit_distance(&asked, &known);
             if best.as_ref().is_none_or(|(least, _)| distance < *least) {
@@ -416,6 +418,13 @@ mod tests {
         assert_eq!(nearest("channels.team.bottoken"), "channels.team.bot_token");
         assert_eq!(nearest("limits.step_max"), "limits.steps_max");
         assert_eq!(nearest("completely.unlike.anything.we.know"), "");
+        // Neither is a key of a section whose names the operator chooses.
+        for (asked, other) in [
+            ("server.data_dir", "services.data_dir"),
+            ("model.nime", "models.nime"),
+        ] {
+            assert_ne!(nearest(asked), other);
+        }
     }
 
     #[test]
