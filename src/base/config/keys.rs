@@ -7,6 +7,7 @@ use crate::base::config::models::WireFormat;
 use crate::base::config::profiles::ProfileAccess;
 use crate::base::model::{ContextStrategyName, edit_distance};
 use crate::base::webhook::HookScheme;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// A key an operator can set.
@@ -329,15 +330,28 @@ pub(super) enum KeyMatch {
     Nothing,
 }
 
-/// Looks up a path.
-pub(super) fn find(path: &[String]) -> KeyMatch {
-    let mut section = false;
+/// A key with the parts of its path.
+type DividedKey = (Vec<&'static str>, &'static ConfigKey);
+
+/// The keys by the first part of their paths. Each name of a file is looked up here, and there may be thousands.
+static KEYS_BY_SECTION: LazyLock<BTreeMap<&'static str, Vec<DividedKey>>> = LazyLock::new(|| {
+    let mut sections: BTreeMap<&str, Vec<DividedKey>> = BTreeMap::new();
     for key in KEYS.iter() {
-        let pattern: Vec<&str> = key.path.split('.').collect();
-        let fits = path
-            .iter()
-            .zip(&pattern)
-            .all(|(name, part)| *part == "*" || part == name);
+        let parts: Vec<&str> = key.path.split('.').collect();
+        let section = parts.first().copied().unwrap_or_default();
+        sections.entry(section).or_default().push((parts, key));
+    }
+    sections
+});
+
+/// Looks up a path.
+pub(super) fn find<T: AsRef<str>>(path: &[T]) -> KeyMatch {
+    let first = path.first().map_or("", AsRef::as_ref);
+    let keys = KEYS_BY_SECTION.get(first).map_or(&[][..], Vec::as_slice);
+    let mut section = false;
+    for (pattern, key) in keys {
+        let mut both = path.iter().zip(pattern);
+        let fits = both.all(|(name, part)| *part == "*" || *part == name.as_ref());
         if fits && pattern.len() == path.len() {
             return KeyMatch::Key(key);
         }

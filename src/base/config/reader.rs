@@ -47,34 +47,19 @@ impl<'a> SettingsReader<'a> {
 
     /// Returns the operator's names in a section: for `channels`, `team` of `[channels.team]`.
     pub(super) fn names(&self, section: &str) -> BTreeSet<String> {
-        let below = self
-            .layers
-            .sections
-            .keys()
-            .filter_map(|path| path.strip_prefix(section)?.strip_prefix('.'));
-        below
-            .filter(|name| !name.contains('.'))
-            .map(str::to_owned)
-            .collect()
+        let mut names = self.dotted_names(section);
+        names.retain(|name| !name.contains('.'));
+        names
     }
 
     /// Returns the operator's names in a section whose tables have no tables of their own. Such a name may have dots.
     pub(super) fn dotted_names(&self, section: &str) -> BTreeSet<String> {
-        let below = self.layers.sections.keys();
-        below
-            .filter_map(|path| path.strip_prefix(section)?.strip_prefix('.'))
-            .map(str::to_owned)
-            .collect()
+        below(&self.layers.sections, section).map(str::to_owned).collect()
     }
 
     /// Returns the keys set directly in a section.
     pub(super) fn keys_in(&self, section: &str) -> Vec<String> {
-        let below = self
-            .layers
-            .entries
-            .keys()
-            .filter_map(|path| path.strip_prefix(section)?.strip_prefix('.'));
-        below.map(str::to_owned).collect()
+        below(&self.layers.entries, section).map(str::to_owned).collect()
     }
 
     /// Returns true if a layer sets the key, validly or not.
@@ -392,8 +377,15 @@ fn required(path: &str, kind: ValueKind) -> String {
     }
 }
 
+/// Returns the rest of each path below a section.
+fn below<'a, T>(paths: &'a BTreeMap<String, T>, section: &str) -> impl Iterator<Item = &'a str> {
+    let prefix = format!("{section}.");
+    let from = paths.range(prefix.clone()..).map(|(path, _)| path.as_str());
+    from.map_while(move |path| path.strip_prefix(&prefix))
+}
+
 fn key(path: &str) -> Option<&'static ConfigKey> {
-    let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+    let path: Vec<&str> = path.split('.').collect();
     match keys::find(&path) {
         KeyMatch::Key(key) => Some(key),
         KeyMatch::Section | KeyMatch::Nothing => None,

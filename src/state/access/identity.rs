@@ -5,7 +5,8 @@ use crate::base::model::{RepoPath, RequiredGrant, Role, Sender, UserId, quoted};
 use crate::state::store::people::GrantRow;
 use globset::{Glob, GlobMatcher};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// A role in some repositories and environments.
@@ -281,8 +282,22 @@ fn grants_in<'a>(grants: &'a [CompiledGrant], repository: &str) -> impl Iterator
         .filter(move |grant| grant.repositories.is_match(repository))
 }
 
+/// The most globs that are kept compiled.
+const COMPILED_GLOBS_MAX: usize = 1_000;
+
+/// Compiles a glob. The grants of many people have the same few, and compiling one takes far longer than finding it.
 fn compile(glob: &str) -> Option<GlobMatcher> {
-    Glob::new(glob).ok().map(|glob| glob.compile_matcher())
+    static COMPILED: Mutex<BTreeMap<String, GlobMatcher>> = Mutex::new(BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = compiled.get(glob) {
+        return Some(known.clone());
+    }
+    let matcher = Glob::new(glob).ok()?.compile_matcher();
+    if compiled.len() >= COMPILED_GLOBS_MAX {
+        compiled.clear();
+    }
+    compiled.insert(glob.to_owned(), matcher.clone());
+    Some(matcher)
 }
 
 impl CompiledGrant {

@@ -58,14 +58,29 @@ pub async fn store_configured(
     let requests = configured
         .iter()
         .filter(|(_, settings)| !settings.starts_pipelines);
+    // Without them each next time is computed, and the known ones keep theirs all the same.
+    let stored = store.schedules(None).await.unwrap_or_default();
+    let stored: BTreeMap<(&Sender, &str), &ScheduleRow> = stored
+        .iter()
+        .map(|row| ((&row.owner, row.name.as_str()), row))
+        .collect();
     let new = requests.filter_map(|(name, settings)| {
         let definition = settings.definition.clone();
-        // The configuration was checked, so this is always there.
-        let recurrence = Recurrence::parse(&definition.when, &definition.zone).ok()?;
+        let owner = Sender::of_schedule(name);
+        let times = (&definition.when, &definition.zone);
+        let known = stored.get(&(&owner, name.as_str()));
+        let known = known.filter(|row| (&row.definition.when, &row.definition.zone) == times);
+        let due = match known {
+            Some(row) => row.due,
+            // The configuration was checked, so this is always there.
+            None => Recurrence::parse(&definition.when, &definition.zone)
+                .ok()?
+                .next(at)?,
+        };
         Some(NewSchedule {
-            owner: Sender::of_schedule(name),
+            owner,
             name: name.clone(),
-            due: recurrence.next(at)?,
+            due,
             definition,
         })
     });

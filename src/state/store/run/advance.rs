@@ -49,8 +49,9 @@ impl Store {
     ) -> Result<Option<Vec<StoppedWork>>, StoreError> {
         let pepper = self.pepper();
         crash_point::before("effect");
+        // What is posted once is only sent when that is durable, and all earlier writes with it.
         let advanced = self
-            .write(move |tx| apply(tx, (id, version), advance, pepper, at))
+            .write_deferred(move |tx| apply(tx, (id, version), advance, pepper, at))
             .await;
         crash_point::after("effect");
         advanced

@@ -101,12 +101,14 @@ impl Store {
         at: Timestamp,
     ) -> Result<(RunCreation, Vec<StoppedWork>), StoreError> {
         crash_point::before("effect");
-        let created = self
-            .write(move |tx| match command {
-                Some(command) => apply_once(tx, command, || create_for(tx, command, &new, at)),
-                None => create(tx, &new, None, at),
-            })
-            .await;
+        let created = match command {
+            // The message of the command is durable, so a power failure only makes it run again.
+            Some(command) => {
+                self.write_deferred(move |tx| apply_once(tx, command, || create_for(tx, command, &new, at)))
+                    .await
+            }
+            None => self.write(move |tx| create(tx, &new, None, at)).await,
+        };
         crash_point::after("effect");
         created
     }

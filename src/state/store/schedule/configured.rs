@@ -46,15 +46,16 @@ impl Store {
                     None => remove_unconfigured(tx, row, at)?,
                 }
             }
-            let is_named = |row: &ScheduleRow| configured.iter().any(|new| new.name == row.name);
-            for row in requests.iter().filter(|row| !is_named(row)) {
-                remove_unconfigured(tx, row, at)?;
-            }
+            let mut stored: BTreeMap<&str, &ScheduleRow> =
+                requests.iter().map(|row| (row.name.as_str(), row)).collect();
             for new in &configured {
-                match requests.iter().find(|row| row.name == new.name) {
+                match stored.remove(new.name.as_str()) {
                     Some(row) => replace(tx, row, new)?,
                     None => insert(tx, new, at)?,
                 }
+            }
+            for gone in stored.values() {
+                remove_unconfigured(tx, gone, at)?;
             }
             Ok(())
         })
