@@ -1,6 +1,7 @@
 //! The problems of a configuration, one line each. No problem contains a value.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// `EX_CONFIG` of `sysexits.h`: the configuration is wrong, and a restart will not help.
 const EXIT_CONFIG: u8 = 78;
@@ -73,7 +74,7 @@ impl fmt::Display for Problem {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SettingLocation {
     /// A line of the file.
-    File { shown: String, line: usize },
+    File { shown: Arc<str>, line: usize },
     /// The file as a whole.
     WholeFile { shown: String },
     /// An environment variable, by name.

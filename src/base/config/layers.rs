@@ -8,6 +8,7 @@ use crate::base::config::value::{self, SecretSource, Value};
 use crate::base::config::variables::{self, NAMED_SECTIONS, VariableMeaning, variable_of_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 /// A key that was set.
@@ -197,7 +198,7 @@ impl Layers {
 
 /// The start of each line of the file, used to convert offsets to lines.
 struct Lines {
-    shown: String,
+    shown: Arc<str>,
     starts: Vec<usize>,
 }
 
@@ -205,14 +206,14 @@ impl Lines {
     fn new(file: &SourceFile) -> Self {
         let breaks = file.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Self {
-            shown: file.path.display().to_string(),
+            shown: file.path.display().to_string().into(),
             starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect(),
         }
     }
 
     fn location(&self, offset: usize) -> SettingLocation {
         SettingLocation::File {
-            shown: self.shown.clone(),
+            shown: Arc::clone(&self.shown),
             line: self.starts.partition_point(|start| *start <= offset),
         }
     }

@@ -19,6 +19,8 @@ pub(super) struct SettingsReader<'a> {
     problems: Problems,
     secret_resolver: SecretResolver<'a>,
     stored_keys: &'a BTreeMap<String, Secret>,
+    /// The defaults that were read, by the path in the table of keys. Each section of many has the same.
+    defaults: BTreeMap<&'static str, Option<Value>>,
 }
 
 impl<'a> SettingsReader<'a> {
@@ -32,6 +34,7 @@ impl<'a> SettingsReader<'a> {
             problems,
             secret_resolver: SecretResolver::new(&sources.environment, directory),
             stored_keys: &sources.stored_keys,
+            defaults: BTreeMap::new(),
         }
     }
 
@@ -330,7 +333,10 @@ impl<'a> SettingsReader<'a> {
         }
         let key = key(path)?;
         match key.unset {
-            UnsetRule::Default(text) => default_value(key.kind, text),
+            UnsetRule::Default(text) => {
+                let read = || default_value(key.kind, text);
+                self.defaults.entry(key.path).or_insert_with(read).clone()
+            }
             UnsetRule::Absent => None,
             UnsetRule::Required => {
                 self.problem(path, required(path, key.kind));

@@ -107,9 +107,7 @@ impl Access {
                     Ok((entrance, row))
                 },
                 move |(_, row)| {
-                    if let Some(row) = row {
-                        put(&mut admitted.write().unwrap_or_else(PoisonError::into_inner), row);
-                    }
+                    put(&admitted, row.as_slice());
                 },
             )
             .await?;

@@ -171,6 +171,21 @@ impl Identity {
         }
     }
 
+    /// Returns true if this is the one grant of this identity.
+    pub(super) fn has_only(&self, grant: &Grant) -> bool {
+        let Grant {
+            role,
+            repositories,
+            environments,
+        } = grant;
+        let is_same = |known: &CompiledGrant| {
+            known.role == *role
+                && known.repositories.glob().glob() == repositories
+                && known.environments.globs == *environments
+        };
+        matches!(&*self.grants(), [known] if is_same(known))
+    }
+
     /// Returns the globs of environments that this identity may change in a repository, sorted and without duplicates.
     pub fn environments(&self, repository: &str) -> Vec<String> {
         let grants = self.grants();

@@ -194,12 +194,7 @@ impl Access {
                     Ok((redeemed, joined))
                 },
                 move |(_, joined)| {
-                    if let Some(person) = joined {
-                        put(
-                            &mut admitted.write().unwrap_or_else(PoisonError::into_inner),
-                            person,
-                        );
-                    }
+                    put(&admitted, joined.as_slice());
                 },
             )
             .await?;

@@ -157,9 +157,7 @@ impl Access {
                     }
                     is_known
                 });
-                for person in people {
-                    put(&mut admitted, person);
-                }
+                put_in(&mut admitted, people);
             })
             .await?;
         Ok(())
@@ -209,17 +207,30 @@ fn sender_examples() -> String {
     examples.collect::<Vec<_>>().join(" or ")
 }
 
-/// Updates a person in the cache from their store row. All copies of their identity change too, so running work sees
-/// the new grants.
-fn put(admitted: &mut HashMap<Sender, Identity>, person: &PersonRow) {
-    let mut standing = None;
+/// Updates people in the cache from their store rows. All copies of their identities change too, so running work sees the
+/// new grants.
+fn put(admitted: &RwLock<HashMap<Sender, Identity>>, people: &[PersonRow]) {
+    let mut admitted = admitted.write().unwrap_or_else(PoisonError::into_inner);
+    put_in(&mut admitted, people);
+}
+
+fn put_in(admitted: &mut HashMap<Sender, Identity>, people: &[PersonRow]) {
+    let changed: HashSet<UserId> = people.iter().map(|person| person.id).collect();
+    let mut standings = HashMap::new();
     admitted.retain(|_, identity| {
-        let is_theirs = identity.user() == person.id;
+        let is_theirs = changed.contains(&identity.user());
         if is_theirs {
-            standing = Some(identity.current_grants().clone());
+            standings.insert(identity.user(), identity.current_grants().clone());
         }
         !is_theirs
     });
+    for person in people {
+        insert(admitted, standings.remove(&person.id), person);
+    }
+}
+
+/// Adds a person to a cache that has none of their accounts. `standing` are the grants that copies of their identity have.
+fn insert(admitted: &mut HashMap<Sender, Identity>, standing: Option<CurrentGrants>, person: &PersonRow) {
     if person.revoked_at.is_some() {
         if let Some(standing) = standing {
             standing.revoke();

@@ -88,12 +88,7 @@ impl Access {
                     }
                     Ok((revoked, person))
                 },
-                move |(_, person)| {
-                    put(
-                        &mut admitted.write().unwrap_or_else(PoisonError::into_inner),
-                        person,
-                    )
-                },
+                move |(_, person)| put(&admitted, std::slice::from_ref(person)),
             )
             .await?;
         Ok(revoked)
@@ -140,12 +135,7 @@ impl Access {
                     audit_in(tx, "user.granted", data, at)?;
                     Ok(person)
                 },
-                move |person| {
-                    put(
-                        &mut admitted.write().unwrap_or_else(PoisonError::into_inner),
-                        person,
-                    )
-                },
+                move |person| put(&admitted, std::slice::from_ref(person)),
             )
             .await?;
         Ok(())

@@ -60,16 +60,26 @@ impl Access {
             ServiceAccount::new(Sender::of_service(name), grants)
         });
         let accounts = hooks.chain(schedules).chain(services);
-        let accounts: Vec<ServiceAccount> = accounts.collect::<Result<_, _>>()?;
-        let names = accounts
+        let mut changed: Vec<ServiceAccount> = accounts.collect::<Result<_, _>>()?;
+        changed.retain(|account| !self.has_only(&account.sender, &account.grant));
+        let names = changed
             .iter()
             .map(|account| (account.sender.clone(), account.name.clone()));
         let names: Vec<(Sender, String)> = names.collect();
-        self.store_services(accounts, removed, at).await?;
+        self.store_services(changed, removed, at).await?;
         let revoked = names
             .into_iter()
             .filter(|(sender, _)| self.admit(sender).is_none());
         Ok(revoked.map(|(_, name)| name).collect())
+    }
+
+    /// Returns true if a service is admitted with exactly this grant.
+    fn has_only(&self, sender: &Sender, grant: &GrantRow) -> bool {
+        let identity = self.admit(sender);
+        let grant = people::grant(grant);
+        identity
+            .zip(grant)
+            .is_some_and(|(identity, grant)| identity.has_only(&grant))
     }
 
     /// Returns the users of admitted services that have no section.
@@ -105,10 +115,7 @@ impl Access {
                     }
                     Ok(changed)
                 },
-                move |changed| {
-                    let mut admitted = admitted.write().unwrap_or_else(PoisonError::into_inner);
-                    changed.iter().for_each(|person| put(&mut admitted, person));
-                },
+                move |changed| put(&admitted, changed),
             )
             .await?;
         Ok(())

@@ -112,7 +112,7 @@ pub use run::{
     RunChange, RunCreation, RunHead, RunMessage, RunPage, RunRow, StepBegin, StepRow,
 };
 pub use schedule::{
-    FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, PIPELINE_SCHEDULES_MAX,
+    ConfiguredSchedule, FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, PIPELINE_SCHEDULES_MAX,
     PipelineScheduleOwner, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit, ScheduleFire, ScheduleRow,
     StoppedWork,
 };

@@ -7,6 +7,10 @@ use crate::base::model::{Account, Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The columns of a person.
+const COLUMNS: &str = "name, invited_by, created_at, revoked_at, auditor";
 
 /// A grant as stored: role word, repository glob, environment globs.
 pub(crate) type GrantRow = (String, String, Vec<String>);
@@ -78,37 +82,65 @@ impl Store {
     }
 }
 
-/// Reads all people that were ever admitted, oldest first.
+/// Reads all people that were ever admitted, oldest first. There may be thousands, so each table is read once.
 pub(crate) fn people(tx: &Transaction<'_>) -> Result<Vec<PersonRow>, StoreError> {
-    let mut statement = tx.prepare_cached("SELECT id FROM users ORDER BY id")?;
-    let ids = statement.query_map([], |row| row.get(0).map(UserId))?;
-    ids.map(|id| person(tx, id?)).collect()
+    let mut people = BTreeMap::new();
+    let mut statement = tx.prepare_cached(&format!("SELECT {COLUMNS}, id FROM users"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id = UserId(row.get(5)?);
+        people.insert(id, without_accounts(id, row)?);
+    }
+    let mut statement = tx.prepare_cached("SELECT sender, user_id FROM identity ORDER BY sender")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(person) = people.get_mut(&UserId(row.get(1)?)) {
+            person.senders.push(sender(row)?);
+        }
+    }
+    let mut statement =
+        tx.prepare_cached("SELECT role, repositories, environments, user_id FROM user_grant ORDER BY id")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(person) = people.get_mut(&UserId(row.get(3)?)) {
+            person.grants.push(grant(row)?);
+        }
+    }
+    Ok(people.into_values().collect())
 }
 
 pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, StoreError> {
-    type Row = (String, String, i64, Option<i64>, bool);
-    let (name, invited_by, created_at, revoked_at, is_auditor): Row = tx
-        .prepare_cached("SELECT name, invited_by, created_at, revoked_at, auditor FROM users WHERE id = ?1")?
-        .query_row([id.0], |row| row.try_into())
-        .optional()?
-        .ok_or_else(|| StoreError::NotFound(format!("user {id}")))?;
-    let mut senders = Vec::new();
+    let mut statement = tx.prepare_cached(&format!("SELECT {COLUMNS} FROM users WHERE id = ?1"))?;
+    let mut rows = statement.query([id.0])?;
+    let row = rows.next()?;
+    let row = row.ok_or_else(|| StoreError::NotFound(format!("user {id}")))?;
+    let mut person = without_accounts(id, row)?;
     let mut statement =
         tx.prepare_cached("SELECT sender FROM identity WHERE user_id = ?1 ORDER BY sender")?;
     let mut rows = statement.query([id.0])?;
     while let Some(row) = rows.next()? {
-        senders.push(parse("sender", &row.get::<_, String>(0)?)?);
+        person.senders.push(sender(row)?);
     }
+    person.grants = grants(tx, id)?;
+    Ok(person)
+}
+
+/// Reads a person from a row of [`COLUMNS`], without accounts and grants.
+fn without_accounts(id: UserId, row: &Row<'_>) -> Result<PersonRow, StoreError> {
     Ok(PersonRow {
         id,
-        name,
-        invited_by,
-        created_at: time(created_at)?,
-        revoked_at: revoked_at.map(time).transpose()?,
-        senders,
-        grants: grants(tx, id)?,
-        is_auditor,
+        name: row.get(0)?,
+        invited_by: row.get(1)?,
+        created_at: time(row.get(2)?)?,
+        revoked_at: row.get::<_, Option<i64>>(3)?.map(time).transpose()?,
+        senders: Vec::new(),
+        grants: Vec::new(),
+        is_auditor: row.get(4)?,
     })
+}
+
+fn sender(row: &Row<'_>) -> Result<Sender, StoreError> {
+    parse("sender", &row.get::<_, String>(0)?)
 }
 
 /// Returns the current grants of a person; `None` after revocation.

@@ -18,7 +18,7 @@ use crate::base::config::ScheduleSettings;
 use crate::base::model::{ChatPlace, FireOutcome, MissedRule, ScheduleDefinition, Sender};
 use crate::base::recurrence::Recurrence;
 use crate::state::store::{
-    FireResult, FireStart, FireWork, NewSchedule, PipelineScheduleOwner, ScheduleEdit, ScheduleRow,
+    ConfiguredSchedule, FireResult, FireStart, FireWork, PipelineScheduleOwner, ScheduleEdit, ScheduleRow,
     StoppedWork, Store, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -58,31 +58,10 @@ pub async fn store_configured(
     let requests = configured
         .iter()
         .filter(|(_, settings)| !settings.starts_pipelines);
-    // Without them each next time is computed, and the known ones keep theirs all the same.
-    let stored = store.schedules(None).await.unwrap_or_default();
-    let stored: BTreeMap<(&Sender, &str), &ScheduleRow> = stored
-        .iter()
-        .map(|row| ((&row.owner, row.name.as_str()), row))
-        .collect();
-    let new = requests.filter_map(|(name, settings)| {
-        let definition = settings.definition.clone();
-        let owner = Sender::of_schedule(name);
-        let times = (&definition.when, &definition.zone);
-        let known = stored.get(&(&owner, name.as_str()));
-        let known = known.filter(|row| (&row.definition.when, &row.definition.zone) == times);
-        let due = match known {
-            Some(row) => row.due,
-            // The configuration was checked, so this is always there.
-            None => Recurrence::parse(&definition.when, &definition.zone)
-                .ok()?
-                .next(at)?,
-        };
-        Some(NewSchedule {
-            owner,
-            name: name.clone(),
-            due,
-            definition,
-        })
+    let requests = requests.map(|(name, settings)| ConfiguredSchedule {
+        owner: Sender::of_schedule(name),
+        name: name.clone(),
+        definition: settings.definition.clone(),
     });
     let pipelines = configured
         .iter()
@@ -92,7 +71,7 @@ pub async fn store_configured(
         settings: settings.definition.clone(),
     });
     store
-        .store_configured_schedules(new.collect(), pipelines.collect(), at)
+        .store_configured_schedules(requests.collect(), pipelines.collect(), (at, next_time))
         .await
 }
 
@@ -267,10 +246,14 @@ impl Schedules {
     }
 }
 
+/// Returns the first time of a schedule after an instant.
+fn next_time(definition: &ScheduleDefinition, after: Timestamp) -> Option<Timestamp> {
+    let recurrence = Recurrence::parse(&definition.when, &definition.zone).ok()?;
+    recurrence.next(after)
+}
+
 /// Returns the next time of a schedule that is on, if it waits for a later one.
 fn earlier_time(row: &ScheduleRow, at: Timestamp) -> Option<Timestamp> {
-    let definition = &row.definition;
-    let recurrence = Recurrence::parse(&definition.when, &definition.zone).ok()?;
-    let next = recurrence.next(at)?;
+    let next = next_time(&row.definition, at)?;
     (row.off_why.is_none() && next < row.due).then_some(next)
 }

@@ -1,11 +1,11 @@
 //! The schedules of services: those of the configuration, and those of the pipelines that it lets start at their times.
 
-use super::{NewSchedule, SELECT, ScheduleEdit, ScheduleRow, audit, change, insert, remove, rows};
-use crate::base::model::{Account, ScheduleDefinition, Sender};
-use crate::state::store::column::{json, millis};
+use super::{NewSchedule, ScheduleEdit, audit, change, insert, remove};
+use crate::base::model::{Account, ScheduleDefinition, ScheduleId, Sender};
+use crate::state::store::column::{json, millis, parse, time};
 use crate::state::store::{Store, StoreError};
 use jiff::Timestamp;
-use rusqlite::{Transaction, params};
+use rusqlite::{Row, Transaction, params};
 use std::collections::BTreeMap;
 
 /// The most times of pipelines of one service.
@@ -16,6 +16,17 @@ const BY_CONFIGURATION: &str = "configuration";
 /// The one who changes a schedule of a pipeline.
 const BY_DEFINITION: &str = "definition";
 
+/// A schedule of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfiguredSchedule {
+    /// The service.
+    pub owner: Sender,
+    /// Its name.
+    pub name: String,
+    /// Its content.
+    pub definition: ScheduleDefinition,
+}
+
 /// The configuration of the schedules of pipelines of one service. The times are in the definitions of the pipelines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineScheduleOwner {
@@ -25,18 +36,55 @@ pub struct PipelineScheduleOwner {
     pub settings: ScheduleDefinition,
 }
 
+impl ConfiguredSchedule {
+    fn due_at(self, due: Timestamp) -> NewSchedule {
+        NewSchedule {
+            owner: self.owner,
+            name: self.name,
+            definition: self.definition,
+            due,
+        }
+    }
+}
+
+/// A stored schedule of a service, without its fires: there may be thousands, and each start reads them.
+struct StoredSchedule {
+    id: ScheduleId,
+    owner: Sender,
+    name: String,
+    definition: ScheduleDefinition,
+    due: Timestamp,
+}
+
+impl StoredSchedule {
+    fn read(row: &Row<'_>) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: ScheduleId(row.get(0)?),
+            owner: parse("sender", &row.get::<_, String>(1)?)?,
+            name: row.get(2)?,
+            definition: parse("schedule", &row.get::<_, String>(3)?)?,
+            due: time(row.get(4)?)?,
+        })
+    }
+
+    fn has_times_of(&self, definition: &ScheduleDefinition) -> bool {
+        (&self.definition.when, &self.definition.zone) == (&definition.when, &definition.zone)
+    }
+}
+
 impl Store {
     /// Makes the stored schedules of the configuration the same as these, and keeps those of pipelines that it still starts.
-    /// One whose times are the same keeps its next time, so that times at which no server ran are made up for.
+    /// One whose times are the same keeps its next time, so that times at which no server ran are made up for. Others get the
+    /// next time after `at` from `next`; one without any is not stored.
     pub async fn store_configured_schedules(
         &self,
-        configured: Vec<NewSchedule>,
+        configured: Vec<ConfiguredSchedule>,
         pipelines: Vec<PipelineScheduleOwner>,
-        at: Timestamp,
+        (at, next): (Timestamp, fn(&ScheduleDefinition, Timestamp) -> Option<Timestamp>),
     ) -> Result<(), StoreError> {
         self.write(move |tx| {
-            let sql = format!("{SELECT} WHERE json_extract(schedule.owner, '$.platform') = ?1");
-            let stored = rows(tx, &sql, params![Account::of_schedules().platform.as_str()])?;
+            let platform = Account::of_schedules().platform.as_str();
+            let stored = stored(tx, ("owner ->> 'platform' = ?1", platform))?;
             let (of_pipelines, requests): (Vec<_>, Vec<_>) = stored
                 .into_iter()
                 .partition(|row| row.definition.pipeline.is_some());
@@ -46,15 +94,21 @@ impl Store {
                     None => remove_unconfigured(tx, row, at)?,
                 }
             }
-            let mut stored: BTreeMap<&str, &ScheduleRow> =
+            let mut requests: BTreeMap<&str, &StoredSchedule> =
                 requests.iter().map(|row| (row.name.as_str(), row)).collect();
-            for new in &configured {
-                match stored.remove(new.name.as_str()) {
-                    Some(row) => replace(tx, row, new)?,
-                    None => insert(tx, new, at)?,
+            for new in configured {
+                let row = requests.remove(new.name.as_str());
+                let due = match row {
+                    Some(row) if row.has_times_of(&new.definition) => Some(row.due),
+                    _ => next(&new.definition, at),
+                };
+                match (row, due) {
+                    (Some(row), Some(due)) => store_content(tx, row, (&new.definition, due))?,
+                    (None, Some(due)) => insert(tx, &new.due_at(due), at)?,
+                    (_, None) => {}
                 }
             }
-            for gone in stored.values() {
+            for gone in requests.values() {
                 remove_unconfigured(tx, gone, at)?;
             }
             Ok(())
@@ -72,17 +126,20 @@ impl Store {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         self.write(move |tx| {
-            let sql = format!("{SELECT} WHERE schedule.owner = ?1");
-            let stored = rows(tx, &sql, params![json(&owner)?])?;
-            let stored = stored.into_iter().filter(|row| row.definition.pipeline.is_some());
-            let mut stored: BTreeMap<String, ScheduleRow> =
+            let stored = stored(tx, ("owner = ?1", &json(&owner)?))?.into_iter();
+            let stored = stored.filter(|row| row.definition.pipeline.is_some());
+            let mut stored: BTreeMap<String, StoredSchedule> =
                 stored.map(|row| (row.name.clone(), row)).collect();
             let mut has_changed = false;
             for new in &new {
                 let what = match stored.remove(&new.name) {
                     Some(row) if row.definition == new.definition => continue,
                     Some(row) => {
-                        replace(tx, &row, new)?;
+                        let due = match row.has_times_of(&new.definition) {
+                            true => row.due,
+                            false => new.due,
+                        };
+                        store_content(tx, &row, (&new.definition, due))?;
                         "changed"
                     }
                     None => {
@@ -104,9 +161,20 @@ impl Store {
     }
 }
 
+fn stored(tx: &Transaction<'_>, (condition, value): (&str, &str)) -> Result<Vec<StoredSchedule>, StoreError> {
+    let sql = format!("SELECT id, owner, name, definition, due FROM schedule WHERE {condition}");
+    let mut statement = tx.prepare_cached(&sql)?;
+    let mut rows = statement.query([value])?;
+    let mut schedules = Vec::new();
+    while let Some(row) = rows.next()? {
+        schedules.push(StoredSchedule::read(row)?);
+    }
+    Ok(schedules)
+}
+
 /// Returns the content of a schedule of a pipeline as the configuration has it now; `None` if that does not start pipelines
 /// of its repository any more.
-fn kept(row: &ScheduleRow, pipelines: &[PipelineScheduleOwner]) -> Option<ScheduleDefinition> {
+fn kept(row: &StoredSchedule, pipelines: &[PipelineScheduleOwner]) -> Option<ScheduleDefinition> {
     let same = |known: &&PipelineScheduleOwner| {
         known.owner == row.owner && known.settings.repository == row.definition.repository
     };
@@ -119,24 +187,14 @@ fn kept(row: &ScheduleRow, pipelines: &[PipelineScheduleOwner]) -> Option<Schedu
     })
 }
 
-fn remove_unconfigured(tx: &Transaction<'_>, row: &ScheduleRow, at: Timestamp) -> Result<(), StoreError> {
+fn remove_unconfigured(tx: &Transaction<'_>, row: &StoredSchedule, at: Timestamp) -> Result<(), StoreError> {
     change(tx, &ScheduleEdit::Remove(row.id), (BY_CONFIGURATION, None), at)?;
     Ok(())
 }
 
-fn replace(tx: &Transaction<'_>, row: &ScheduleRow, new: &NewSchedule) -> Result<(), StoreError> {
-    let (old, definition) = (&row.definition, &new.definition);
-    let is_same_time = (&old.when, &old.zone) == (&definition.when, &definition.zone);
-    let due = match is_same_time {
-        true => row.due,
-        false => new.due,
-    };
-    store_content(tx, row, (definition, due))
-}
-
 fn store_content(
     tx: &Transaction<'_>,
-    row: &ScheduleRow,
+    row: &StoredSchedule,
     (definition, due): (&ScheduleDefinition, Timestamp),
 ) -> Result<(), StoreError> {
     if row.definition != *definition {

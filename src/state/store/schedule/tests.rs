@@ -4,8 +4,8 @@ mod pipelines;
 
 use super::fire::{self, begin};
 use super::{
-    FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit,
-    ScheduleRow,
+    ConfiguredSchedule, FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX,
+    ScheduleChange, ScheduleEdit, ScheduleRow,
 };
 use crate::base::model::{
     Account, ChatPlace, FireOutcome, Inbound, InboundKind, MissedRule, ScheduleDefinition, ScheduledWork,
@@ -14,6 +14,7 @@ use crate::base::model::{
 use crate::state::store::fixture::{EndDraft, at, claim, command, ends, fresh, person, place, post, says};
 use crate::state::store::people::{add_person, revoke};
 use crate::state::store::{Store, StoreError, TurnStart};
+use jiff::{SignedDuration, Timestamp};
 
 fn definition(when: &str) -> ScheduleDefinition {
     ScheduleDefinition {
@@ -36,6 +37,11 @@ fn new(owner: Sender, name: &str, when: &str, due: i64) -> NewSchedule {
         definition: definition(when),
         due: at(due),
     }
+}
+
+/// Returns the next time of any schedule of the configuration.
+fn minute_later(_: &ScheduleDefinition, after: Timestamp) -> Option<Timestamp> {
+    after.checked_add(SignedDuration::from_mins(1)).ok()
 }
 
 async fn edit(store: &Store, edit: ScheduleEdit, second: i64) -> ScheduleChange {
@@ -278,22 +284,24 @@ async fn a_command_that_runs_again_changes_nothing_twice() {
 async fn the_schedules_of_the_configuration_are_stored_as_they_are_now() {
     let (_directory, store) = fresh();
     created(&store).await;
-    let configured = |name: &str, when: &str, due| new(Sender::of_schedule(name), name, when, due);
-    let stored =
-        |names: Vec<NewSchedule>, second| store.store_configured_schedules(names, Vec::new(), at(second));
+    let configured = |name: &str, when: &str| ConfiguredSchedule {
+        owner: Sender::of_schedule(name),
+        name: name.to_owned(),
+        definition: definition(when),
+    };
+    let stored = |names: Vec<ConfiguredSchedule>, second| {
+        store.store_configured_schedules(names, Vec::new(), (at(second), minute_later))
+    };
     stored(
-        vec![
-            configured("a", "daily 09:00", 100),
-            configured("b", "daily 10:00", 200),
-        ],
-        1,
+        vec![configured("a", "daily 09:00"), configured("b", "daily 10:00")],
+        40,
     )
     .await
     .unwrap();
     // After the times have passed, the same times stay due, so that they are made up for.
-    let mut words = configured("a", "daily 09:00", 1_100);
+    let mut words = configured("a", "daily 09:00");
     words.definition.words = "other words".to_owned();
-    stored(vec![words, configured("b", "daily 11:00", 1_200)], 1_000)
+    stored(vec![words, configured("b", "daily 11:00")], 1_140)
         .await
         .unwrap();
     let rows = store.schedules(None).await.unwrap();

@@ -1,6 +1,6 @@
 //! Tests of schedules whose times belong to pipelines, in the store.
 
-use super::{WAITING, at, count, definition, edit, new, only, start};
+use super::{WAITING, at, count, definition, edit, minute_later, new, only, start};
 use crate::base::model::{
     FireOutcome, MissedRule, OverlapRule, PipelineSchedule, RunConflictRule, RunId, RunStatus,
     ScheduleDefinition, Sender,
@@ -8,8 +8,8 @@ use crate::base::model::{
 use crate::state::store::fixture::{claim, fresh};
 use crate::state::store::run::{create, end};
 use crate::state::store::{
-    FireResult, GroupReach, NewRun, NewSchedule, PipelineScheduleOwner, RunAdvance, RunCreation,
-    ScheduleChange, ScheduleEdit, ScheduleRow, Store, StoreError,
+    ConfiguredSchedule, FireResult, GroupReach, NewRun, NewSchedule, PipelineScheduleOwner, RunAdvance,
+    RunCreation, ScheduleChange, ScheduleEdit, ScheduleRow, Store, StoreError,
 };
 use std::time::Duration;
 
@@ -328,7 +328,7 @@ async fn the_configuration_keeps_the_times_of_pipelines_that_it_still_starts() {
     };
     let kept = vec![configured(settings.clone())];
     store
-        .store_configured_schedules(Vec::new(), kept, at(1))
+        .store_configured_schedules(Vec::new(), kept, (at(1), minute_later))
         .await
         .unwrap();
     let now = only(&store).await;
@@ -342,9 +342,13 @@ async fn the_configuration_keeps_the_times_of_pipelines_that_it_still_starts() {
         ..settings
     });
     // A schedule with words beside it has its own row.
-    let words = new(owner(), "nightly", "daily 09:00", 30);
+    let words = ConfiguredSchedule {
+        owner: owner(),
+        name: "nightly".to_owned(),
+        definition: definition("daily 09:00"),
+    };
     for pipelines in [vec![elsewhere], Vec::new()] {
-        let stored = store.store_configured_schedules(vec![words.clone()], pipelines, at(2));
+        let stored = store.store_configured_schedules(vec![words.clone()], pipelines, (at(2), minute_later));
         stored.await.unwrap();
         assert_eq!(only(&store).await.name, "nightly");
     }
