@@ -10,7 +10,7 @@ mod text;
 use delivery_time::DeliveryTime;
 
 use crate::base::config::SlackSettings;
-use crate::base::model::{Account, Installation, Platform, Secret, Sender};
+use crate::base::model::{Account, ChatPlace, Inbound, InboundKind, Installation, Platform, Secret, Sender};
 use crate::base::webhook::{
     Received, Rejected, Webhook, refuse_other_schemes, require_fresh, single_header, verify_hex_hmac_sha256,
 };
@@ -70,7 +70,7 @@ struct SlackWebhook {
 /// The identity of this installation, which decoding compares with.
 pub(super) struct SlackInstallation {
     channel: String,
-    team: String,
+    account: Account,
     bot: String,
     /// The commands that start pipelines.
     commands: Vec<String>,
@@ -80,16 +80,33 @@ impl SlackInstallation {
     pub(super) fn new(name: &str, installation: &Installation, commands: &[String]) -> Self {
         Self {
             channel: name.to_owned(),
-            team: installation.account.id.clone(),
+            account: installation.account.clone(),
             bot: installation.bot_id.clone(),
             commands: commands.to_vec(),
         }
     }
 
-    fn account(&self) -> Account {
-        Account {
-            platform: Platform::Slack,
-            id: self.team.clone(),
+    /// Returns what a person did in a chat, outside of threads. A delivery of the same name is the same request.
+    fn inbound(&self, name: &str, (team, user): (&str, &str), chat: &str, kind: InboundKind) -> Inbound {
+        Inbound {
+            channel: self.channel.clone(),
+            delivery: vec![format!("slack:{}:{name}", self.channel)],
+            sender: Sender {
+                platform: Platform::Slack,
+                account: team.to_owned(),
+                id: user.to_owned(),
+            },
+            place: ChatPlace {
+                account: self.account.clone(),
+                chat: chat.to_owned(),
+                thread: None,
+            },
+            direct: is_direct_id(chat),
+            message: None,
+            kind,
+            files: Vec::new(),
+            about: None,
+            response_url: None,
         }
     }
 }
@@ -134,15 +151,6 @@ fn content_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     let essence = value.split(';').next().unwrap_or_default();
     Some(essence.trim().to_ascii_lowercase())
-}
-
-/// Returns the sender as the audit log names it.
-fn sender(account: &str, id: &str) -> Sender {
-    Sender {
-        platform: Platform::Slack,
-        account: account.to_owned(),
-        id: id.to_owned(),
-    }
 }
 
 /// Returns the text at a path such as `/event/user`; `None` if it is missing, empty or not a text.
