@@ -35,30 +35,20 @@ pub(super) fn webhook(
     }))
 }
 
-/// The kind of an envelope of Socket Mode, whose payload has the content of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PayloadKind {
-    /// `events_api`
-    Event,
-    /// `interactive`
-    Interaction,
-    /// `slash_commands`
-    SlashCommand,
-}
-
-/// Decodes the payload of an envelope of Socket Mode.
+/// Decodes the payload of an envelope of Socket Mode of this type, which has the content of a request.
 pub(super) fn decode_payload(
-    kind: PayloadKind,
+    kind: &str,
     payload: &Value,
     installed: &SlackInstallation,
     at: Timestamp,
 ) -> Result<Received, Rejected> {
     match kind {
-        PayloadKind::Event => event::decode_json(payload, installed, DeliveryTime::over_socket(at)),
-        PayloadKind::Interaction => form::interaction(payload, installed),
-        PayloadKind::SlashCommand => {
+        "events_api" => event::decode_json(payload, installed, DeliveryTime::over_socket(at)),
+        "interactive" => form::interaction(payload, installed),
+        "slash_commands" => {
             form::slash_command(|name| payload.get(name).and_then(Value::as_str), installed, at)
         }
+        _ => Ok(Received::Ignored("unknown type of envelope")),
     }
 }
 
@@ -69,7 +59,7 @@ struct SlackWebhook {
 
 /// The identity of this installation, which decoding compares with.
 pub(super) struct SlackInstallation {
-    channel: String,
+    pub(super) channel: String,
     account: Account,
     bot: String,
     /// The commands that start pipelines.
