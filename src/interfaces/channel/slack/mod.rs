@@ -99,12 +99,9 @@ impl ChannelKind for SlackSettings {
             tracing::warn!(channel = name, "slack grants no {missing}, which {purpose}");
         }
         let sockets = match self.app_token.clone() {
-            Some(token) => Some(SocketOpener::new(name, http.clone(), &self.api_base_url, token)?),
+            Some(token) => Some(SocketOpener::verified(name, http.clone(), &self.api_base_url, token).await?),
             None => None,
         };
-        if let Some(opener) = &sockets {
-            opener.verify().await?;
-        }
         let missing = || SendError::Refused("auth.test did not return `user`".to_owned());
         Ok(Arc::new(SlackChannel {
             installation: Installation {
