@@ -82,7 +82,8 @@ impl ChannelKind for SlackSettings {
     ) -> Result<Arc<dyn Channel>, SendError> {
         let client = SlackClient::new(http.clone(), &self.api_base_url, self.bot_token.clone());
         let Identified { who, scopes, .. } = client.identify().await?;
-        if let Some(unreadable) = lookup::unreadable(scopes.as_deref()) {
+        let unreadable = lookup::unreadable(scopes.as_deref());
+        if let Some(unreadable) = &unreadable {
             tracing::warn!(
                 channel = name,
                 "{unreadable}: results are posted in two steps, so that no result is shown twice"
@@ -90,13 +91,13 @@ impl ChannelKind for SlackSettings {
         }
         let used = permissions::used_scopes(self);
         let missing = permissions::missing_scopes(&used, scopes.as_deref().unwrap_or_default()).into_iter();
-        for scope in missing.filter(|scope| scopes.is_some() && !scope.reads_posts) {
-            let BotScope {
-                name: missing,
-                purpose,
-                ..
-            } = scope;
-            tracing::warn!(channel = name, "slack grants no {missing}, which {purpose}");
+        for scope in missing.filter(|scope| scopes.is_some() && !scope.reads_posts()) {
+            tracing::warn!(
+                channel = name,
+                "slack grants no {}, which {}",
+                scope.name,
+                scope.purpose
+            );
         }
         let sockets = match self.app_token.clone() {
             Some(token) => Some(SocketOpener::verified(name, http.clone(), &self.api_base_url, token).await?),
@@ -112,7 +113,7 @@ impl ChannelKind for SlackSettings {
                 bot_id: who.user_id,
                 bot_name: who.user.ok_or_else(missing)?,
             },
-            can_find: lookup::unreadable(scopes.as_deref()).is_none(),
+            can_find: unreadable.is_none(),
             client,
             code_channels: self.code_channels,
             link_hosts: server.link_hosts.clone(),

@@ -38,7 +38,7 @@ pub(in crate::interfaces::channel::slack) struct SocketOpener {
 }
 
 impl SocketOpener {
-    /// Checks that the token opens sockets. A failure that says nothing about the token is left to [`Self::open`].
+    /// Creates an opener whose token is checked. A failure that says nothing about the token is left to [`Self::open`].
     pub(in crate::interfaces::channel::slack) async fn verified(
         channel: &str,
         http: reqwest::Client,
