@@ -128,8 +128,7 @@ impl StreamContent {
         if block.to_string().chars().count() <= BLOCK_CHARS_MAX {
             return Some(block);
         }
-        let plain = rich_text::section(rich_text::spans(&backticks(&words.replace('`', "'"))));
-        rich_text::block(plain.into_iter().collect())
+        rich_text::line(rich_text::spans(&backticks(&words.replace('`', "'"))))
     }
 }
 
