@@ -319,11 +319,7 @@ impl SlackChannel {
     }
 
     async fn post(&self, op: &Op, reply: &Reply) -> Result<Delivered, SendError> {
-        let mut body = self.message(reply);
-        body["channel"] = json!(op.place.chat);
-        if let Some(thread) = &op.place.thread {
-            body["thread_ts"] = json!(thread);
-        }
+        let mut body = self.message_at(&op.place, reply);
         body["metadata"] = lookup::metadata(op);
         crash_point::before("B8");
         let posted = self
@@ -382,12 +378,8 @@ impl SlackChannel {
         if is_direct(&op.place) {
             return self.post(op, reply).await;
         }
-        let mut body = self.message(reply);
-        body["channel"] = json!(op.place.chat);
+        let mut body = self.message_at(&op.place, reply);
         body["user"] = json!(to.id);
-        if let Some(thread) = &op.place.thread {
-            body["thread_ts"] = json!(thread);
-        }
         // An ephemeral message disappears on reload, so a duplicate is better than a lost message.
         match self
             .client
@@ -425,6 +417,16 @@ impl SlackChannel {
         // Containers may be refused there, with an answer that does not say so.
         let mut body = optional_blocks::without_optional(&self.message(reply));
         body["response_type"] = json!("ephemeral");
+        body
+    }
+
+    /// Returns the fields of a message for a place.
+    fn message_at(&self, place: &ChatPlace, reply: &Reply) -> Value {
+        let mut body = self.message(reply);
+        body["channel"] = json!(place.chat);
+        if let Some(thread) = &place.thread {
+            body["thread_ts"] = json!(thread);
+        }
         body
     }
 
