@@ -1,7 +1,7 @@
 //! Splits a long reply into messages. Blocks stay whole and splits are at line ends if possible. A split is never
 //! inside a visible character, and no text is lost.
 
-use crate::base::model::{Reply, ReplyPart};
+use crate::base::model::{Reply, ReplyPart, TaskList};
 use crate::interfaces::channel::markdown::{Section, sections};
 use crate::interfaces::channel::visible::escape_line;
 use std::collections::VecDeque;
@@ -138,7 +138,7 @@ pub(super) fn text_of(part: &ReplyPart) -> Option<&str> {
 }
 
 /// Returns a part of the same kind with another text.
-fn with_text(part: &ReplyPart, text: String) -> ReplyPart {
+pub(super) fn with_text(part: &ReplyPart, text: String) -> ReplyPart {
     match part {
         ReplyPart::Heading { .. } => ReplyPart::Heading { text },
         ReplyPart::Markdown { .. } => ReplyPart::Markdown { text },
@@ -160,7 +160,7 @@ pub(super) fn source_bytes(reply: &Reply) -> usize {
     reply.parts.iter().map(part_bytes).sum()
 }
 
-fn part_bytes(part: &ReplyPart) -> usize {
+pub(super) fn part_bytes(part: &ReplyPart) -> usize {
     match part {
         ReplyPart::Facts { rows } => rows.iter().map(row_bytes).sum(),
         ReplyPart::Tasks { list } => list.title.len() + list.lines().len(),
@@ -186,19 +186,30 @@ fn is_buttons(page: &Reply) -> bool {
         .all(|part| matches!(part, ReplyPart::Buttons { .. }))
 }
 
+/// Returns an outermost block of a Markdown text as a part of its own.
+pub(super) fn part_of_section(section: Section<'_>) -> ReplyPart {
+    match section {
+        Section::Prose(source) => ReplyPart::Markdown {
+            text: source.to_owned(),
+        },
+        Section::Code { language, text } => ReplyPart::Code { language, text },
+    }
+}
+
+/// Returns tasks as their title above a text.
+pub(super) fn tasks_as_text(list: &TaskList) -> Vec<ReplyPart> {
+    let text = list.title.clone();
+    vec![
+        ReplyPart::Heading { text },
+        ReplyPart::Text { text: list.lines() },
+    ]
+}
+
 /// Divides a part into parts that may be in different messages. Code blocks of Markdown become separate parts so that
 /// their continuation is code again, and so does a row of facts that is longer than a message.
 fn sectioned(part: &ReplyPart, fits: &dyn Fn(&Reply) -> bool) -> Vec<ReplyPart> {
     match part {
-        ReplyPart::Markdown { text } => {
-            let part = |section| match section {
-                Section::Prose(source) => ReplyPart::Markdown {
-                    text: String::from(source),
-                },
-                Section::Code { language, text } => ReplyPart::Code { language, text },
-            };
-            sections(text).into_iter().map(part).collect()
-        }
+        ReplyPart::Markdown { text } => sections(text).into_iter().map(part_of_section).collect(),
         ReplyPart::Facts { rows } => {
             let is_long = |row: &(String, String)| {
                 let alone = || ReplyPart::Facts {
@@ -215,13 +226,7 @@ fn sectioned(part: &ReplyPart, fits: &dyn Fn(&Reply) -> bool) -> Vec<ReplyPart> 
             };
             alike.map(part).collect()
         }
-        // Tasks that are longer than a message are their title above a text.
-        ReplyPart::Tasks { list } if !fits(&Reply::default().with(part.clone())) => vec![
-            ReplyPart::Heading {
-                text: list.title.clone(),
-            },
-            ReplyPart::Text { text: list.lines() },
-        ],
+        ReplyPart::Tasks { list } if !fits(&Reply::default().with(part.clone())) => tasks_as_text(list),
         // A fold that is longer than a message is its title above its parts.
         ReplyPart::Fold { title, parts, .. } if !fits(&Reply::default().with(part.clone())) => {
             let title = ReplyPart::Text { text: title.clone() };

@@ -76,6 +76,11 @@ pub(super) fn escape_line(text: &str) -> String {
     escape_code(text).replace('\n', "␊").replace('\t', "␉")
 }
 
+/// Returns the beginning of an untrusted name, label or value on one line, like [`escape_line`].
+pub(super) fn escape_label(text: &str, chars_max: usize) -> String {
+    escape_line(text).chars().take(chars_max).collect()
+}
+
 /// Returns the text of code, which users compare character by character. Invisible characters are made visible as
 /// well, including the joiners of emoji.
 pub(super) fn escape_code(text: &str) -> String {

@@ -5,7 +5,7 @@ use super::markup::{code_block, escaped, inlines};
 use crate::base::model::{Button, ButtonStyle, Platform, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::layout::{FactLayout, fact_layout};
 use crate::interfaces::channel::markdown::{MarkdownBlock, SpanStyle, backticks, fact, parse};
-use crate::interfaces::channel::visible::escape_line;
+use crate::interfaces::channel::visible::{escape_label, escape_line};
 use serde_json::{Value, json};
 
 /// The maximum number of characters of a message, counted in UTF-16 units.
@@ -90,7 +90,7 @@ pub(super) fn caption(text: &str) -> String {
     match line.encode_utf16().count() <= CHARS_MAX {
         true => line,
         // Each character takes at most two units and a backslash.
-        false => escaped(&escape_line(text).chars().take(CHARS_MAX / 3).collect::<String>()),
+        false => escaped(&escape_label(text, CHARS_MAX / 3)),
     }
 }
 
@@ -115,7 +115,7 @@ fn button(button: &Button) -> Value {
         ButtonStyle::Plain => 2,
         ButtonStyle::Danger => 4,
     };
-    let label: String = escape_line(&button.label).chars().take(LABEL_CHARS_MAX).collect();
+    let label = escape_label(&button.label, LABEL_CHARS_MAX);
     json!({"type": 2, "style": style, "label": label, "custom_id": button.token})
 }
 

@@ -48,12 +48,6 @@ pub(super) struct SessionSupport {
 }
 
 impl SessionSupport {
-    /// True if work is or may be shown in a thread. After a restart, that is not known of any.
-    fn is_begun(&self, thread: &(String, String)) -> bool {
-        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        begun.contains_key(thread)
-    }
-
     /// True if the thread of a place shows work that goes on, with Slack's Stop button, as far as is known.
     pub(super) fn shows(&self, place: &ChatPlace) -> bool {
         self.status(place) == WorkStatus::Running
@@ -61,7 +55,7 @@ impl SessionSupport {
             && !self.refused.is_recent()
     }
 
-    /// Returns the known status of the work in the thread of a place.
+    /// Returns the known status of the work in the thread of a place. After a restart, none is known.
     pub(super) fn status(&self, place: &ChatPlace) -> WorkStatus {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let thread = place.thread.as_ref();
@@ -71,14 +65,10 @@ impl SessionSupport {
 
     fn set_begun(&self, thread: (String, String), status: WorkStatus) {
         let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
-        match status {
-            WorkStatus::Running | WorkStatus::Waiting if begun.len() < BEGUN_MAX => {
-                begun.insert(thread, status);
-            }
-            WorkStatus::Running | WorkStatus::Waiting => {}
-            WorkStatus::Ended => {
-                begun.remove(&thread);
-            }
+        if status == WorkStatus::Ended {
+            begun.remove(&thread);
+        } else if begun.len() < BEGUN_MAX {
+            begun.insert(thread, status);
         }
     }
 }
@@ -96,13 +86,13 @@ impl SlackClient {
         };
         let is_start = status == WorkStatus::Running;
         let support = &self.sessions;
-        let of = (place.chat.clone(), thread.clone());
         if is_start && support.unstoppable.is_recent()
-            || support.refused.is_recent() && !support.is_begun(&of)
+            || support.refused.is_recent() && support.status(place) == WorkStatus::Ended
         {
             return Ok(());
         }
-        let mut body = json!({"channel_id": place.chat, "thread_ts": thread, "status": name(status)});
+        let state = |status| json!({"channel_id": place.chat, "thread_ts": thread, "status": name(status)});
+        let mut body = state(status);
         if let Some(title) = title.filter(|title| !title.is_empty()) {
             body["title"] = json!(title);
         }
@@ -112,9 +102,8 @@ impl SlackClient {
                 tracing::warn!(
                     "slack sends no {STOPPED_EVENT} to the app, so its threads show no running work"
                 );
-                let body =
-                    json!({"channel_id": place.chat, "thread_ts": thread, "status": name(WorkStatus::Ended)});
-                accept_refusal(self.call(METHOD, &body, RepeatEffect::Repeatable).await)
+                let ended = state(WorkStatus::Ended);
+                accept_refusal(self.call(METHOD, &ended, RepeatEffect::Repeatable).await)
             }
             Err(SendError::Refused(code)) if REFUSALS.contains(&code.as_str()) => {
                 support.refused.remember();
@@ -124,9 +113,8 @@ impl SlackClient {
             shown => {
                 // An unknown outcome counts as shown.
                 let is_refused = matches!(shown, Err(SendError::Refused(_)));
-                let is_certain = shown.is_ok();
-                if !is_refused && (status != WorkStatus::Ended || is_certain) {
-                    support.set_begun(of, status);
+                if !is_refused && (status != WorkStatus::Ended || shown.is_ok()) {
+                    support.set_begun((place.chat.clone(), thread.clone()), status);
                 }
                 accept_refusal(shown)
             }

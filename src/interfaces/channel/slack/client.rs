@@ -6,18 +6,13 @@ use super::connector::{RepeatEffect, SlackConnector, classified, exchanged};
 use super::optional_blocks::BlockSupport;
 use super::streams::StreamSupport;
 use crate::base::http_client::server_date;
-use crate::base::model::{ChatPlace, MessageRef, Secret};
+use crate::base::model::{MessageRef, Secret};
 use crate::interfaces::channel::SendError;
 use crate::interfaces::channel::refusal::RememberedRefusal;
-use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use slack_morphism::api::{
-    SlackApiFilesComplete, SlackApiFilesCompleteUploadExternalRequest,
-    SlackApiFilesGetUploadUrlExternalRequest, SlackApiFilesUploadViaUrlRequest, SlackApiReactionsAddRequest,
-    SlackApiReactionsRemoveRequest,
-};
+use serde_json::json;
+use slack_morphism::api::{SlackApiReactionsAddRequest, SlackApiReactionsRemoveRequest};
 use slack_morphism::errors::SlackClientError;
 use slack_morphism::{
     SlackApiToken, SlackApiTokenValue, SlackChannelId, SlackClientSession, SlackReactionName, SlackTs,
@@ -116,34 +111,6 @@ impl SlackClient {
         let removed = self.session().reactions_remove(&request).await.map(|_| ());
         accept_already_done(removed.map_err(repeatable), "no_reaction")
     }
-
-    /// Uploads a file and shares it. Returns the message that shows it, if Slack has already posted it.
-    pub(super) async fn share_file(
-        &self,
-        place: &ChatPlace,
-        file_name: &str,
-        title: &str,
-        content: &Bytes,
-        comment: Option<String>,
-    ) -> Result<Option<MessageRef>, SendError> {
-        let session = self.session();
-        let request = SlackApiFilesGetUploadUrlExternalRequest::new(file_name.to_owned(), content.len());
-        let ticket = session
-            .get_upload_url_external(&request)
-            .await
-            .map_err(repeatable)?;
-        let octets = "application/octet-stream".to_owned();
-        let request = SlackApiFilesUploadViaUrlRequest::new(ticket.upload_url, content.to_vec(), octets);
-        session.files_upload_via_url(&request).await.map_err(repeatable)?;
-        let file = SlackApiFilesComplete::new(ticket.file_id).with_title(title.to_owned());
-        let request = SlackApiFilesCompleteUploadExternalRequest::new(vec![file])
-            .with_channel_id(SlackChannelId(place.chat.clone()))
-            .opt_initial_comment(comment)
-            .opt_thread_ts(place.thread.clone().map(SlackTs));
-        // The library's type of the answer lacks the messages that show the file.
-        let shared = self.call("files.completeUploadExternal", &request, RepeatEffect::Once);
-        Ok(shared_as(&shared.await?, &place.chat))
-    }
 }
 
 fn reaction(message: &MessageRef, name: &str) -> (SlackChannelId, SlackReactionName, SlackTs) {
@@ -154,7 +121,7 @@ fn reaction(message: &MessageRef, name: &str) -> (SlackChannelId, SlackReactionN
     )
 }
 
-fn repeatable(error: SlackClientError) -> SendError {
+pub(super) fn repeatable(error: SlackClientError) -> SendError {
     classified(error, RepeatEffect::Repeatable)
 }
 
@@ -164,16 +131,4 @@ pub(super) fn accept_already_done(result: Result<(), SendError>, done: &str) -> 
         Err(SendError::Refused(reason)) if reason == done => Ok(()),
         result => result,
     }
-}
-
-/// Returns the message in which a file was shared. Slack usually shares the file after its answer.
-fn shared_as(answer: &Value, chat: &str) -> Option<MessageRef> {
-    let shares = answer.pointer("/files/0/shares")?;
-    let id = ["public", "private"]
-        .iter()
-        .find_map(|kind| shares.get(*kind)?.get(chat)?.pointer("/0/ts")?.as_str())?;
-    Some(MessageRef {
-        chat: chat.to_owned(),
-        id: id.to_owned(),
-    })
 }

@@ -54,12 +54,9 @@ impl SlackChannel {
             }
             Err(error) => return Err(error),
         };
-        let mut body = self.message(&Reply::text(format!(
-            "{caption}. The source diff is in its code channel."
-        )));
+        let text = format!("{caption}. The source diff is in its code channel.");
+        let mut body = self.message_at(&op.place, &Reply::text(text));
         body["blocks"] = json!([line(caption, &channel)]);
-        body["channel"] = json!(op.place.chat);
-        body["thread_ts"] = json!(op.place.thread);
         body["metadata"] = lookup::code_channel_metadata(op, &tab.change, &channel);
         let posted = self
             .client

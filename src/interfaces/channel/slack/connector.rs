@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, ready};
 use reqwest::header::{self, HeaderMap};
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::Value;
 use slack_morphism::errors::{SlackClientError, SlackClientHttpProtocolError};
 use slack_morphism::multipart_form::FileMultipartData;
 use slack_morphism::{
@@ -141,15 +141,21 @@ impl SlackConnector {
         of_slack || Url::parse(&self.base_url).is_ok_and(|base| url.origin() == base.origin())
     }
 
-    async fn upload(&self, url: Url, content_type: String, content: Bytes) -> Result<(), SendError> {
-        if !self.is_slack(&url, |host| host.ends_with(".slack.com")) {
+    /// Uploads a file without the token. The file is visible only after the upload is completed.
+    pub(super) async fn upload(&self, url: Url, content: Bytes) -> Result<(), SendError> {
+        if !self.is_slack(&url, is_slack_host) {
             let why = "the upload address does not belong to slack";
             return Err(SendError::Refused(why.to_owned()));
         }
         let request = self.without_token(url).body(content);
-        let request = request.header(header::CONTENT_TYPE, content_type);
+        let request = request.header(header::CONTENT_TYPE, "application/octet-stream");
         sent(request).await.map(|_| ()).map_err(other_host_error)
     }
+}
+
+/// Returns true for a host of Slack, where its files and sockets are.
+pub(super) fn is_slack_host(host: &str) -> bool {
+    host.ends_with(".slack.com")
 }
 
 impl SlackClientHttpConnector for SlackConnector {
@@ -183,24 +189,17 @@ impl SlackClientHttpConnector for SlackConnector {
         async move { Ok(exchanged(request).await?.1) }.boxed()
     }
 
-    /// Uploads a file without the token. The file is visible only after the upload is completed.
     fn http_post_uri_binary<'a, 'p, RS>(
         &'a self,
-        uri: Url,
-        content_type: String,
-        data: &'a [u8],
+        _: Url,
+        _: String,
+        _: &'a [u8],
         _: SlackClientApiCallContext<'a>,
     ) -> BoxFuture<'a, ClientResult<RS>>
     where
         RS: DeserializeOwned + Send + 'a,
     {
-        let content = Bytes::copy_from_slice(data);
-        async move {
-            let uploaded = self.upload(uri, content_type, content).await;
-            uploaded.map_err(CallFailure::Known)?;
-            Ok(parsed(json!({}))?)
-        }
-        .boxed()
+        unsupported()
     }
 
     fn http_get_with_client_secret<'a, RS>(
@@ -288,13 +287,9 @@ pub(super) async fn sent(request: RequestBuilder) -> Result<Response, CallFailur
 }
 
 /// Reads an answer up to its bound.
-pub(super) async fn read(response: &mut Response) -> Result<Vec<u8>, CallFailure> {
-    let mut answer = Vec::new();
-    match read_answer(response, ANSWER_BYTES_MAX, &mut answer).await {
-        Ok(()) => Ok(answer),
-        Err(AnswerReadError::TooLong) => Err(CallFailure::unanswered("slack's answer is too long")),
-        Err(AnswerReadError::Broken(error)) => Err(transport_failure(&error)),
-    }
+pub(super) async fn read(response: &mut Response) -> Result<Bytes, CallFailure> {
+    let answer = read_up_to(response, ANSWER_BYTES_MAX).await?;
+    answer.ok_or_else(|| CallFailure::unanswered("slack's answer is too long"))
 }
 
 /// Reads the content of a file; `None` if it is larger than `bytes_max` bytes.

@@ -6,7 +6,7 @@ use super::client::SlackClient;
 use super::connector::RepeatEffect;
 use crate::base::model::ChatPlace;
 use crate::interfaces::channel::SendError;
-use crate::interfaces::channel::visible::escape_line;
+use crate::interfaces::channel::visible::escape_label;
 use serde::{Deserialize, Serialize};
 use slack_morphism::api::SlackApiViewsOpenRequest;
 use slack_morphism::blocks::{
@@ -75,10 +75,7 @@ fn modal(place: &ChatPlace, form: WordsForm<'_>) -> Result<SlackModalView, SendE
         about: form.about.to_owned(),
     };
     let of = serde_json::to_string(&of).map_err(|error| SendError::Refused(error.to_string()))?;
-    let plain = |text: &str, chars_max: usize| {
-        let text: String = escape_line(text).chars().take(chars_max).collect();
-        SlackBlockPlainTextOnly::from(text)
-    };
+    let plain = |text: &str, chars_max: usize| SlackBlockPlainTextOnly::from(escape_label(text, chars_max));
     let field = SlackBlockPlainTextInputElement::new()
         .with_action_id(SlackActionId(FIELD.to_owned()))
         .with_multiline(true)

@@ -46,13 +46,8 @@ async fn socket_mode(
     http: &reqwest::Client,
     app_token: Secret,
 ) -> ChannelFinding {
-    let opener = SocketOpener::new(name, http.clone(), &settings.api_base_url, app_token);
-    let opened = match opener {
-        Ok(opener) => opener.verify().await,
-        Err(error) => Err(error),
-    };
-    match opened {
-        Ok(()) => ChannelFinding::fine("socket mode", "Slack accepts the app-level token"),
+    match SocketOpener::verified(name, http.clone(), &settings.api_base_url, app_token).await {
+        Ok(_) => ChannelFinding::fine("socket mode", "Slack accepts the app-level token"),
         Err(error) => ChannelFinding::failure(
             "socket mode",
             error.to_string(),

@@ -39,18 +39,15 @@ pub(super) fn limits(op: &Op, call: CallPurpose, streams: &StreamSupport) -> Vec
             vec![tier_4(stream::APPEND)]
         }
         Action::AskForWords { trigger: Some(_), .. } => vec![tier_4("views.open")],
-        Action::Notice { .. } | Action::AnswerClick { .. } | Action::AskForWords { .. }
-            if is_direct(&op.place) =>
-        {
-            posts(&op.place.chat)
-        }
         Action::Notice { .. } | Action::AnswerClick { .. } | Action::AskForWords { .. } => {
-            vec![tier_4("chat.postEphemeral")]
+            match is_direct(&op.place) {
+                true => posts(&op.place.chat),
+                false => vec![tier_4("chat.postEphemeral")],
+            }
         }
         Action::Edit { .. } | Action::Fill { .. } | Action::Progress { .. } => vec![tier_3("chat.update")],
-        Action::Draft { .. } => Vec::new(),
         // The address of a command takes five answers in all.
-        Action::Respond { .. } => Vec::new(),
+        Action::Draft { .. } | Action::Respond { .. } => Vec::new(),
         Action::React {
             receipt: Receipt::Started,
             ..
@@ -63,12 +60,10 @@ pub(super) fn limits(op: &Op, call: CallPurpose, streams: &StreamSupport) -> Vec
         }
         // The line below the tab, or the file in its place.
         Action::ShowDiff { .. } => {
-            let tab = [tier_2(code_channel::CREATE), tier_3(code_channel::SET_VIEW)];
-            let file = tier_4("files.completeUploadExternal");
-            tab.into_iter()
-                .chain([file])
-                .chain(posts(&op.place.chat))
-                .collect()
+            let (create, view) = (tier_2(code_channel::CREATE), tier_3(code_channel::SET_VIEW));
+            let mut calls = vec![create, view, tier_4("files.completeUploadExternal")];
+            calls.extend(posts(&op.place.chat));
+            calls
         }
         Action::CloseDiff { .. } => {
             vec![tier_2(code_channel::ARCHIVE), tier_3("conversations.replies")]

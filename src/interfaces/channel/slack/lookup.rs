@@ -4,7 +4,7 @@
 //! <https://docs.slack.dev/messaging/message-metadata>.
 
 use super::client::SlackClient;
-use super::permissions::{BOT_SCOPES, missing_scopes};
+use super::permissions::{BOT_SCOPES, BotScope, missing_scopes};
 use super::rich_text::is_id;
 use crate::base::model::{Action, MessageRef, Op};
 use crate::interfaces::channel::{DeliveryLookup, SendError};
@@ -32,7 +32,7 @@ pub(super) fn unreadable(scopes: Option<&[String]>) -> Option<String> {
     };
     let missing = missing_scopes(&BOT_SCOPES, scopes)
         .into_iter()
-        .filter(|scope| scope.reads_posts);
+        .filter(BotScope::reads_posts);
     let missing: Vec<&str> = missing.map(|scope| scope.name).collect();
     (!missing.is_empty()).then(|| format!("slack grants no {}", missing.join(", ")))
 }

@@ -82,7 +82,8 @@ impl ChannelKind for SlackSettings {
     ) -> Result<Arc<dyn Channel>, SendError> {
         let client = SlackClient::new(http.clone(), &self.api_base_url, self.bot_token.clone());
         let Identified { who, scopes, .. } = client.identify().await?;
-        if let Some(unreadable) = lookup::unreadable(scopes.as_deref()) {
+        let unreadable = lookup::unreadable(scopes.as_deref());
+        if let Some(unreadable) = &unreadable {
             tracing::warn!(
                 channel = name,
                 "{unreadable}: results are posted in two steps, so that no result is shown twice"
@@ -90,21 +91,18 @@ impl ChannelKind for SlackSettings {
         }
         let used = permissions::used_scopes(self);
         let missing = permissions::missing_scopes(&used, scopes.as_deref().unwrap_or_default()).into_iter();
-        for scope in missing.filter(|scope| scopes.is_some() && !scope.reads_posts) {
-            let BotScope {
-                name: missing,
-                purpose,
-                ..
-            } = scope;
-            tracing::warn!(channel = name, "slack grants no {missing}, which {purpose}");
+        for scope in missing.filter(|scope| scopes.is_some() && !scope.reads_posts()) {
+            tracing::warn!(
+                channel = name,
+                "slack grants no {}, which {}",
+                scope.name,
+                scope.purpose
+            );
         }
         let sockets = match self.app_token.clone() {
-            Some(token) => Some(SocketOpener::new(name, http.clone(), &self.api_base_url, token)?),
+            Some(token) => Some(SocketOpener::verified(name, http.clone(), &self.api_base_url, token).await?),
             None => None,
         };
-        if let Some(opener) = &sockets {
-            opener.verify().await?;
-        }
         let missing = || SendError::Refused("auth.test did not return `user`".to_owned());
         Ok(Arc::new(SlackChannel {
             installation: Installation {
@@ -115,7 +113,7 @@ impl ChannelKind for SlackSettings {
                 bot_id: who.user_id,
                 bot_name: who.user.ok_or_else(missing)?,
             },
-            can_find: lookup::unreadable(scopes.as_deref()).is_none(),
+            can_find: unreadable.is_none(),
             client,
             code_channels: self.code_channels,
             link_hosts: server.link_hosts.clone(),
@@ -321,11 +319,7 @@ impl SlackChannel {
     }
 
     async fn post(&self, op: &Op, reply: &Reply) -> Result<Delivered, SendError> {
-        let mut body = self.message(reply);
-        body["channel"] = json!(op.place.chat);
-        if let Some(thread) = &op.place.thread {
-            body["thread_ts"] = json!(thread);
-        }
+        let mut body = self.message_at(&op.place, reply);
         body["metadata"] = lookup::metadata(op);
         crash_point::before("B8");
         let posted = self
@@ -384,12 +378,8 @@ impl SlackChannel {
         if is_direct(&op.place) {
             return self.post(op, reply).await;
         }
-        let mut body = self.message(reply);
-        body["channel"] = json!(op.place.chat);
+        let mut body = self.message_at(&op.place, reply);
         body["user"] = json!(to.id);
-        if let Some(thread) = &op.place.thread {
-            body["thread_ts"] = json!(thread);
-        }
         // An ephemeral message disappears on reload, so a duplicate is better than a lost message.
         match self
             .client
@@ -427,6 +417,16 @@ impl SlackChannel {
         // Containers may be refused there, with an answer that does not say so.
         let mut body = optional_blocks::without_optional(&self.message(reply));
         body["response_type"] = json!("ephemeral");
+        body
+    }
+
+    /// Returns the fields of a message for a place.
+    fn message_at(&self, place: &ChatPlace, reply: &Reply) -> Value {
+        let mut body = self.message(reply);
+        body["channel"] = json!(place.chat);
+        if let Some(thread) = &place.thread {
+            body["thread_ts"] = json!(thread);
+        }
         body
     }
 

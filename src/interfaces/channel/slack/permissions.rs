@@ -12,8 +12,13 @@ pub struct BotScope {
     pub name: &'static str,
     /// The use of the scope, such as `sends files`.
     pub purpose: &'static str,
-    /// True if the scope lets the bot find its own posts.
-    pub(super) reads_posts: bool,
+}
+
+impl BotScope {
+    /// Returns true if the scope lets the bot find its own posts.
+    pub(super) fn reads_posts(&self) -> bool {
+        self.name.ends_with(":history")
+    }
 }
 
 /// The scopes, sorted by name.
@@ -23,7 +28,7 @@ pub const BOT_SCOPES: [BotScope; 10] = [
         AGENT_SCOPE,
         "shows in a thread that work goes on, with a Stop button",
     ),
-    reading(
+    scope(
         "channels:history",
         "receives and finds messages of public channels",
     ),
@@ -31,11 +36,11 @@ pub const BOT_SCOPES: [BotScope; 10] = [
     scope("commands", "answers /drydock"),
     scope("files:read", "reads text files that people send"),
     scope("files:write", "sends files, such as patches"),
-    reading(
+    scope(
         "groups:history",
         "receives and finds messages of private channels",
     ),
-    reading("im:history", "receives and finds direct messages"),
+    scope("im:history", "receives and finds direct messages"),
     scope("reactions:write", "marks received messages"),
 ];
 
@@ -59,19 +64,7 @@ pub(super) const BOT_EVENTS: [&str; 6] = [
 ];
 
 const fn scope(name: &'static str, purpose: &'static str) -> BotScope {
-    BotScope {
-        name,
-        purpose,
-        reads_posts: false,
-    }
-}
-
-const fn reading(name: &'static str, purpose: &'static str) -> BotScope {
-    BotScope {
-        name,
-        purpose,
-        reads_posts: true,
-    }
+    BotScope { name, purpose }
 }
 
 /// Returns the scopes that a channel of the configuration uses.

@@ -1,10 +1,10 @@
 //! Plans, the blocks that show tasks with their states.
 //! See <https://docs.slack.dev/reference/block-kit/blocks/plan-block>.
 
-use super::render::{heading, words};
+use super::render::{heading, or_sign, words};
 use crate::base::model::{TaskList, TaskState};
 use crate::interfaces::channel::markdown::backticks;
-use crate::interfaces::channel::visible::escape_line;
+use crate::interfaces::channel::visible::escape_label;
 use serde_json::{Value, json};
 
 /// The type of the block.
@@ -52,11 +52,7 @@ pub(super) fn as_text(plan: &Value) -> Vec<Value> {
 }
 
 pub(super) fn title(text: &str) -> String {
-    let title: String = escape_line(text).chars().take(TITLE_CHARS_MAX).collect();
-    if title.trim().is_empty() {
-        return "…".to_owned();
-    }
-    title
+    or_sign(escape_label(text, TITLE_CHARS_MAX))
 }
 
 pub(super) const fn status(state: TaskState) -> &'static str {

@@ -2,11 +2,11 @@
 //! blocks. Text of a model or a repository is rendered in other blocks, so it cannot imitate a heading.
 
 use super::plan;
-use super::rich_text::{self, block, emboldened, is_id, preformatted, section, spans};
+use super::rich_text::{self, block, emboldened, is_id, line, preformatted, spans};
 use crate::base::model::{Button, ButtonStyle, FoldState, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::layout::button_rows;
 use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
-use crate::interfaces::channel::visible::{escape_line, escape_text};
+use crate::interfaces::channel::visible::{escape_label, escape_line, escape_text};
 use serde_json::{Value, json};
 
 /// The maximum number of characters of the notification text.
@@ -98,14 +98,8 @@ fn part_blocks(part: &ReplyPart, to: Option<&Sender>, link_hosts: &[String]) -> 
 /// Returns the container of a fold. One with more blocks than a container may have is several containers.
 /// See <https://docs.slack.dev/reference/block-kit/blocks/container-block>.
 fn fold(title: &str, state: FoldState, parts: &[ReplyPart], link_hosts: &[String]) -> Vec<Value> {
-    let title = backticks(title);
-    let title: String = title.iter().map(Inline::text).collect();
-    let title: String = escape_line(&title).chars().take(TITLE_CHARS_MAX).collect();
-    let title = if title.trim().is_empty() {
-        "…".to_owned()
-    } else {
-        title
-    };
+    let title: String = backticks(title).iter().map(Inline::text).collect();
+    let title = or_sign(escape_label(&title, TITLE_CHARS_MAX));
     let children = blocks(parts, link_hosts);
     if children.is_empty() {
         return words(&emboldened(&backticks(&title)), None).into_iter().collect();
@@ -113,7 +107,7 @@ fn fold(title: &str, state: FoldState, parts: &[ReplyPart], link_hosts: &[String
     let containers = children.chunks(CHILDREN_MAX).map(|children| {
         json!({
             "type": "container",
-            "title": {"type": "plain_text", "text": title, "emoji": false},
+            "title": plain_text(&title),
             "is_collapsible": true,
             "default_collapsed": state == FoldState::Closed,
             "child_blocks": children,
@@ -123,13 +117,13 @@ fn fold(title: &str, state: FoldState, parts: &[ReplyPart], link_hosts: &[String
 }
 
 fn lonely_mention(to: &Sender) -> Option<Value> {
-    block(section(vec![rich_text::user(&to.id)]).into_iter().collect())
+    line(vec![rich_text::user(&to.id)])
 }
 
 pub(super) fn words(inlines: &[Inline], to: Option<&Sender>) -> Option<Value> {
-    let mut line = greeting(to);
-    line.extend(spans(inlines));
-    block(section(line).into_iter().collect())
+    let mut words = greeting(to);
+    words.extend(spans(inlines));
+    line(words)
 }
 
 fn greeting(to: Option<&Sender>) -> Vec<Value> {
@@ -196,15 +190,15 @@ fn facts(rows: &[(String, String)]) -> Option<Value> {
         bold: true,
         ..SpanStyle::default()
     };
-    let mut line = Vec::new();
+    let mut lines = Vec::new();
     for (index, (label, value)) in rows.iter().enumerate() {
         let start = if index == 0 { "" } else { "\n" };
-        line.extend(rich_text::text(start, SpanStyle::default()));
-        line.extend(spans(&fact(&escape_line(label), bold)));
-        line.extend(rich_text::text("  ", SpanStyle::default()));
-        line.extend(spans(&fact(&escape_line(value), SpanStyle::default())));
+        lines.extend(rich_text::text(start, SpanStyle::default()));
+        lines.extend(spans(&fact(&escape_line(label), bold)));
+        lines.extend(rich_text::text("  ", SpanStyle::default()));
+        lines.extend(spans(&fact(&escape_line(value), SpanStyle::default())));
     }
-    block(section(line).into_iter().collect())
+    line(lines)
 }
 
 fn rows(buttons: &[Button], count: &mut usize) -> Vec<Value> {
@@ -223,10 +217,10 @@ fn rows(buttons: &[Button], count: &mut usize) -> Vec<Value> {
 }
 
 fn element(button: &Button, number: usize) -> Value {
-    let label: String = escape_line(&button.label).chars().take(LABEL_CHARS_MAX).collect();
+    let label = escape_label(&button.label, LABEL_CHARS_MAX);
     let mut element = json!({
         "type": "button",
-        "text": {"type": "plain_text", "text": label, "emoji": false},
+        "text": plain_text(&label),
         "action_id": format!("dd.{number}"),
         "value": button.token,
     });
@@ -236,30 +230,32 @@ fn element(button: &Button, number: usize) -> Value {
         ButtonStyle::Danger => element["style"] = json!("danger"),
     }
     if let Some(question) = &button.confirmation {
-        let confirmation: String = escape_line(question)
-            .chars()
-            .take(CONFIRMATION_CHARS_MAX)
-            .collect();
-        let plain = |text: &str| json!({"type": "plain_text", "text": text, "emoji": false});
         let yes: String = label.chars().take(ANSWER_CHARS_MAX).collect();
         element["confirm"] = json!({
-            "title": plain(&format!("{yes}?")),
-            "text": plain(&confirmation),
-            "confirm": plain(&yes),
-            "deny": plain("Cancel"),
+            "title": plain_text(&format!("{yes}?")),
+            "text": plain_text(&escape_label(question, CONFIRMATION_CHARS_MAX)),
+            "confirm": plain_text(&yes),
+            "deny": plain_text("Cancel"),
         });
     }
     element
 }
 
+fn plain_text(text: &str) -> Value {
+    json!({"type": "plain_text", "text": text, "emoji": false})
+}
+
+/// Returns a text, or a sign in place of a blank one.
+pub(super) fn or_sign(text: String) -> String {
+    match text.trim().is_empty() {
+        true => "…".to_owned(),
+        false => text,
+    }
+}
+
 /// Returns the text for notifications: the words without styles, truncated.
 fn fallback(reply: &Reply, link_hosts: &[String]) -> String {
-    let text = cut(&lines(&reply.parts, link_hosts));
-    if text.trim().is_empty() {
-        "…".to_owned()
-    } else {
-        text
-    }
+    or_sign(cut(&lines(&reply.parts, link_hosts)))
 }
 
 /// Returns the words of all parts but buttons and mentions. A fold is its title, as on the screen.

@@ -14,8 +14,13 @@ pub(super) fn block(elements: Vec<Value>) -> Option<Value> {
 }
 
 /// Returns a section of one or more lines; `None` if it is empty.
-pub(super) fn section(spans: Vec<Value>) -> Option<Value> {
+fn section(spans: Vec<Value>) -> Option<Value> {
     (!spans.is_empty()).then(|| json!({"type": "rich_text_section", "elements": spans}))
+}
+
+/// Returns a rich text block of one section; `None` if it is empty.
+pub(super) fn line(spans: Vec<Value>) -> Option<Value> {
+    block(section(spans).into_iter().collect())
 }
 
 /// Returns a preformatted block.
@@ -72,16 +77,12 @@ fn push_block(block: &MarkdownBlock, indent: usize, elements: &mut Vec<Value>) {
         MarkdownBlock::Code { text, .. } => elements.push(preformatted(text)),
         MarkdownBlock::List { start, items } => push_list(*start, items, indent, elements),
         MarkdownBlock::Quote(blocks) => {
-            let mut inlines = Vec::new();
-            flatten(blocks, &mut inlines);
-            let quoted = spans(&inlines);
+            let quoted = spans(&flatten(blocks));
             if !quoted.is_empty() {
                 elements.push(json!({"type": "rich_text_quote", "elements": quoted}));
             }
         }
-        MarkdownBlock::Rule => {
-            elements.extend(section(text("———", SpanStyle::default()).into_iter().collect()))
-        }
+        MarkdownBlock::Rule => elements.extend(section(spans(&[plain("———")]))),
     }
 }
 
@@ -106,9 +107,7 @@ fn push_list(start: Option<u64>, items: &[Vec<MarkdownBlock>], indent: usize, el
                 block => push_block(block, (indent + 1).min(INDENT_MAX), &mut behind),
             }
         }
-        let line =
-            section(spans(&line)).or_else(|| section(text(" ", SpanStyle::default()).into_iter().collect()));
-        lines.extend(line);
+        lines.extend(section(spans(&line)).or_else(|| section(spans(&[plain(" ")]))));
         if !behind.is_empty() {
             let count = lines.len() as u64;
             elements.push(list(start, offset, indent, std::mem::take(&mut lines)));
@@ -135,38 +134,30 @@ fn list(start: Option<u64>, offset: u64, indent: usize, lines: Vec<Value>) -> Va
 }
 
 /// Flattens blocks to lines, because quotations can hold nothing else.
-fn flatten(blocks: &[MarkdownBlock], line: &mut Vec<Inline>) {
+fn flatten(blocks: &[MarkdownBlock]) -> Vec<Inline> {
+    let mut line = Vec::new();
     for block in blocks {
-        match block {
+        let pieces: Vec<Vec<Inline>> = match block {
             MarkdownBlock::Paragraph(inlines) | MarkdownBlock::Heading { inlines, .. } => {
-                break_line(line);
-                line.extend(inlines.iter().cloned());
+                vec![inlines.clone()]
             }
-            MarkdownBlock::Code { text, .. } => {
-                break_line(line);
-                line.push(Inline::Code {
-                    text: text.clone(),
-                    style: SpanStyle::default(),
-                });
-            }
+            MarkdownBlock::Code { text, .. } => vec![vec![Inline::Code {
+                text: text.clone(),
+                style: SpanStyle::default(),
+            }]],
             MarkdownBlock::List { items, .. } => {
-                for item in items {
-                    break_line(line);
-                    line.push(plain("• "));
-                    let mut words = Vec::new();
-                    flatten(item, &mut words);
-                    line.append(&mut words);
-                }
+                let item = |item: &Vec<MarkdownBlock>| [vec![plain("• ")], flatten(item)].concat();
+                items.iter().map(item).collect()
             }
-            MarkdownBlock::Quote(blocks) => {
-                break_line(line);
-                let mut words = Vec::new();
-                flatten(blocks, &mut words);
-                line.append(&mut words);
-            }
-            MarkdownBlock::Rule => {}
+            MarkdownBlock::Quote(blocks) => vec![flatten(blocks)],
+            MarkdownBlock::Rule => Vec::new(),
+        };
+        for piece in pieces {
+            break_line(&mut line);
+            line.extend(piece);
         }
     }
+    line
 }
 
 /// Adds an empty line between sections, because Slack shows them without a gap.

@@ -2,7 +2,7 @@
 //! whose event does not have it.
 
 use super::client::SlackClient;
-use super::connector::{other_host_error, read_up_to, sent};
+use super::connector::{is_slack_host, other_host_error, read_up_to, sent};
 use crate::base::model::ChatFile;
 use crate::interfaces::channel::SendError;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ impl SlackClient {
             return Ok(None);
         }
         let connector = self.connector();
-        let is_of_slack = |url: &Url| connector.is_slack(url, |host| host.ends_with(".slack.com"));
+        let is_of_slack = |url: &Url| connector.is_slack(url, is_slack_host);
         let url = info.get("url_private_download").and_then(Value::as_str);
         let Some(url) = url.and_then(|url| Url::parse(url).ok()).filter(is_of_slack) else {
             return Err(SendError::Refused("slack does not have its content".to_owned()));

@@ -4,6 +4,7 @@
 use super::render::blocks;
 use crate::base::model::{Platform, Reply, ReplyPart};
 use crate::interfaces::channel::markdown::{Section, sections};
+use crate::interfaces::channel::split::{part_bytes, part_of_section, tasks_as_text, with_text};
 use crate::interfaces::channel::visible::escape_line;
 use serde_json::Value;
 
@@ -61,16 +62,12 @@ pub(super) fn messages(reply: &Reply, link_hosts: &[String], messages_max: usize
     if !is_long && Size::measure(&reply.parts, link_hosts).fits() {
         return vec![reply.clone()];
     }
-    let (mut ordered, mut body, mut tail) = (Vec::new(), Vec::new(), Vec::new());
-    for part in &reply.parts {
-        match part {
-            ReplyPart::Mention { .. } => ordered.push(part.clone()),
-            ReplyPart::Buttons { .. } | ReplyPart::Footer { .. } => tail.push(part.clone()),
-            part => body.push(part.clone()),
-        }
-    }
-    ordered.append(&mut body);
-    ordered.append(&mut tail);
+    let mut ordered = reply.parts.clone();
+    ordered.sort_by_key(|part| match part {
+        ReplyPart::Mention { .. } => 0,
+        ReplyPart::Buttons { .. } | ReplyPart::Footer { .. } => 2,
+        _ => 1,
+    });
     let mut messages = vec![Reply::default()];
     let mut used = Size::default();
     for (part, size) in ordered
@@ -111,18 +108,12 @@ fn fitting<'a>(
     Box::new(smaller.flat_map(move |part| fitting(part, link_hosts, halvings - 1)))
 }
 
-/// Returns the number of bytes of a part's text; a character has at most four.
+/// Returns the number of bytes of a part's text; a character has at most four. The title of a fold is cut, so it does not
+/// count.
 fn source_bytes(part: &ReplyPart) -> usize {
     match part {
-        ReplyPart::Heading { text }
-        | ReplyPart::Text { text }
-        | ReplyPart::Markdown { text }
-        | ReplyPart::Code { text, .. }
-        | ReplyPart::Footer { text } => text.len(),
-        ReplyPart::Facts { rows } => rows.iter().map(|(label, value)| label.len() + value.len()).sum(),
-        ReplyPart::Tasks { list } => list.title.len() + list.lines().len(),
         ReplyPart::Fold { parts, .. } => parts.iter().map(source_bytes).sum(),
-        ReplyPart::Mention { .. } | ReplyPart::Buttons { .. } => 0,
+        part => part_bytes(part),
     }
 }
 
@@ -133,19 +124,11 @@ fn smaller(part: &ReplyPart) -> Vec<ReplyPart> {
             halves(text).map(|text| ReplyPart::Text { text }).into()
         }
         ReplyPart::Markdown { text } => smaller_markdown(text),
-        ReplyPart::Code { language, text } => halves(text)
-            .map(|text| ReplyPart::Code {
-                language: language.clone(),
-                text,
-            })
-            .into(),
+        ReplyPart::Code { text, .. } => halves(text).map(|half| with_text(part, half)).into(),
         ReplyPart::Fold { title, state, parts } => {
-            let pieces = match parts.as_slice() {
+            let pieces: Vec<Vec<ReplyPart>> = match parts.as_slice() {
                 [part] => smaller(part).into_iter().map(|part| vec![part]).collect(),
-                parts => {
-                    let (first, second) = parts.split_at(parts.len() / 2);
-                    vec![first.to_vec(), second.to_vec()]
-                }
+                parts => halved(parts).into(),
             };
             let fold = |parts| ReplyPart::Fold {
                 title: title.clone(),
@@ -154,36 +137,25 @@ fn smaller(part: &ReplyPart) -> Vec<ReplyPart> {
             };
             pieces.into_iter().map(fold).collect()
         }
-        ReplyPart::Tasks { list } => {
-            let (heading, lines) = (list.title.clone(), list.lines());
-            vec![
-                ReplyPart::Heading { text: heading },
-                ReplyPart::Text { text: lines },
-            ]
-        }
+        ReplyPart::Tasks { list } => tasks_as_text(list),
         ReplyPart::Facts { rows } => match rows.as_slice() {
             [(label, value)] => vec![ReplyPart::Text {
                 text: escape_line(&format!("{label}  {value}")),
             }],
-            rows => {
-                let (first, second) = rows.split_at(rows.len() / 2);
-                [first, second]
-                    .map(|rows| ReplyPart::Facts { rows: rows.to_vec() })
-                    .into()
-            }
+            rows => halved(rows).map(|rows| ReplyPart::Facts { rows }).into(),
         },
         ReplyPart::Buttons { buttons } => match buttons.as_slice() {
             [_] => vec![part.clone()],
-            buttons => {
-                let (first, second) = buttons.split_at(buttons.len() / 2);
-                [first, second]
-                    .map(|buttons| ReplyPart::Buttons {
-                        buttons: buttons.to_vec(),
-                    })
-                    .into()
-            }
+            buttons => halved(buttons)
+                .map(|buttons| ReplyPart::Buttons { buttons })
+                .into(),
         },
     }
+}
+
+fn halved<T: Clone>(items: &[T]) -> [Vec<T>; 2] {
+    let (first, second) = items.split_at(items.len() / 2);
+    [first.to_vec(), second.to_vec()]
 }
 
 fn smaller_markdown(text: &str) -> Vec<ReplyPart> {
@@ -191,15 +163,7 @@ fn smaller_markdown(text: &str) -> Vec<ReplyPart> {
     if let [Section::Prose(text)] = sections.as_slice() {
         return halves(text).map(|text| ReplyPart::Markdown { text }).into();
     }
-    sections
-        .into_iter()
-        .map(|section| match section {
-            Section::Prose(text) => ReplyPart::Markdown {
-                text: text.to_owned(),
-            },
-            Section::Code { language, text } => ReplyPart::Code { language, text },
-        })
-        .collect()
+    sections.into_iter().map(part_of_section).collect()
 }
 
 /// Splits a text near its middle: after a line if possible, else after a space, else between characters.

@@ -44,13 +44,6 @@ pub(super) struct StreamContent {
     chars: usize,
 }
 
-/// The knowledge whether the model goes on with its newest words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Completeness {
-    Complete,
-    Unfinished,
-}
-
 impl StreamContent {
     /// Returns the content after a newer state of the work, and the chunks that lead to it.
     pub(super) fn next(&self, work: &Reply) -> (Self, Vec<Value>) {
@@ -65,13 +58,7 @@ impl StreamContent {
         chunks.extend(changed.map(|(id, title, status)| {
             json!({"type": "task_update", "id": format!("task-{id}"), "title": title, "status": status})
         }));
-        // The words before a call are complete once it begins.
-        next.calls = next.tasks.len();
-        let completeness = match next.calls > self.calls {
-            true => Completeness::Complete,
-            false => Completeness::Unfinished,
-        };
-        let block = next.append(words(work), (heading(work), next.calls), completeness);
+        let block = next.append(words(work), (heading(work), next.tasks.len()));
         chunks.extend(block.map(|block| json!({"type": "blocks", "blocks": [block]})));
         (next, chunks)
     }
@@ -88,7 +75,9 @@ impl StreamContent {
 
     /// Appends the complete words that are not shown yet. An unfinished rest of older words is left out: it was redacted
     /// before the turn learnt its newest secrets.
-    fn append(&mut self, newest: &str, step: (String, usize), completeness: Completeness) -> Option<Value> {
+    fn append(&mut self, newest: &str, step: (String, usize)) -> Option<Value> {
+        // The words before a call are complete once it begins.
+        let has_new_call = step.1 > std::mem::replace(&mut self.calls, step.1);
         // Between two answers there are no words.
         let before = std::mem::replace(&mut self.words, newest.to_owned());
         let was_known = !before.is_empty();
@@ -109,9 +98,9 @@ impl StreamContent {
             self.step = step;
         }
         // Words that are new together with a call may be those after it.
-        let end = match completeness {
-            Completeness::Complete if goes_on && was_known => newest.len(),
-            _ => next_piece(newest, self.shown.len()),
+        let end = match has_new_call && goes_on && was_known {
+            true => newest.len(),
+            false => next_piece(newest, self.shown.len()),
         };
         let piece = newest.get(self.shown.len()..end).unwrap_or_default();
         newest.get(..end).unwrap_or_default().clone_into(&mut self.shown);
@@ -139,8 +128,7 @@ impl StreamContent {
         if block.to_string().chars().count() <= BLOCK_CHARS_MAX {
             return Some(block);
         }
-        let plain = rich_text::section(rich_text::spans(&backticks(&words.replace('`', "'"))));
-        rich_text::block(plain.into_iter().collect())
+        rich_text::line(rich_text::spans(&backticks(&words.replace('`', "'"))))
     }
 }
 

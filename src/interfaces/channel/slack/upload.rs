@@ -1,14 +1,22 @@
 //! Files that Drydock sends.
 
+use super::client::repeatable;
+use super::connector::RepeatEffect;
 use super::render::escaped;
-use super::{SlackChannel, lookup};
-use crate::base::model::Op;
+use super::{SlackChannel, lookup, message_of};
+use crate::base::model::{MessageRef, Op};
 use crate::interfaces::channel::visible::escape_line;
 use crate::interfaces::channel::{Delivered, SendError};
 use bytes::Bytes;
+use serde_json::Value;
+use slack_morphism::api::{
+    SlackApiFilesComplete, SlackApiFilesCompleteUploadExternalRequest,
+    SlackApiFilesGetUploadUrlExternalRequest,
+};
+use slack_morphism::{SlackChannelId, SlackTs};
 
 impl SlackChannel {
-    /// Sends a file with a caption.
+    /// Uploads a file and shares it with a caption. The message that shows it is known if Slack has already posted it.
     pub(super) async fn upload(
         &self,
         op: &Op,
@@ -16,14 +24,32 @@ impl SlackChannel {
         content: &Bytes,
         caption: &str,
     ) -> Result<Delivered, SendError> {
-        let title = lookup::file_title(op, file_name);
-        let comment = (!caption.is_empty()).then(|| escaped(&unlinked(caption)));
-        let shared = self
-            .client
-            .share_file(&op.place, file_name, &title, content, comment);
-        let message = shared.await?;
-        Ok(Delivered { message })
+        let request = SlackApiFilesGetUploadUrlExternalRequest::new(file_name.to_owned(), content.len());
+        let session = self.client.session();
+        let ticket = session.get_upload_url_external(&request).await;
+        let ticket = ticket.map_err(repeatable)?;
+        let connector = self.client.connector();
+        connector.upload(ticket.upload_url.0, content.clone()).await?;
+        let file = SlackApiFilesComplete::new(ticket.file_id).with_title(lookup::file_title(op, file_name));
+        let request = SlackApiFilesCompleteUploadExternalRequest::new(vec![file])
+            .with_channel_id(SlackChannelId(op.place.chat.clone()))
+            .opt_initial_comment((!caption.is_empty()).then(|| escaped(&unlinked(caption))))
+            .opt_thread_ts(op.place.thread.clone().map(SlackTs));
+        // The library's type of the answer lacks the messages that show the file.
+        let method = "files.completeUploadExternal";
+        let shared = self.client.call(method, &request, RepeatEffect::Once).await?;
+        Ok(Delivered {
+            message: shared_as(&shared, &op.place.chat),
+        })
     }
+}
+
+/// Returns the message in which a file was shared. Slack usually shares the file after its answer.
+fn shared_as(answer: &Value, chat: &str) -> Option<MessageRef> {
+    let shares = answer.pointer("/files/0/shares")?;
+    let kinds = ["public", "private"].into_iter();
+    let mut shared = kinds.filter_map(|kind| shares.get(kind)?.get(chat)?.get(0));
+    shared.find_map(|message| message_of(message, chat))
 }
 
 /// Returns the caption of a file with invisible joiners in texts that Slack would convert to links. A caption is the

@@ -4,7 +4,7 @@ use super::text::{EntityKind, EntityText, RichText, units};
 use crate::base::model::{Button, ButtonStyle, FoldState, Platform, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::layout::{FactLayout, button_rows, fact_layout};
 use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
-use crate::interfaces::channel::visible::{escape_code, escape_line};
+use crate::interfaces::channel::visible::{escape_code, escape_label, escape_line};
 use serde_json::{Value, json};
 
 /// The maximum number of UTF-16 units of one message.
@@ -157,7 +157,7 @@ fn gap(previous: Option<&ReplyPart>, part: &ReplyPart) -> usize {
 /// Returns the markup that opens the person's input field as an answer to the message.
 /// See <https://core.telegram.org/bots/api#forcereply>.
 pub(super) fn answer_field(question: &str) -> Value {
-    let hint: String = escape_line(question).chars().take(FIELD_CHARS_MAX).collect();
+    let hint = escape_label(question, FIELD_CHARS_MAX);
     json!({"force_reply": true, "selective": true, "input_field_placeholder": hint})
 }
 

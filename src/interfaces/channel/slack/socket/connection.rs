@@ -6,12 +6,12 @@ use crate::base::http_client::socket_client;
 use crate::base::model::Secret;
 use crate::interfaces::channel::SendError;
 use crate::interfaces::channel::slack::client::SlackClient;
-use crate::interfaces::channel::slack::connector::{RepeatEffect, classified};
+use crate::interfaces::channel::slack::connector::{RepeatEffect, classified, is_slack_host};
 use crate::interfaces::channel::web_socket::{ChannelSocket, open_socket, socket_config, socket_failed};
 use futures_util::StreamExt;
 use reqwest::Url;
 use slack_morphism::api::SlackApiAppsConnectionOpenRequest;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::protocol::Message;
@@ -38,34 +38,27 @@ pub(in crate::interfaces::channel::slack) struct SocketOpener {
 }
 
 impl SocketOpener {
-    pub(in crate::interfaces::channel::slack) fn new(
+    /// Creates an opener whose token is checked. A failure that says nothing about the token is left to [`Self::open`].
+    pub(in crate::interfaces::channel::slack) async fn verified(
         channel: &str,
         http: reqwest::Client,
         base_url: &str,
         app_token: Secret,
     ) -> Result<Self, SendError> {
-        Ok(Self {
+        let opener = Self {
             channel: channel.to_owned(),
             client: SlackClient::new(http, base_url, app_token),
             http: socket_client().map_err(|error| SendError::Unreachable(error.to_string()))?,
             first: Mutex::default(),
+        };
+        let first = match opener.address().await {
+            Err(error @ (SendError::Unauthorised(_) | SendError::Refused(_))) => return Err(error),
+            address => address.ok().map(|url| (url, Instant::now())),
+        };
+        Ok(Self {
+            first: Mutex::new(first),
+            ..opener
         })
-    }
-
-    /// Checks that the token opens sockets. A failure that says nothing about the token is left to [`Self::open`].
-    pub(in crate::interfaces::channel::slack) async fn verify(&self) -> Result<(), SendError> {
-        match self.address().await {
-            Err(error @ (SendError::Unauthorised(_) | SendError::Refused(_))) => Err(error),
-            Ok(url) => {
-                *self.first() = Some((url, Instant::now()));
-                Ok(())
-            }
-            Err(_) => Ok(()),
-        }
-    }
-
-    fn first(&self) -> MutexGuard<'_, Option<(Url, Instant)>> {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Requests an address for a socket. It works once and only for a short time.
@@ -78,12 +71,7 @@ impl SocketOpener {
         let mut origin = url.clone();
         let scheme = if url.scheme() == "ws" { "http" } else { "https" };
         let is_socket = matches!(url.scheme(), "ws" | "wss") && origin.set_scheme(scheme).is_ok();
-        let is_ours = |url: &Url| {
-            self.client
-                .connector()
-                .is_slack(url, |host| host.ends_with(".slack.com"))
-        };
-        if is_socket && is_ours(&origin) {
+        if is_socket && self.client.connector().is_slack(&origin, is_slack_host) {
             return Ok(url);
         }
         let why = "the address of the socket does not belong to slack";
@@ -92,7 +80,7 @@ impl SocketOpener {
 
     /// Opens a socket and waits until Slack greets.
     pub(super) async fn open(&self) -> Result<SlackSocket, SendError> {
-        let first = self.first().take();
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
         let url = match first.filter(|(_, asked_at)| asked_at.elapsed() < ADDRESS_TIME_MAX) {
             Some((url, _)) => url,
             None => self.address().await?,

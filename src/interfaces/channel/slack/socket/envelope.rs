@@ -9,52 +9,33 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Decodes the envelopes of one channel.
 pub(super) struct EnvelopeDecoder {
-    channel: String,
-    installed: SlackInstallation,
-    now: fn() -> Timestamp,
-}
-
-/// The content of an envelope.
-pub(super) enum EnvelopeContent {
-    /// A message, which is acknowledged when the gateway has accepted it.
-    Inbound(Box<Inbound>),
-    /// Nothing for the gateway. It is acknowledged at once: otherwise Slack would deliver it again.
-    Nothing,
+    pub(super) installed: SlackInstallation,
+    pub(super) now: fn() -> Timestamp,
 }
 
 impl EnvelopeDecoder {
-    pub(super) fn new(channel: &str, installed: SlackInstallation, now: fn() -> Timestamp) -> Self {
-        Self {
-            channel: channel.to_owned(),
-            installed,
-            now,
-        }
-    }
-
-    pub(super) fn decode(&self, envelope: &Envelope) -> EnvelopeContent {
-        let channel = self.channel.as_str();
-        let Some(kind) = envelope.kind else {
-            tracing::info!(channel, "ingress.ignored: unknown type of envelope");
-            return EnvelopeContent::Nothing;
-        };
+    /// Returns the message of an envelope, which is acknowledged when the gateway has accepted it. An envelope without one
+    /// is acknowledged at once: otherwise Slack would deliver it again.
+    pub(super) fn decode(&self, envelope: &Envelope) -> Option<Inbound> {
+        let channel = self.installed.channel.as_str();
         if envelope.retry_attempt > 0 {
             let attempt = envelope.retry_attempt;
             tracing::info!(channel, attempt, "slack delivers an event again");
         }
-        let decoding =
-            AssertUnwindSafe(|| decode_payload(kind, &envelope.payload, &self.installed, (self.now)()));
+        let Envelope { kind, payload, .. } = envelope;
+        let decoding = AssertUnwindSafe(|| decode_payload(kind, payload, &self.installed, (self.now)()));
         match catch_unwind(decoding) {
-            Ok(Ok(Received::Inbound(inbound))) => return EnvelopeContent::Inbound(inbound),
+            Ok(Ok(Received::Inbound(inbound))) => return Some(*inbound),
             Ok(Ok(Received::Ignored(why))) => tracing::info!(channel, "ingress.ignored: {why}"),
             Ok(Ok(Received::Answer(_))) => tracing::info!(channel, "ingress.ignored: no event"),
             Ok(Err(why)) => tracing::warn!(channel, "skipped an event: {why}"),
             Err(_panic) => tracing::error!(channel, "skipped an event: reading it panicked"),
         }
-        EnvelopeContent::Nothing
+        None
     }
 
     pub(super) fn report_unaccepted(&self) {
-        let channel = self.channel.as_str();
+        let channel = self.installed.channel.as_str();
         tracing::warn!(channel, "an event was not stored; slack will deliver it again");
     }
 }

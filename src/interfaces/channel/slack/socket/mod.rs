@@ -47,7 +47,7 @@ pub(super) async fn poll(
         opener,
         absence,
         now,
-        decoder: EnvelopeDecoder::new(name, installed, now),
+        decoder: EnvelopeDecoder { installed, now },
         inbox,
     };
     let backoff = Backoff::new(now);

@@ -1,7 +1,7 @@
 //! One open socket: reads envelopes, passes them on in order, and acknowledges each only after the gateway has accepted
 //! it. Slack delivers an envelope again that is not acknowledged within seconds.
 
-use super::envelope::{EnvelopeContent, EnvelopeDecoder};
+use super::envelope::EnvelopeDecoder;
 use super::frame::{DisconnectReason, Envelope, SocketFrame, parse_frame};
 use crate::interfaces::channel::PolledInbound;
 use bytes::Bytes;
@@ -186,9 +186,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin + Send> Session<'a, S> {
     }
 
     async fn receive(&mut self, envelope: Envelope) -> Result<(), SessionEnd> {
-        let inbound = match self.decoder.decode(&envelope) {
-            EnvelopeContent::Inbound(inbound) => *inbound,
-            EnvelopeContent::Nothing => return self.acknowledge(envelope.id).await,
+        let Some(inbound) = self.decoder.decode(&envelope) else {
+            return self.acknowledge(envelope.id).await;
         };
         let (accepted, answer) = oneshot::channel();
         self.waiting = Some(PolledInbound { inbound, accepted });

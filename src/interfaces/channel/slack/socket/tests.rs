@@ -37,7 +37,10 @@ fn decoder() -> EnvelopeDecoder {
         bot_id: "UBOT".to_owned(),
         bot_name: "drydock".to_owned(),
     };
-    EnvelopeDecoder::new("ops", SlackInstallation::new("ops", &installation, &[]), now)
+    EnvelopeDecoder {
+        installed: SlackInstallation::new("ops", &installation, &[]),
+        now,
+    }
 }
 
 /// Returns both ends of a connection: ours and that of Slack.

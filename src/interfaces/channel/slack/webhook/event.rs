@@ -1,8 +1,8 @@
 //! The Events API: decides which messages are addressed to Drydock.
 
 use super::text::{self, MessageText};
-use super::{DeliveryTime, Received, Rejected, SlackInstallation, is_direct_id, sender, text_at};
-use crate::base::model::{ChatFile, ChatPlace, Inbound, InboundKind, MessageRef};
+use super::{DeliveryTime, Received, Rejected, SlackInstallation, is_direct_id, text_at};
+use crate::base::model::{ChatFile, Inbound, InboundKind, MessageRef};
 use crate::interfaces::channel::slack::agent_session::STOPPED_EVENT;
 use crate::interfaces::channel::slack::home::{HOME_TAB, OPENED_EVENT};
 use crate::interfaces::channel::words::invite;
@@ -49,10 +49,9 @@ fn event(envelope: &Value, installed: &SlackInstallation, time: DeliveryTime) ->
     if is_for_another_workspace(envelope, installed) {
         return Ok(Received::Ignored("event of another installation"));
     }
-    let stop = |envelope: &Value, installed: &SlackInstallation| press_of_stop(envelope, installed, time);
     match text_at(envelope, "/event/type") {
         Some("message" | "app_mention" | "message.im") => message(envelope, installed),
-        Some(STOPPED_EVENT) => stop(envelope, installed),
+        Some(STOPPED_EVENT) => press_of_stop(envelope, installed, time),
         Some(OPENED_EVENT) => home_opened(envelope, installed),
         Some("app_uninstalled") => Ok(Received::Ignored("the app was uninstalled")),
         Some("tokens_revoked") => Ok(Received::Ignored("tokens were revoked")),
@@ -69,58 +68,43 @@ fn is_for_another_workspace(envelope: &Value, installed: &SlackInstallation) -> 
         .iter()
         .filter_map(|authorization| text_at(authorization, "/team_id"))
         .peekable();
-    teams.peek().is_some() && teams.all(|team| team != installed.team)
+    teams.peek().is_some() && teams.all(|team| team != installed.account.id)
 }
 
 fn message(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
-    let event = envelope.get("event").unwrap_or(&Value::Null);
+    let event = &envelope["event"];
     if let Some(reason) = ignore_reason(event, installed) {
         return Ok(Received::Ignored(reason));
     }
-    let malformed = Rejected::Malformed("the message lacks an id, a channel or a sender");
-    let (Some(user), Some(chat), Some(ts), Some(event_id)) = (
-        text_at(event, "/user"),
-        text_at(event, "/channel"),
-        text_at(event, "/ts"),
-        text_at(envelope, "/event_id"),
-    ) else {
-        return Err(malformed);
+    let (Some(mut inbound), Some(ts)) = (inbound_of(envelope, installed), text_at(event, "/ts")) else {
+        return Err(Rejected::Malformed(
+            "the message lacks an id, a channel or a sender",
+        ));
     };
-    let Some(account) = team_of_sender(event, envelope) else {
-        return Err(malformed);
-    };
-    let Some(kind) = kind(event, chat, &installed.bot) else {
+    let chat = inbound.place.chat.clone();
+    let Some(kind) = kind(event, &chat, &installed.bot) else {
         return Ok(Received::Ignored("a message without words"));
     };
-    Ok(Received::Inbound(Box::new(Inbound {
-        channel: installed.channel.clone(),
-        delivery: delivery(event_id, chat, ts, text_at(event, "/client_msg_id"), installed),
-        sender: sender(account, user),
-        place: ChatPlace {
-            account: installed.account(),
-            chat: chat.to_owned(),
-            thread: Some(text_at(event, "/thread_ts").unwrap_or(ts).to_owned()),
-        },
-        direct: is_direct(event, chat),
-        message: Some(MessageRef {
-            chat: chat.to_owned(),
-            id: ts.to_owned(),
-        }),
-        kind,
-        files: files_of(event),
-        about: None,
-        response_url: None,
-    })))
+    inbound.kind = kind;
+    inbound
+        .delivery
+        .extend(names_of_message(event, &chat, ts, installed));
+    inbound.place.thread = Some(text_at(event, "/thread_ts").unwrap_or(ts).to_owned());
+    inbound.direct = is_direct(event, &chat);
+    inbound.files = files_of(event);
+    inbound.message = Some(MessageRef {
+        chat,
+        id: ts.to_owned(),
+    });
+    Ok(Received::Inbound(Box::new(inbound)))
 }
 
 /// Returns the workspace of the sender. In a shared channel the envelope names our workspace, and the event names the
 /// sender's own.
 fn team_of_sender<'a>(event: &'a Value, envelope: &'a Value) -> Option<&'a str> {
-    text_at(event, "/user_team")
-        .or_else(|| text_at(event, "/source_team"))
-        .or_else(|| text_at(event, "/team"))
-        .or_else(|| text_at(event, "/team_id"))
-        .or_else(|| text_at(envelope, "/team_id"))
+    let mut names = ["/user_team", "/source_team", "/team", "/team_id"].into_iter();
+    let own = names.find_map(|name| text_at(event, name));
+    own.or_else(|| text_at(envelope, "/team_id"))
 }
 
 /// Decodes a press of the Stop button of Slack: a `stop` of the person in the thread of the session, of the work that ran
@@ -130,16 +114,14 @@ fn press_of_stop(
     installed: &SlackInstallation,
     time: DeliveryTime,
 ) -> Result<Received, Rejected> {
-    let event = envelope.get("event").unwrap_or(&Value::Null);
     let Some(mut inbound) = inbound_of(envelope, installed) else {
         return Err(Rejected::Malformed("the stop lacks an id, a channel or a sender"));
     };
-    let Some(thread) = text_at(event, "/thread_ts") else {
+    let Some(thread) = text_at(envelope, "/event/thread_ts") else {
         return Ok(Received::Ignored("a stop outside of a thread"));
     };
-    let pressed_at = text_at(event, "/event_ts").and_then(|event_ts| time.ours(event_ts));
+    let pressed_at = text_at(envelope, "/event/event_ts").and_then(|event_ts| time.ours(event_ts));
     inbound.place.thread = Some(thread.to_owned());
-    inbound.direct = is_direct_id(&inbound.place.chat);
     inbound.kind = InboundKind::Command {
         verb: "stop".to_owned(),
         arguments: pressed_at.map_or_else(String::new, |pressed| format!("at {pressed}")),
@@ -150,40 +132,28 @@ fn press_of_stop(
 /// Decodes the opening of the Home tab. The event names no workspace of the person, so the envelope does. See
 /// <https://docs.slack.dev/reference/events/app_home_opened>.
 fn home_opened(envelope: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
-    let event = envelope.get("event").unwrap_or(&Value::Null);
-    if text_at(event, "/tab") != Some(HOME_TAB) {
+    if text_at(envelope, "/event/tab") != Some(HOME_TAB) {
         return Ok(Received::Ignored("another tab of the app was opened"));
     }
     match inbound_of(envelope, installed) {
-        Some(inbound) => Ok(Received::Inbound(Box::new(inbound))),
+        Some(inbound) => Ok(Received::Inbound(Box::new(Inbound {
+            direct: true,
+            ..inbound
+        }))),
         None => Err(Rejected::Malformed(
             "the opening lacks an id, a channel or a user",
         )),
     }
 }
 
-/// Returns the opening of the Home tab by a person, and the fields of any other event that is no message; `None` if it lacks
-/// one of them.
+/// Returns an event of a person as the opening of the Home tab, which has only the fields of every event; `None` if it
+/// lacks one of them.
 fn inbound_of(envelope: &Value, installed: &SlackInstallation) -> Option<Inbound> {
     let event = envelope.get("event")?;
-    let (user, chat) = (text_at(event, "/user")?, text_at(event, "/channel")?);
-    let event_id = text_at(envelope, "/event_id")?;
-    Some(Inbound {
-        channel: installed.channel.clone(),
-        delivery: vec![delivery_of_event(event_id, installed)],
-        sender: sender(team_of_sender(event, envelope)?, user),
-        place: ChatPlace {
-            account: installed.account(),
-            chat: chat.to_owned(),
-            thread: None,
-        },
-        direct: true,
-        message: None,
-        kind: InboundKind::HomeOpened,
-        files: Vec::new(),
-        about: None,
-        response_url: None,
-    })
+    let person = (team_of_sender(event, envelope)?, text_at(event, "/user")?);
+    let name = format!("event:{}", text_at(envelope, "/event_id")?);
+    let chat = text_at(event, "/channel")?;
+    Some(installed.inbound(&name, person, chat, InboundKind::HomeOpened))
 }
 
 /// Returns the reason why a message is not a user's request, if there is one. Bots must not trigger each other, and
@@ -273,23 +243,9 @@ fn file_of(file: &Value) -> ChatFile {
 /// Returns the identities of one message. `message` and `app_mention` of the same message share its `ts`; a client
 /// that sends a message twice repeats its own id. If two of our apps are in one workspace, both receive the message,
 /// and each has its own identities for it.
-fn delivery(
-    event_id: &str,
-    chat: &str,
-    ts: &str,
-    client_id: Option<&str>,
-    installed: &SlackInstallation,
-) -> Vec<String> {
-    let SlackInstallation { channel, team, .. } = installed;
-    let mut names = vec![
-        delivery_of_event(event_id, installed),
-        format!("slack:{channel}:{team}:{chat}:{ts}"),
-    ];
-    names.extend(client_id.map(|id| format!("slack:{channel}:client:{team}:{id}")));
-    names
-}
-
-/// Returns the identity of one event.
-fn delivery_of_event(event_id: &str, installed: &SlackInstallation) -> String {
-    format!("slack:{}:event:{event_id}", installed.channel)
+fn names_of_message(event: &Value, chat: &str, ts: &str, installed: &SlackInstallation) -> Vec<String> {
+    let (channel, team) = (&installed.channel, &installed.account.id);
+    let of_client = text_at(event, "/client_msg_id").map(|id| format!("slack:{channel}:client:{team}:{id}"));
+    let own = format!("slack:{channel}:{team}:{chat}:{ts}");
+    std::iter::once(own).chain(of_client).collect()
 }

@@ -1,8 +1,8 @@
 //! Decodes slash commands, button presses and the words of modals. Over Socket Mode they arrive as JSON.
 
 use super::text;
-use super::{Received, Rejected, SlackInstallation, is_direct_id, sender, text_at};
-use crate::base::model::{ChatPlace, Inbound, InboundKind, MessageRef, ResponseUrl};
+use super::{Received, Rejected, SlackInstallation, text_at};
+use crate::base::model::{Inbound, InboundKind, MessageRef, ResponseUrl};
 use crate::interfaces::channel::slack::form::{CALLBACK, FIELD, FormPlace};
 use crate::interfaces::channel::words::{command, invite};
 use jiff::{SignedDuration, Timestamp};
@@ -63,30 +63,19 @@ pub(super) fn slash_command<'a>(
     };
     let words = text::parse_text(field("text").unwrap_or_default(), &installed.bot).text;
     let of_pipelines = field("command").filter(|typed| installed.commands.iter().any(|known| known == typed));
-    Ok(Received::Inbound(Box::new(Inbound {
-        channel: installed.channel.clone(),
-        delivery: vec![format!("slack:{}:trigger:{trigger}", installed.channel)],
-        sender: sender(team, user),
-        place: ChatPlace {
-            account: installed.account(),
-            chat: chat.to_owned(),
-            thread: None,
+    let kind = invite(&words).unwrap_or_else(|| match of_pipelines {
+        // No words of a person give a command that begins with a slash.
+        Some(verb) => InboundKind::Command {
+            verb: verb.to_owned(),
+            arguments: words,
         },
-        direct: is_direct_id(chat),
-        message: None,
-        kind: invite(&words).unwrap_or_else(|| match of_pipelines {
-            // No words of a person give a command that begins with a slash.
-            Some(verb) => InboundKind::Command {
-                verb: verb.to_owned(),
-                arguments: words,
-            },
-            None => command(&words),
-        }),
-        files: Vec::new(),
-        about: None,
+        None => command(&words),
+    });
+    Ok(Received::Inbound(Box::new(Inbound {
         response_url: field("response_url")
             .filter(|url| url.len() <= RESPONSE_URL_BYTES_MAX)
             .map(|url| ResponseUrl::new(url.to_owned(), at.saturating_add(RESPONSE_URL_KEPT).unwrap_or(at))),
+        ..installed.inbound(&format!("trigger:{trigger}"), (team, user), chat, kind)
     })))
 }
 
@@ -104,11 +93,9 @@ fn submission(payload: &Value, installed: &SlackInstallation) -> Result<Received
     if text_at(payload, "/view/callback_id") != Some(CALLBACK) {
         return Ok(Received::Ignored("a form of another kind"));
     }
-    let team = text_at(payload, "/user/team_id").or_else(|| text_at(payload, "/team/id"));
     let words = format!("/view/state/values/{FIELD}/{FIELD}/value");
-    let (Some(team), Some(user), Some(view), Some(place), Some(words)) = (
-        team,
-        text_at(payload, "/user/id"),
+    let (Some(person), Some(view), Some(place), Some(words)) = (
+        person(payload),
         text_at(payload, "/view/id"),
         text_at(payload, "/view/private_metadata"),
         text_at(payload, &words),
@@ -117,26 +104,22 @@ fn submission(payload: &Value, installed: &SlackInstallation) -> Result<Received
     };
     let FormPlace { chat, thread, about } = serde_json::from_str(place)
         .map_err(|_| Rejected::Malformed("the form does not say where its button was"))?;
-    Ok(Received::Inbound(Box::new(Inbound {
-        channel: installed.channel.clone(),
-        delivery: vec![format!("slack:{}:view:{view}", installed.channel)],
-        sender: sender(team, user),
-        direct: is_direct_id(&chat),
-        place: ChatPlace {
-            account: installed.account(),
-            chat,
-            thread,
-        },
-        message: None,
-        about: Some(about),
-        kind: InboundKind::Text {
-            text: words.to_owned(),
-            quoted: None,
-            addressed: true,
-        },
-        files: Vec::new(),
-        response_url: None,
-    })))
+    let kind = InboundKind::Text {
+        text: words.to_owned(),
+        quoted: None,
+        addressed: true,
+    };
+    let mut inbound = installed.inbound(&format!("view:{view}"), person, &chat, kind);
+    inbound.place.thread = thread;
+    inbound.about = Some(about);
+    Ok(Received::Inbound(Box::new(inbound)))
+}
+
+/// Returns the workspace and the id of the user. `team` is the workspace where a button was pressed. In a shared channel,
+/// only `user.team_id` is the workspace of the user who pressed it.
+fn person(payload: &Value) -> Option<(&str, &str)> {
+    let team = text_at(payload, "/user/team_id").or_else(|| text_at(payload, "/team/id"));
+    Some((team?, text_at(payload, "/user/id")?))
 }
 
 fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rejected> {
@@ -150,13 +133,9 @@ fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rej
     if token.chars().count() > TOKEN_CHARS_MAX {
         return Err(Rejected::Malformed("the token of the press is too long"));
     }
-    // `team` is the workspace where the button was pressed. In a shared channel, only `user.team_id` is the workspace
-    // of the user who pressed it.
-    let team = text_at(payload, "/user/team_id").or_else(|| text_at(payload, "/team/id"));
     let chat = text_at(payload, "/container/channel_id").or_else(|| text_at(payload, "/channel/id"));
-    let (Some(team), Some(user), Some(chat), Some(trigger), Some(action_ts)) = (
-        team,
-        text_at(payload, "/user/id"),
+    let (Some(person), Some(chat), Some(trigger), Some(action_ts)) = (
+        person(payload),
         chat,
         text_at(payload, "/trigger_id"),
         text_at(action, "/action_ts"),
@@ -167,38 +146,21 @@ fn press(payload: &Value, installed: &SlackInstallation) -> Result<Received, Rej
     };
     let message = text_at(payload, "/container/message_ts").or_else(|| text_at(payload, "/message/ts"));
     // An ephemeral message cannot be edited or reacted to, and begins no thread.
-    let is_ephemeral = payload
-        .pointer("/container/is_ephemeral")
-        .and_then(Value::as_bool)
-        == Some(true);
-    let message = message.filter(|_| !is_ephemeral);
+    let message = message.filter(|_| payload["container"]["is_ephemeral"] != true);
     let thread = text_at(payload, "/container/thread_ts")
         .or_else(|| text_at(payload, "/message/thread_ts"))
         .or(message);
-    Ok(Received::Inbound(Box::new(Inbound {
-        channel: installed.channel.clone(),
-        delivery: vec![format!(
-            "slack:{}:action:{trigger}:{action_ts}",
-            installed.channel
-        )],
-        sender: sender(team, user),
-        place: ChatPlace {
-            account: installed.account(),
-            chat: chat.to_owned(),
-            thread: thread.map(str::to_owned),
-        },
-        direct: is_direct_id(chat),
-        message: message.map(|ts| MessageRef {
-            chat: chat.to_owned(),
-            id: ts.to_owned(),
-        }),
-        kind: InboundKind::Click {
-            token: token.to_owned(),
-            callback: None,
-            trigger: Some(trigger.to_owned()),
-        },
-        files: Vec::new(),
-        about: None,
-        response_url: None,
-    })))
+    let kind = InboundKind::Click {
+        token: token.to_owned(),
+        callback: None,
+        trigger: Some(trigger.to_owned()),
+    };
+    let name = format!("action:{trigger}:{action_ts}");
+    let mut inbound = installed.inbound(&name, person, chat, kind);
+    inbound.place.thread = thread.map(str::to_owned);
+    inbound.message = message.map(|ts| MessageRef {
+        chat: chat.to_owned(),
+        id: ts.to_owned(),
+    });
+    Ok(Received::Inbound(Box::new(inbound)))
 }

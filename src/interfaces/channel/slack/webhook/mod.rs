@@ -10,7 +10,7 @@ mod text;
 use delivery_time::DeliveryTime;
 
 use crate::base::config::SlackSettings;
-use crate::base::model::{Account, Installation, Platform, Secret, Sender};
+use crate::base::model::{Account, ChatPlace, Inbound, InboundKind, Installation, Platform, Secret, Sender};
 use crate::base::webhook::{
     Received, Rejected, Webhook, refuse_other_schemes, require_fresh, single_header, verify_hex_hmac_sha256,
 };
@@ -35,30 +35,20 @@ pub(super) fn webhook(
     }))
 }
 
-/// The kind of an envelope of Socket Mode, whose payload has the content of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PayloadKind {
-    /// `events_api`
-    Event,
-    /// `interactive`
-    Interaction,
-    /// `slash_commands`
-    SlashCommand,
-}
-
-/// Decodes the payload of an envelope of Socket Mode.
+/// Decodes the payload of an envelope of Socket Mode of this type, which has the content of a request.
 pub(super) fn decode_payload(
-    kind: PayloadKind,
+    kind: &str,
     payload: &Value,
     installed: &SlackInstallation,
     at: Timestamp,
 ) -> Result<Received, Rejected> {
     match kind {
-        PayloadKind::Event => event::decode_json(payload, installed, DeliveryTime::over_socket(at)),
-        PayloadKind::Interaction => form::interaction(payload, installed),
-        PayloadKind::SlashCommand => {
+        "events_api" => event::decode_json(payload, installed, DeliveryTime::over_socket(at)),
+        "interactive" => form::interaction(payload, installed),
+        "slash_commands" => {
             form::slash_command(|name| payload.get(name).and_then(Value::as_str), installed, at)
         }
+        _ => Ok(Received::Ignored("unknown type of envelope")),
     }
 }
 
@@ -69,8 +59,8 @@ struct SlackWebhook {
 
 /// The identity of this installation, which decoding compares with.
 pub(super) struct SlackInstallation {
-    channel: String,
-    team: String,
+    pub(super) channel: String,
+    account: Account,
     bot: String,
     /// The commands that start pipelines.
     commands: Vec<String>,
@@ -80,16 +70,33 @@ impl SlackInstallation {
     pub(super) fn new(name: &str, installation: &Installation, commands: &[String]) -> Self {
         Self {
             channel: name.to_owned(),
-            team: installation.account.id.clone(),
+            account: installation.account.clone(),
             bot: installation.bot_id.clone(),
             commands: commands.to_vec(),
         }
     }
 
-    fn account(&self) -> Account {
-        Account {
-            platform: Platform::Slack,
-            id: self.team.clone(),
+    /// Returns what a person did in a chat, outside of threads. A delivery of the same name is the same request.
+    fn inbound(&self, name: &str, (team, user): (&str, &str), chat: &str, kind: InboundKind) -> Inbound {
+        Inbound {
+            channel: self.channel.clone(),
+            delivery: vec![format!("slack:{}:{name}", self.channel)],
+            sender: Sender {
+                platform: Platform::Slack,
+                account: team.to_owned(),
+                id: user.to_owned(),
+            },
+            place: ChatPlace {
+                account: self.account.clone(),
+                chat: chat.to_owned(),
+                thread: None,
+            },
+            direct: is_direct_id(chat),
+            message: None,
+            kind,
+            files: Vec::new(),
+            about: None,
+            response_url: None,
         }
     }
 }
@@ -134,15 +141,6 @@ fn content_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     let essence = value.split(';').next().unwrap_or_default();
     Some(essence.trim().to_ascii_lowercase())
-}
-
-/// Returns the sender as the audit log names it.
-fn sender(account: &str, id: &str) -> Sender {
-    Sender {
-        platform: Platform::Slack,
-        account: account.to_owned(),
-        id: id.to_owned(),
-    }
 }
 
 /// Returns the text at a path such as `/event/user`; `None` if it is missing, empty or not a text.
