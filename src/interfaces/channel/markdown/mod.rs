@@ -99,6 +99,43 @@ pub(super) struct SpanStyle {
     pub(super) strike: bool,
 }
 
+impl SpanStyle {
+    /// No style.
+    pub(super) const PLAIN: Self = Self {
+        bold: false,
+        italic: false,
+        strike: false,
+    };
+    /// Bold alone.
+    pub(super) const BOLD: Self = Self {
+        bold: true,
+        ..Self::PLAIN
+    };
+    /// Italic alone.
+    pub(super) const ITALIC: Self = Self {
+        italic: true,
+        ..Self::PLAIN
+    };
+
+    /// Returns this style with another one.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            bold: self.bold || other.bold,
+            italic: self.italic || other.italic,
+            strike: self.strike || other.strike,
+        }
+    }
+
+    /// Returns the marks of this style, given those of bold, italic and struck-through text.
+    pub(super) fn marks<T>(self, [bold, italic, strike]: [T; 3]) -> impl Iterator<Item = T> {
+        let marks = [(self.bold, bold), (self.italic, italic), (self.strike, strike)];
+        marks
+            .into_iter()
+            .filter(|(is_set, _)| *is_set)
+            .map(|(_, mark)| mark)
+    }
+}
+
 /// Parses Markdown. A link is kept only if it uses https and its host is one of `link_hosts`; any other link becomes
 /// code with the address as `hxxps://…`. Text nested deeper than 16 levels is returned as one paragraph in its source
 /// form.
