@@ -1,12 +1,14 @@
 //! Parses the model's Markdown to a small neutral tree that every channel renders. The tree has no images, no HTML
-//! and no links that the policy does not allow; refused parts remain as visible text. This module knows no platform
+//! and no links that the policy does not allow; refused parts remain as visible text. The parser knows no platform
 //! and escapes nothing.
 
 mod builder;
+mod dialect;
 mod fact;
 mod links;
 mod sections;
 
+pub(super) use dialect::{LinePlace, MarkdownDialect};
 pub(super) use fact::fact;
 pub(super) use sections::{Section, sections};
 
@@ -99,24 +101,21 @@ pub(super) struct SpanStyle {
     pub(super) strike: bool,
 }
 
-impl SpanStyle {
-    /// No style.
-    pub(super) const PLAIN: Self = Self {
-        bold: false,
-        italic: false,
-        strike: false,
-    };
-    /// Bold alone.
-    pub(super) const BOLD: Self = Self {
-        bold: true,
-        ..Self::PLAIN
-    };
-    /// Italic alone.
-    pub(super) const ITALIC: Self = Self {
-        italic: true,
-        ..Self::PLAIN
-    };
+/// No style.
+pub(super) const PLAIN: SpanStyle = SpanStyle {
+    bold: false,
+    italic: false,
+    strike: false,
+};
+/// Bold alone.
+pub(super) const BOLD: SpanStyle = SpanStyle { bold: true, ..PLAIN };
+/// Italic alone.
+pub(super) const ITALIC: SpanStyle = SpanStyle {
+    italic: true,
+    ..PLAIN
+};
 
+impl SpanStyle {
     /// Returns this style with another one.
     pub(super) fn and(self, other: Self) -> Self {
         Self {

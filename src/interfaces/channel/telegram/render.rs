@@ -3,7 +3,9 @@
 use super::text::{EntityText, RichText, units};
 use crate::base::model::{Button, ButtonStyle, FoldState, Platform, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::layout::{FactLayout, button_rows, fact_layout};
-use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
+use crate::interfaces::channel::markdown::{
+    BOLD, ITALIC, Inline, MarkdownBlock, PLAIN, SpanStyle, backticks, fact, parse,
+};
 use crate::interfaces::channel::visible::{escape_code, escape_line};
 use reqwest::Url;
 use serde_json::{Value, json};
@@ -109,7 +111,7 @@ pub(super) fn caption(text: &str, units_max: usize) -> EntityText {
             chat: None,
         },
     };
-    page.inlines(&backticks(text), SpanStyle::PLAIN);
+    page.inlines(&backticks(text), PLAIN);
     let finished = page.text.finish();
     match finished.units <= units_max && finished.entities.len() <= ENTITIES_MAX {
         true => finished,
@@ -191,8 +193,8 @@ impl MessageBuilder<'_> {
     fn part(&mut self, part: &ReplyPart) {
         match part {
             ReplyPart::Mention { to } => self.mention(to),
-            ReplyPart::Heading { text } => self.inlines(&backticks(text), SpanStyle::BOLD),
-            ReplyPart::Text { text } => self.inlines(&backticks(text), SpanStyle::PLAIN),
+            ReplyPart::Heading { text } => self.inlines(&backticks(text), BOLD),
+            ReplyPart::Text { text } => self.inlines(&backticks(text), PLAIN),
             ReplyPart::Markdown { text } => {
                 let blocks = parse(text, self.setting.link_hosts);
                 self.blocks(&blocks, Nesting::default());
@@ -200,11 +202,11 @@ impl MessageBuilder<'_> {
             ReplyPart::Code { language, text } => self.code(language, text),
             ReplyPart::Facts { rows } => self.facts(rows),
             ReplyPart::Tasks { list } => {
-                self.inlines(&backticks(&list.title), SpanStyle::BOLD);
+                self.inlines(&backticks(&list.title), BOLD);
                 self.text.separate(1);
-                self.inlines(&backticks(&list.lines()), SpanStyle::PLAIN);
+                self.inlines(&backticks(&list.lines()), PLAIN);
             }
-            ReplyPart::Footer { text } => self.inlines(&backticks(text), SpanStyle::ITALIC),
+            ReplyPart::Footer { text } => self.inlines(&backticks(text), ITALIC),
             ReplyPart::Fold { title, state, parts } => self.fold(title, *state, parts),
             ReplyPart::Buttons { .. } => {}
         }
@@ -213,7 +215,7 @@ impl MessageBuilder<'_> {
     /// Renders a fold as a bold title above an expandable quote. Quotes cannot be nested, so an open fold is the title
     /// above its parts.
     fn fold(&mut self, title: &str, state: FoldState, parts: &[ReplyPart]) {
-        self.inlines(&backticks(title), SpanStyle::BOLD);
+        self.inlines(&backticks(title), BOLD);
         self.text.separate(1);
         self.text.begin_part();
         let start = self.text.position();
@@ -265,10 +267,10 @@ impl MessageBuilder<'_> {
         };
         for (label, value) in &rows {
             self.text.separate(1);
-            self.inlines(&fact(label, SpanStyle::PLAIN), SpanStyle::BOLD);
+            self.inlines(&fact(label, PLAIN), BOLD);
             self.text.push_as(":", MessageEntityKind::Bold);
             self.text.push(" ");
-            self.inlines(&fact(value, SpanStyle::PLAIN), SpanStyle::PLAIN);
+            self.inlines(&fact(value, PLAIN), PLAIN);
         }
     }
 
@@ -291,8 +293,8 @@ impl MessageBuilder<'_> {
 
     fn block(&mut self, block: &MarkdownBlock, nesting: Nesting) {
         match block {
-            MarkdownBlock::Paragraph(inlines) => self.inlines(inlines, SpanStyle::PLAIN),
-            MarkdownBlock::Heading { inlines, .. } => self.inlines(inlines, SpanStyle::BOLD),
+            MarkdownBlock::Paragraph(inlines) => self.inlines(inlines, PLAIN),
+            MarkdownBlock::Heading { inlines, .. } => self.inlines(inlines, BOLD),
             MarkdownBlock::Code { language, text } => self.code(language, text),
             MarkdownBlock::List { start, items } => self.list(*start, items, nesting),
             MarkdownBlock::Quote(blocks) => self.quote(blocks, nesting),

@@ -5,7 +5,7 @@
 use super::render::{RenderOptions, preformatted};
 use super::text::is_blank;
 use crate::base::model::{FoldState, ReplyPart, Sender, TaskList, TaskState};
-use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
+use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, PLAIN, backticks, fact, parse};
 use crate::interfaces::channel::visible::{escape_code, escape_line, escape_text};
 use serde_json::{Value, json};
 
@@ -171,7 +171,7 @@ fn code(language: &str, text: &str) -> Value {
 fn facts(rows: &[(String, String)]) -> Option<Value> {
     let cell = |text: &str| {
         let mut cell = json!({"align": "left", "valign": "top"});
-        if let Some(text) = rich_text(&fact(&escape_line(text), SpanStyle::PLAIN)) {
+        if let Some(text) = rich_text(&fact(&escape_line(text), PLAIN)) {
             cell["text"] = text;
         }
         cell
