@@ -81,6 +81,18 @@ pub(super) enum Inline {
 }
 
 impl Inline {
+    /// Creates plain text.
+    pub(super) fn of_text(text: impl Into<String>, style: SpanStyle) -> Self {
+        let text = text.into();
+        Self::Text { text, style }
+    }
+
+    /// Creates inline code.
+    pub(super) fn of_code(text: impl Into<String>, style: SpanStyle) -> Self {
+        let text = text.into();
+        Self::Code { text, style }
+    }
+
     /// Returns the text that a user reads.
     pub(super) fn text(&self) -> &str {
         match self {
@@ -153,7 +165,6 @@ pub(super) fn parse(text: &str, link_hosts: &[String]) -> Vec<MarkdownBlock> {
 
 /// Parses a text of Drydock: backticks mark code, and there is no other markup. A single backtick is literal.
 pub(super) fn backticks(text: &str) -> Vec<Inline> {
-    let style = SpanStyle::default();
     let mut inlines = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('`') {
@@ -161,40 +172,25 @@ pub(super) fn backticks(text: &str) -> Vec<Inline> {
             break;
         };
         if code.is_empty() || code.contains('\n') {
-            inlines.push(Inline::Text {
-                text: format!("{before}`"),
-                style,
-            });
+            inlines.push(Inline::of_text(format!("{before}`"), PLAIN));
             rest = after;
             continue;
         }
         if !before.is_empty() {
-            inlines.push(Inline::Text {
-                text: before.to_owned(),
-                style,
-            });
+            inlines.push(Inline::of_text(before, PLAIN));
         }
-        inlines.push(Inline::Code {
-            text: code.to_owned(),
-            style,
-        });
+        inlines.push(Inline::of_code(code, PLAIN));
         rest = after_code;
     }
     if !rest.is_empty() {
-        inlines.push(Inline::Text {
-            text: rest.to_owned(),
-            style,
-        });
+        inlines.push(Inline::of_text(rest, PLAIN));
     }
     inlines
 }
 
 fn plain(text: &str, link_hosts: &[String]) -> Vec<MarkdownBlock> {
-    vec![MarkdownBlock::Paragraph(links::inlines_of(
-        text,
-        SpanStyle::default(),
-        link_hosts,
-    ))]
+    let inlines = links::inlines_of(text, PLAIN, link_hosts);
+    vec![MarkdownBlock::Paragraph(inlines)]
 }
 
 fn options() -> Options {
