@@ -7,6 +7,7 @@ use super::GatewayReceiver;
 use super::reading::{HistoryReading, MissedMessages, MissedRange};
 use crate::interfaces::channel::SendError;
 use crate::interfaces::channel::discord::api::ApiError;
+use crate::interfaces::channel::discord::list;
 use crate::interfaces::channel::discord::lookup::snowflake_at;
 use crate::interfaces::channel::discord::places::{ChannelKindSeen, kind_of};
 use crate::state::store::StoreError;
@@ -319,10 +320,6 @@ fn asked_wait(error: &SendError) -> Duration {
         SendError::Limited { retry_after, .. } => retry_after.unwrap_or_default().min(ASKED_WAIT_MAX),
         _ => Duration::ZERO,
     }
-}
-
-fn list(answer: &Value) -> &[Value] {
-    answer.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns the id of an object, which is never 0.
