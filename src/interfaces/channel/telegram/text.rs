@@ -26,25 +26,6 @@ struct Mark {
     kind: MessageEntityKind,
 }
 
-/// Returns true if Telegram makes no links within this entity.
-fn is_protected(kind: &MessageEntityKind) -> bool {
-    matches!(
-        kind,
-        MessageEntityKind::Code
-            | MessageEntityKind::Pre { .. }
-            | MessageEntityKind::TextMention { .. }
-            | MessageEntityKind::TextLink { .. }
-    )
-}
-
-/// Returns true for a look that code cannot have.
-fn is_style(kind: &MessageEntityKind) -> bool {
-    matches!(
-        kind,
-        MessageEntityKind::Bold | MessageEntityKind::Italic | MessageEntityKind::Strikethrough
-    )
-}
-
 /// A finished text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct EntityText {
@@ -217,6 +198,25 @@ impl RichText {
             }
         }
     }
+}
+
+/// Returns true if Telegram makes no links within this entity.
+fn is_protected(kind: &MessageEntityKind) -> bool {
+    matches!(
+        kind,
+        MessageEntityKind::Code
+            | MessageEntityKind::Pre { .. }
+            | MessageEntityKind::TextMention { .. }
+            | MessageEntityKind::TextLink { .. }
+    )
+}
+
+/// Returns true for a look that code cannot have.
+fn is_style(kind: &MessageEntityKind) -> bool {
+    matches!(
+        kind,
+        MessageEntityKind::Bold | MessageEntityKind::Italic | MessageEntityKind::Strikethrough
+    )
 }
 
 /// Returns the word around a position outside of the protected ranges, without the punctuation around it.
