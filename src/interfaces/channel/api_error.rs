@@ -22,7 +22,7 @@ pub(super) enum ApiError {
         platform: &'static str,
         retry_after: Option<Duration>,
     },
-    /// The platform refused the call. The code is 0 if the platform sent none.
+    /// The platform refused the call. The code is 0, and is not shown, if the platform sent none.
     Refused { code: u64, reason: String },
     /// The platform refused a form of a message which the next call leaves out.
     OtherForm(String),
@@ -31,7 +31,7 @@ pub(super) enum ApiError {
 }
 
 impl ApiError {
-    /// Creates the error of a call that cannot be made.
+    /// Creates the error of a call that cannot be made, or was refused without a code.
     pub(super) fn refused(reason: &str) -> Self {
         Self::Refused {
             code: 0,
@@ -69,6 +69,7 @@ impl ApiError {
                 why: format!("{platform} limits the rate of calls"),
                 retry_after,
             },
+            Self::Refused { code: 0, reason } => SendError::Refused(reason),
             Self::Refused { code, reason } => SendError::Refused(format!("{code} {reason}")),
             Self::OtherForm(why) => SendError::OtherForm(why),
             Self::Ambiguous(why) => SendError::Ambiguous(why),

@@ -5,6 +5,7 @@
 use super::buckets::{Buckets, route};
 use crate::base::http_client::server_date;
 use crate::base::model::Secret;
+use crate::interfaces::channel::SendError;
 pub(super) use crate::interfaces::channel::api_error::ApiError;
 use crate::interfaces::channel::api_error::{read_call_answer, read_file_answer, shown_reason};
 use bytes::Bytes;
@@ -82,6 +83,12 @@ impl DiscordApi {
     /// the effect of the call.
     pub(super) async fn call(&self, request: impl TryIntoRequest) -> Result<Value, ApiError> {
         self.call_with_date(request).await.map(|(answer, _)| answer)
+    }
+
+    /// Sends a request whose repetition is invisible to users.
+    pub(super) async fn repeatable(&self, request: impl TryIntoRequest) -> Result<Value, SendError> {
+        let answer = self.call(request).await;
+        answer.map_err(ApiError::into_repeatable_error)
     }
 
     /// Sends a request, and returns its result with the time of the server, if it sent one.

@@ -2,6 +2,7 @@
 //! component in a message must not make the message unreadable. See
 //! <https://docs.discord.com/developers/resources/message#message-object>.
 
+use super::list;
 use super::places::ChannelKindSeen;
 use crate::base::model::{
     Account, ChatFile, ChatPlace, Inbound, InboundKind, Installation, MessageRef, Platform, Sender,
@@ -59,10 +60,7 @@ pub(super) fn person_message<'a>(
     }
     let is_direct = text("/guild_id").is_none();
     let content = text("/content").unwrap_or_default();
-    let mentions = message["mentions"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let mentions = list(&message["mentions"]);
     let is_mentioned = mentions
         .iter()
         .any(|person| person["id"] == installation.bot_id.as_str());
@@ -87,10 +85,7 @@ pub(super) fn person_message<'a>(
 
 /// Returns the files of a message. See <https://docs.discord.com/developers/resources/message#attachment-object>.
 fn sent_files(message: &Value) -> Vec<ChatFile> {
-    let attachments = message["attachments"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
+    let attachments = list(&message["attachments"]);
     let file = |attachment: &Value| {
         let kind = attachment["content_type"].as_str().unwrap_or_default();
         let is_media = ["image/", "video/", "audio/"]
@@ -149,10 +144,7 @@ impl WrittenMessage<'_> {
             let what = "file".to_owned();
             return Ok(InboundKind::Unsupported { what });
         }
-        if self.message["message_snapshots"]
-            .as_array()
-            .is_some_and(|all| !all.is_empty())
-        {
+        if !list(&self.message["message_snapshots"]).is_empty() {
             return Err("forwarded message");
         }
         match self.is_addressed {

@@ -1,6 +1,7 @@
 //! The inspection of a Discord application: its token, the intent that lets it read messages, and its command.
 
 use super::api::DiscordApi;
+use super::list;
 use super::registration::COMMAND;
 use crate::base::config::DiscordSettings;
 use crate::interfaces::channel::inspection::{ChannelFinding, clock, unidentified};
@@ -55,13 +56,10 @@ async fn command(api: &DiscordApi, application: &str) -> ChannelFinding {
     let requests = api.requests().interaction(application);
     match api.call(requests.global_commands()).await {
         Err(error) => ChannelFinding::warning("command", error.into_repeatable_error().to_string(), fix),
-        Ok(registered) => {
-            let commands = registered.as_array().map(Vec::as_slice).unwrap_or_default();
-            match commands.iter().any(|command| command["name"] == COMMAND) {
-                true => ChannelFinding::fine("command", "/drydock is registered"),
-                false => ChannelFinding::warning("command", "/drydock is not registered", fix),
-            }
-        }
+        Ok(registered) => match list(&registered).iter().any(|command| command["name"] == COMMAND) {
+            true => ChannelFinding::fine("command", "/drydock is registered"),
+            false => ChannelFinding::warning("command", "/drydock is not registered", fix),
+        },
     }
 }
 

@@ -132,9 +132,7 @@ fn is_among_others(payload: &Value) -> bool {
 
 /// Returns what the person typed after `/drydock`.
 fn typed(payload: &Value) -> InboundKind {
-    let options = payload.pointer("/data/options").and_then(Value::as_array);
-    let options = options.map(Vec::as_slice).unwrap_or_default();
-    let words = options.first().and_then(|option| option["value"].as_str());
+    let words = payload.pointer("/data/options/0/value").and_then(Value::as_str);
     let words = words.unwrap_or_default().trim();
     invite(words).unwrap_or_else(|| command(words))
 }

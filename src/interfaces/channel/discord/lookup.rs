@@ -5,7 +5,7 @@
 
 use super::api::{ApiError, DiscordApi, code};
 use super::message::safe_name;
-use super::{message_channel, snowflake};
+use super::{list, message_channel, snowflake};
 use crate::base::model::{Action, MessageRef, Op};
 use crate::interfaces::channel::{DeliveryLookup, SendError};
 use jiff::{SignedDuration, Span, Timestamp};
@@ -53,10 +53,7 @@ pub(super) async fn find(
     let earliest = snowflake_at(earliest);
     let mut before: Option<u64> = None;
     for _ in 0..PAGES_MAX {
-        let request = api
-            .requests()
-            .channel_messages(Id::new(snowflake(channel)?))
-            .limit(PAGE);
+        let request = api.requests().channel_messages(snowflake(channel)?).limit(PAGE);
         let request = match before {
             Some(id) => request.before(Id::new(id)).try_into_request(),
             None => request.try_into_request(),
@@ -146,10 +143,7 @@ fn id_of(message: &Value, bot: &str, op: &Op, evidence: Evidence<'_>) -> Option<
                 file_name, content, ..
             },
         ) => {
-            let files = message["attachments"]
-                .as_array()
-                .map(Vec::as_slice)
-                .unwrap_or_default();
+            let files = list(&message["attachments"]);
             let name = safe_name(file_name);
             let size = u64::try_from(content.len()).ok();
             files

@@ -44,7 +44,7 @@ use twilight_http::request::channel::reaction::RequestReactionType;
 use twilight_model::channel::thread::AutoArchiveDuration;
 use twilight_model::http::attachment::Attachment;
 use twilight_model::id::Id;
-use twilight_model::id::marker::MessageMarker;
+use twilight_model::id::marker::ChannelMarker;
 
 /// The maximum number of bytes of a file. A server without boosts accepts 10 MiB.
 const FILE_BYTES_MAX: usize = 10 << 20;
@@ -92,8 +92,8 @@ impl ChannelKind for DiscordSettings {
         http: &reqwest::Client,
     ) -> Result<Arc<dyn Channel>, SendError> {
         let api = DiscordApi::new(http.clone(), &self.api_base_url, self.bot_token.clone());
-        let application = api.call(api.requests().current_user_application()).await;
-        let application = application.map_err(ApiError::into_repeatable_error)?;
+        let application = api.repeatable(api.requests().current_user_application());
+        let application = application.await?;
         let installation = installation(&application)?;
         if let Err(error) = registration::register(&api, &installation).await {
             let why = error.into_repeatable_error();
@@ -221,8 +221,8 @@ impl Channel for DiscordChannel {
     }
 
     async fn probe(&self) -> Result<(), SendError> {
-        let asked = self.api.call(self.api.requests().current_user()).await;
-        asked.map(|_| ()).map_err(ApiError::into_repeatable_error)
+        let asked = self.api.repeatable(self.api.requests().current_user());
+        asked.await.map(|_| ())
     }
 
     fn limits(&self, op: &Op, call: CallPurpose) -> Vec<Limit> {
@@ -259,19 +259,15 @@ impl DiscordChannel {
             Receipt::Queued => ("⏳", None),
             Receipt::Started => ("👀", Some("⏳")),
         };
-        let (channel, id) = (
-            Id::new(snowflake(&message.chat)?),
-            Id::new(snowflake(&message.id)?),
-        );
+        let (channel, id) = (snowflake(&message.chat)?, snowflake(&message.id)?);
         let reaction = |name| RequestReactionType::Unicode { name };
         let requests = self.api.requests();
         let ours = reaction(ours);
-        let added = self.api.call(requests.create_reaction(channel, id, &ours)).await;
-        added.map_err(ApiError::into_repeatable_error)?;
+        let added = requests.create_reaction(channel, id, &ours);
+        self.api.repeatable(added).await?;
         if let Some(before) = before.map(reaction) {
             let removed = requests.delete_current_user_reaction(channel, id, &before);
-            let removed = self.api.call(removed).await;
-            removed.map_err(ApiError::into_repeatable_error)?;
+            self.api.repeatable(removed).await?;
         }
         Ok(Delivered::default())
     }
@@ -316,7 +312,7 @@ impl DiscordChannel {
     ) -> Result<Delivered, SendError> {
         let channel = snowflake(message_channel(place))?;
         let message = || {
-            let message = self.api.requests().create_message(Id::new(channel));
+            let message = self.api.requests().create_message(channel);
             self.api.call(message.attachments(files).payload_json(body))
         };
         let posted = match message().await {
@@ -327,18 +323,15 @@ impl DiscordChannel {
             posted => posted,
         };
         let posted = posted.map_err(ApiError::into_post_error)?;
-        Ok(Delivered {
-            message: message_of(&posted),
-        })
+        Ok(delivered(&posted))
     }
 
-    async fn create_thread(&self, place: &ChatPlace, thread: u64) -> Result<(), SendError> {
-        let parent = Id::new(snowflake(&place.chat)?);
-        let message: Id<MessageMarker> = Id::new(thread);
+    async fn create_thread(&self, place: &ChatPlace, thread: Id<ChannelMarker>) -> Result<(), SendError> {
+        let parent = snowflake(&place.chat)?;
         let name = format!("Drydock {thread}");
         let requests = self.api.requests();
         let created = requests
-            .create_thread_from_message(parent, message, &name)
+            .create_thread_from_message(parent, thread.cast(), &name)
             .auto_archive_duration(AutoArchiveDuration::ThreeDays);
         match self.api.call(created).await {
             Err(error) if error.is(code::THREAD_EXISTS) => Ok(()),
@@ -349,13 +342,10 @@ impl DiscordChannel {
     async fn edit(&self, message: &MessageRef, reply: &Reply) -> Result<Delivered, SendError> {
         let rendered = render(reply, &self.link_hosts, MentionUse::Mentioned);
         let body = edited_message(&rendered).to_string();
-        let (channel, id) = (
-            Id::new(snowflake(&message.chat)?),
-            Id::new(snowflake(&message.id)?),
-        );
+        let (channel, id) = (snowflake(&message.chat)?, snowflake(&message.id)?);
         let edited = self.api.requests().update_message(channel, id);
-        let edited = self.api.call(edited.payload_json(body.as_bytes())).await;
-        edited.map_err(ApiError::into_repeatable_error)?;
+        let edited = edited.payload_json(body.as_bytes());
+        self.api.repeatable(edited).await?;
         Ok(Delivered::default())
     }
 
@@ -377,15 +367,9 @@ impl DiscordChannel {
                 }
             }
         }
-        let chat = self
-            .api
-            .requests()
-            .create_private_channel(Id::new(snowflake(&to.id)?));
-        let chat = self
-            .api
-            .call(chat)
-            .await
-            .map_err(ApiError::into_repeatable_error)?;
+        let requests = self.api.requests();
+        let chat = requests.create_private_channel(snowflake(&to.id)?);
+        let chat = self.api.repeatable(chat).await?;
         let Some(chat) = chat["id"].as_str() else {
             return Err(SendError::Refused("discord opened no direct message".to_owned()));
         };
@@ -463,17 +447,13 @@ impl DiscordChannel {
         }
         if flags & LOADING == 0 {
             let is_this = first["content"].as_str().map(str::trim) == Some(rendered.content.trim());
-            return Ok(is_this.then(|| Delivered {
-                message: message_of(&first),
-            }));
+            return Ok(is_this.then(|| delivered(&first)));
         }
         let body = edited_message(rendered).to_string();
         let answered = interaction.update_response(token).payload_json(body.as_bytes());
         let answered = self.api.call(answered).await;
         let answered = answered.map_err(ApiError::into_post_error)?;
-        Ok(Some(Delivered {
-            message: message_of(&answered),
-        }))
+        Ok(Some(delivered(&answered)))
     }
 
     fn rendered(&self, place: &ChatPlace, reply: &Reply) -> DiscordPayload {
@@ -486,11 +466,14 @@ impl DiscordChannel {
     }
 }
 
-fn message_of(posted: &Value) -> Option<MessageRef> {
-    Some(MessageRef {
-        chat: posted["channel_id"].as_str()?.to_owned(),
-        id: posted["id"].as_str()?.to_owned(),
-    })
+/// Returns the delivery of a message that Discord has shown.
+fn delivered(posted: &Value) -> Delivered {
+    let ids = posted["channel_id"].as_str().zip(posted["id"].as_str());
+    let message = ids.map(|(chat, id)| MessageRef {
+        chat: chat.to_owned(),
+        id: id.to_owned(),
+    });
+    Delivered { message }
 }
 
 /// Returns the channel of the messages of a place. A thread is a channel of its own.
@@ -499,9 +482,12 @@ fn message_channel(place: &ChatPlace) -> &str {
 }
 
 /// Reads an id, which is never 0.
-fn snowflake(id: &str) -> Result<u64, SendError> {
-    match id.parse() {
-        Ok(id) if id > 0 => Ok(id),
-        Ok(_) | Err(_) => Err(SendError::Refused("not an id of discord".to_owned())),
-    }
+fn snowflake<T>(id: &str) -> Result<Id<T>, SendError> {
+    id.parse()
+        .map_err(|_| SendError::Refused("not an id of discord".to_owned()))
+}
+
+/// Returns the elements of a list, and none of anything else.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

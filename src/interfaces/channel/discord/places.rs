@@ -8,7 +8,6 @@ use clru::CLruCache;
 use serde_json::Value;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
-use twilight_model::id::Id;
 
 /// The number of channels that are remembered.
 const CHANNELS_MAX: NonZeroUsize = match NonZeroUsize::new(4_096) {
@@ -55,7 +54,7 @@ impl Places {
         if let Some(kind) = known(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(Some(kind));
         }
-        let asked = api.requests().channel(Id::new(snowflake(channel)?));
+        let asked = api.requests().channel(snowflake(channel)?);
         let kind = match api.call(asked).await {
             Ok(channel) => kind_of(&channel),
             Err(ApiError::Refused { .. }) => return Ok(None),

@@ -4,6 +4,7 @@
 //! <https://docs.discord.com/developers/interactions/application-commands#create-global-application-command>.
 
 use super::api::{ApiError, DiscordApi};
+use super::list;
 use crate::base::model::Installation;
 use serde_json::{Value, json};
 use twilight_http::request::{Method, RequestBuilder};
@@ -32,8 +33,7 @@ pub(super) async fn register(api: &DiscordApi, installation: &Installation) -> R
     let registered = api
         .call(api.requests().interaction(application).global_commands())
         .await?;
-    let registered = registered.as_array().map(Vec::as_slice).unwrap_or_default();
-    if registered.iter().any(is_ours) {
+    if list(&registered).iter().any(is_ours) {
         return Ok(());
     }
     // The request builder of the library has no contexts.

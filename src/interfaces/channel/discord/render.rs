@@ -4,7 +4,7 @@
 use super::markup::{code_block, escaped, inlines};
 use crate::base::model::{Button, ButtonStyle, Platform, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::layout::{FactLayout, fact_layout};
-use crate::interfaces::channel::markdown::{MarkdownBlock, SpanStyle, backticks, fact, parse};
+use crate::interfaces::channel::markdown::{BOLD, MarkdownBlock, PLAIN, backticks, fact, parse};
 use crate::interfaces::channel::visible::{escape_label, escape_line};
 use serde_json::{Value, json};
 
@@ -16,16 +16,6 @@ const ROW_MAX: usize = 5;
 const ROWS_MAX: usize = 5;
 /// The maximum number of characters of the label of a button.
 const LABEL_CHARS_MAX: usize = 80;
-const BOLD: SpanStyle = SpanStyle {
-    bold: true,
-    italic: false,
-    strike: false,
-};
-const PLAIN: SpanStyle = SpanStyle {
-    bold: false,
-    italic: false,
-    strike: false,
-};
 
 /// A message in Discord's format.
 #[derive(Clone, Debug, PartialEq)]

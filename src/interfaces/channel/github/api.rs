@@ -4,13 +4,15 @@
 use crate::base::http_client::{AnswerReadError, read_answer, server_date};
 use crate::base::model::Secret;
 use crate::base::webhook::GithubIssue;
-use crate::interfaces::channel::SendError;
+use crate::interfaces::channel::api_error::{ApiError, shown_reason};
 use jiff::Timestamp;
 use reqwest::header::{self, HeaderMap};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// The name of the platform in errors.
+const PLATFORM: &str = "github";
 /// Time limit of a call.
 const CALL_TIME_MAX: Duration = Duration::from_secs(20);
 /// The maximum number of bytes of an answer that are read; 100 comments of the greatest length are larger, and are rare.
@@ -19,8 +21,6 @@ const ANSWER_BYTES_MAX: usize = 8 << 20;
 const API_VERSION: &str = "2022-11-28";
 /// The media type of the answers.
 const MEDIA_TYPE: &str = "application/vnd.github+json";
-/// The maximum number of characters of a reason that are repeated in an error.
-const REASON_CHARS_MAX: usize = 200;
 /// The wait after a refusal for too many calls that names no time, as GitHub asks for.
 const LIMITED_WAIT: Duration = Duration::from_secs(60);
 /// The longest wait that is accepted from GitHub.
@@ -40,48 +40,6 @@ pub(super) struct ListedComment {
     pub(super) body: String,
 }
 
-/// An error of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum GithubError {
-    /// The server could not be reached.
-    Unreachable(String),
-    /// GitHub rejects the token.
-    Unauthorised(String),
-    /// GitHub requires fewer calls.
-    Limited(Duration),
-    /// GitHub refused the call.
-    Refused(String),
-    /// The outcome is unknown: the call may or may not have taken effect.
-    Ambiguous(String),
-}
-
-impl GithubError {
-    /// Converts the error of a call whose repetition would show.
-    pub(super) fn into_post_error(self) -> SendError {
-        match self {
-            Self::Unreachable(why) => SendError::Unreachable(why),
-            Self::Unauthorised(why) => SendError::Unauthorised(why),
-            Self::Limited(wait) => SendError::Limited {
-                why: "github limits the rate of calls".to_owned(),
-                retry_after: Some(wait),
-            },
-            Self::Refused(why) => SendError::Refused(why),
-            Self::Ambiguous(why) => SendError::Ambiguous(why),
-        }
-    }
-
-    /// Converts the error of a call that only reads.
-    pub(super) fn into_repeatable_error(self) -> SendError {
-        match self {
-            Self::Ambiguous(why) => SendError::NotSent {
-                why,
-                retry_after: None,
-            },
-            other => other.into_post_error(),
-        }
-    }
-}
-
 impl GithubApi {
     pub(super) fn new(http: reqwest::Client, base: &str, token: Secret) -> Self {
         Self {
@@ -96,7 +54,7 @@ impl GithubApi {
         &self,
         issue: &GithubIssue,
         body: &str,
-    ) -> Result<Option<u64>, GithubError> {
+    ) -> Result<Option<u64>, ApiError> {
         let request = self
             .request(Method::POST, &path(issue))
             .json(&json!({ "body": body }));
@@ -110,24 +68,26 @@ impl GithubApi {
         issue: &GithubIssue,
         since: Timestamp,
         (page, size): (usize, usize),
-    ) -> Result<Vec<ListedComment>, GithubError> {
+    ) -> Result<Vec<ListedComment>, ApiError> {
         let query = format!("since={since:.0}&per_page={size}&page={page}");
         let request = self.request(Method::GET, &format!("{}?{query}", path(issue)));
         let answer = self.call(request).await?;
-        let listed = answer.as_array().ok_or_else(unreadable)?.iter().map(|comment| {
+        let listed = answer.as_array().ok_or_else(ApiError::unreadable)?;
+        let listed = listed.iter().map(|comment| {
             Some(ListedComment {
                 id: comment["id"].as_u64()?,
                 body: comment["body"].as_str().unwrap_or_default().to_owned(),
             })
         });
-        listed.collect::<Option<Vec<_>>>().ok_or_else(unreadable)
+        let listed: Option<Vec<_>> = listed.collect();
+        listed.ok_or_else(ApiError::unreadable)
     }
 
     /// Checks that the server answers and accepts the token. The call counts against no limit. A server without limits
     /// answers 404.
-    pub(super) async fn probe(&self) -> Result<(), GithubError> {
+    pub(super) async fn probe(&self) -> Result<(), ApiError> {
         match self.call(self.request(Method::GET, "rate_limit")).await {
-            Ok(_) | Err(GithubError::Refused(_)) => Ok(()),
+            Ok(_) | Err(ApiError::Refused { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -141,7 +101,7 @@ impl GithubApi {
             .header("x-github-api-version", API_VERSION)
     }
 
-    async fn call(&self, request: RequestBuilder) -> Result<Value, GithubError> {
+    async fn call(&self, request: RequestBuilder) -> Result<Value, ApiError> {
         let mut response = request.send().await.map_err(|error| failure(&error))?;
         let status = response.status().as_u16();
         let headers = response.headers().clone();
@@ -150,43 +110,32 @@ impl GithubApi {
             Ok(()) => {}
             // The status alone shows the effect of a call.
             Err(_) if status >= 400 || status == 201 => body.clear(),
-            Err(AnswerReadError::TooLong) => return Err(unreadable()),
+            Err(AnswerReadError::TooLong) => return Err(ApiError::unreadable()),
             Err(AnswerReadError::Broken(error)) => return Err(failure(&error)),
         }
         let answer: Option<Value> = serde_json::from_slice(&body).ok();
         match status {
             201 => Ok(answer.unwrap_or_default()),
-            200..=299 => answer.ok_or_else(unreadable),
-            401 => Err(GithubError::Unauthorised("github answered 401".to_owned())),
-            403 | 429 if is_limited(status, &headers, answer.as_ref()) => {
-                Err(GithubError::Limited(requested_wait(&headers)))
-            }
-            500.. => Err(GithubError::Ambiguous(format!("github answered {status}"))),
-            _ => Err(GithubError::Refused(self.refusal(status, answer.as_ref()))),
+            200..=299 => answer.ok_or_else(ApiError::unreadable),
+            401 => Err(ApiError::Unauthorised("github answered 401".to_owned())),
+            403 | 429 if is_limited(status, &headers, answer.as_ref()) => Err(ApiError::Limited {
+                platform: PLATFORM,
+                retry_after: Some(requested_wait(&headers)),
+            }),
+            500.. => Err(ApiError::Ambiguous(format!("github answered {status}"))),
+            _ => Err(self.refusal(status, answer.as_ref())),
         }
     }
 
-    fn refusal(&self, status: u16, answer: Option<&Value>) -> String {
-        let reason = answer
-            .and_then(|answer| answer["message"].as_str())
-            .unwrap_or_default();
+    fn refusal(&self, status: u16, answer: Option<&Value>) -> ApiError {
+        let reason = shown_reason(message(answer), &[self.token.expose()]);
         let hint = match status {
             403 => "; give the token write access to issues and pull requests of the repository",
             404 => "; the token may not see the repository, or the issue does not exist",
             301 | 302 | 307 | 308 => "; the repository has another name now",
             _ => "",
         };
-        format!("github answered {status} {}{hint}", self.shown(reason))
-    }
-
-    /// Removes the token from a text of the server for use in an error: a proxy may quote the request.
-    fn shown(&self, reason: &str) -> String {
-        let shown = match self.token.expose() {
-            "" => reason.to_owned(),
-            token => reason.replace(token, "***"),
-        };
-        let shown = shown.chars().filter(|char| !char.is_control());
-        shown.take(REASON_CHARS_MAX).collect()
+        ApiError::refused(&format!("github answered {status} {reason}{hint}"))
     }
 }
 
@@ -196,13 +145,15 @@ fn path(issue: &GithubIssue) -> String {
 
 /// Returns true if a refusal is about the rate of calls and not about the call.
 fn is_limited(status: u16, headers: &HeaderMap, answer: Option<&Value>) -> bool {
-    let message = answer
-        .and_then(|answer| answer["message"].as_str())
-        .unwrap_or_default();
     status == 429
         || headers.contains_key(header::RETRY_AFTER)
         || number(headers, "x-ratelimit-remaining") == Some(0)
-        || message.to_lowercase().contains("rate limit")
+        || message(answer).to_lowercase().contains("rate limit")
+}
+
+fn message(answer: Option<&Value>) -> &str {
+    let message = answer.and_then(|answer| answer["message"].as_str());
+    message.unwrap_or_default()
 }
 
 /// Returns the wait that GitHub asks for: in seconds, or until a time of its own clock.
@@ -222,23 +173,11 @@ fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
-fn unreadable() -> GithubError {
-    GithubError::Ambiguous("the answer of github is unreadable".to_owned())
-}
-
-/// Converts an error of the client to a fixed text, because its own text contains the address.
-fn failure(error: &reqwest::Error) -> GithubError {
-    if error.is_connect() {
-        return GithubError::Unreachable("github could not be reached".to_owned());
+fn failure(error: &reqwest::Error) -> ApiError {
+    match error.is_builder() {
+        true => ApiError::refused("`github_url` or the token is not part of a valid request"),
+        false => ApiError::of_transport(PLATFORM, error),
     }
-    if error.is_builder() {
-        return GithubError::Refused("`github_url` or the token is not part of a valid request".to_owned());
-    }
-    let why = match error.is_timeout() {
-        true => "github did not answer in time",
-        false => "the connection to github broke",
-    };
-    GithubError::Ambiguous(why.to_owned())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! <https://github.github.com/gfm/> and
 //! <https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls>.
 
-use crate::interfaces::channel::markdown::{Inline, SpanStyle};
+use crate::interfaces::channel::markdown::{Inline, LinePlace, MarkdownDialect, SpanStyle};
 use crate::interfaces::channel::visible::{escape_code, escape_line, escape_text};
 
 /// The characters that always have a meaning.
@@ -15,13 +15,7 @@ const DIVIDER: char = '\u{200b}';
 /// The languages of code that GitHub shows as something else than code.
 const SHOWN_OTHERWISE: [&str; 6] = ["geojson", "math", "mermaid", "stl", "suggestion", "topojson"];
 
-/// The beginning of a line, which may be that of a list.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum LinePlace {
-    Start,
-    Number,
-    Middle,
-}
+const DIALECT: MarkdownDialect = MarkdownDialect { escaped, inline_code };
 
 /// Returns the source of a text that GitHub shows as it is, in one or more lines.
 pub(super) fn escaped(text: &str) -> String {
@@ -43,12 +37,7 @@ pub(super) fn escaped(text: &str) -> String {
         if is_divided(before, character, next) || character == '@' && is_mail_domain(characters.clone()) {
             out.push(DIVIDER);
         }
-        place = match (place, character) {
-            (_, '\n') => LinePlace::Start,
-            (LinePlace::Start, ' ' | '\t') => LinePlace::Start,
-            (LinePlace::Start | LinePlace::Number, '0'..='9') => LinePlace::Number,
-            _ => LinePlace::Middle,
-        };
+        place = place.after(character);
         before = [before[1], before[2], character];
     }
     out
@@ -121,7 +110,7 @@ fn longest_backticks(text: &str) -> usize {
 pub(super) fn inlines(inlines: &[Inline], style: SpanStyle) -> String {
     let mut source = String::new();
     for inline in inlines {
-        let next = one(inline, style);
+        let next = DIALECT.inline(inline, style);
         // The marks of two codes would be one longer mark.
         if source.ends_with('`') && next.starts_with('`') {
             source.push(DIVIDER);
@@ -132,41 +121,6 @@ pub(super) fn inlines(inlines: &[Inline], style: SpanStyle) -> String {
         .split('\n')
         .map(|line| line.trim_start_matches([' ', '\t']));
     lines.collect::<Vec<_>>().join("\n")
-}
-
-fn one(inline: &Inline, look: SpanStyle) -> String {
-    match inline {
-        Inline::Code { text, .. } => inline_code(text),
-        Inline::Link { label, url, .. } => format!("[{}](<{url}>)", escaped(&escape_line(label))),
-        Inline::Text { text, style } => {
-            let style = SpanStyle {
-                bold: style.bold || look.bold,
-                italic: style.italic || look.italic,
-                strike: style.strike || look.strike,
-            };
-            let lines = text.split('\n').map(|line| styled(line, style));
-            lines.collect::<Vec<_>>().join("\n")
-        }
-    }
-}
-
-/// Returns a line with its style. Marks beside spaces would be shown, so they are around the words only.
-fn styled(line: &str, style: SpanStyle) -> String {
-    let words = line.trim();
-    let is_plain = !(style.bold || style.italic || style.strike);
-    if words.is_empty() || is_plain {
-        return escaped(line);
-    }
-    let (before, after) = line.split_once(words).unwrap_or(("", ""));
-    let marks = [(style.bold, "**"), (style.italic, "*"), (style.strike, "~~")];
-    let marks: Vec<&str> = marks
-        .into_iter()
-        .filter(|(is_set, _)| *is_set)
-        .map(|(_, mark)| mark)
-        .collect();
-    let open = marks.concat();
-    let close: String = marks.iter().rev().copied().collect();
-    format!("{before}{open}{}{close}{after}", escaped(words))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod render;
 #[allow(clippy::unwrap_used)]
 mod tests;
 
+use super::api_error::ApiError;
 use super::split::{PageSize, pages};
 use super::{
     CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PollMemory, PolledInbound, Scope, SendError,
@@ -16,7 +17,7 @@ use super::{
 use crate::base::config::ServerSettings;
 use crate::base::model::{Account, Action, ChatFile, Installation, MessageRef, Op, Reply, ReplyPart, Secret};
 use crate::base::webhook::{COMMENT_MARK, GithubCommentSettings, GithubIssue};
-use api::{GithubApi, GithubError};
+use api::GithubApi;
 use async_trait::async_trait;
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -115,7 +116,7 @@ impl Channel for CommentChannel {
         let issue = issue(op)?;
         let body = format!("{}\n\n{}", render(reply, &self.link_hosts), self.mark(op));
         let id = self.api.create_comment(&issue, &body).await;
-        let id = id.map_err(GithubError::into_post_error)?;
+        let id = id.map_err(ApiError::into_post_error)?;
         Ok(Delivered {
             message: id.map(|id| message(op, id)),
         })
@@ -132,7 +133,7 @@ impl Channel for CommentChannel {
         let mark = self.mark(op);
         for page in 1..=PAGES_MAX {
             let listed = self.api.comments(&issue, since, (page, PAGE)).await;
-            let listed = listed.map_err(GithubError::into_repeatable_error)?;
+            let listed = listed.map_err(ApiError::into_repeatable_error)?;
             if let Some(found) = listed.iter().find(|comment| comment.body.contains(&mark)) {
                 return Ok(DeliveryLookup::Message(message(op, found.id)));
             }
@@ -144,7 +145,7 @@ impl Channel for CommentChannel {
     }
 
     async fn probe(&self) -> Result<(), SendError> {
-        self.api.probe().await.map_err(GithubError::into_repeatable_error)
+        self.api.probe().await.map_err(ApiError::into_repeatable_error)
     }
 
     async fn read_file(&self, _file: &ChatFile, _bytes_max: usize) -> Result<Option<Bytes>, SendError> {

@@ -2,20 +2,10 @@
 
 use super::markup::{code_block, inlines};
 use crate::base::model::{Reply, ReplyPart};
-use crate::interfaces::channel::markdown::{MarkdownBlock, SpanStyle, backticks, fact, parse};
+use crate::interfaces::channel::markdown::{BOLD, MarkdownBlock, PLAIN, backticks, fact, parse};
 
 /// The largest number of an item that GitHub reads as one.
 const NUMBER_MAX: u64 = 999_999_999;
-const BOLD: SpanStyle = SpanStyle {
-    bold: true,
-    italic: false,
-    strike: false,
-};
-const PLAIN: SpanStyle = SpanStyle {
-    bold: false,
-    italic: false,
-    strike: false,
-};
 
 /// Returns the source of a comment; never empty.
 pub(super) fn render(reply: &Reply, link_hosts: &[String]) -> String {

@@ -171,11 +171,7 @@ impl<'a> Builder<'a> {
             return;
         }
         self.flush();
-        let style = self.style();
-        self.add_inlines(vec![Inline::Code {
-            text: text.to_owned(),
-            style,
-        }]);
+        self.add_inlines(vec![Inline::of_code(text, self.style())]);
     }
 
     fn open_link(&mut self, address: &str, kind: LinkKind) {

@@ -1,7 +1,7 @@
 //! Renders facts. Paths are shown as code, so that users can copy them unchanged: no channel modifies code to keep it
 //! from becoming a link.
 
-use super::{Inline, SpanStyle, backticks};
+use super::{Inline, PLAIN, SpanStyle, backticks};
 
 /// The maximum number of paths in one fact that are shown as code; a message can have only a limited number of style
 /// changes.
@@ -23,10 +23,7 @@ pub(in crate::interfaces::channel) fn fact(text: &str, style: SpanStyle) -> Vec<
                 Some((before, after)) => {
                     paths += 1;
                     push(&mut inlines, before, style);
-                    inlines.push(Inline::Code {
-                        text: path.to_owned(),
-                        style: SpanStyle::default(),
-                    });
+                    inlines.push(Inline::of_code(path, PLAIN));
                     push(&mut inlines, after, style);
                 }
                 None => push(&mut inlines, word, style),
@@ -41,10 +38,7 @@ fn push(inlines: &mut Vec<Inline>, words: &str, style: SpanStyle) {
     match inlines.last_mut() {
         Some(Inline::Text { text, .. }) => text.push_str(words),
         _ if words.is_empty() => {}
-        _ => inlines.push(Inline::Text {
-            text: words.to_owned(),
-            style,
-        }),
+        _ => inlines.push(Inline::of_text(words, style)),
     }
 }
 

@@ -51,16 +51,13 @@ pub(super) fn link(label: &str, address: &str, style: SpanStyle, link_hosts: &[S
 
 /// Returns the text that replaces an image or a link that is not allowed.
 pub(super) fn refused(label: &str, address: &str, style: SpanStyle) -> Vec<Inline> {
-    let code = |text: String| Inline::Code { text, style };
-    let text = |text: &str| Inline::Text {
-        text: text.to_owned(),
-        style,
-    };
+    let code = Inline::of_code(defanged(address), style);
     if label.is_empty() || label == address {
-        return vec![code(defanged(address))];
+        return vec![code];
     }
+    let text = |text| Inline::of_text(text, style);
     let mut inlines = inlines_of(label, style, &[]);
-    inlines.extend([text(" ("), code(defanged(address)), text(")")]);
+    inlines.extend([text(" ("), code, text(")")]);
     inlines
 }
 
@@ -69,10 +66,7 @@ pub(super) fn inlines_of(text: &str, style: SpanStyle, link_hosts: &[String]) ->
     let mut inlines = Vec::new();
     let push_text = |inlines: &mut Vec<Inline>, text: &str| {
         if !text.is_empty() {
-            inlines.push(Inline::Text {
-                text: text.to_owned(),
-                style,
-            });
+            inlines.push(Inline::of_text(text, style));
         }
     };
     let mut end = 0;
@@ -88,10 +82,7 @@ pub(super) fn inlines_of(text: &str, style: SpanStyle, link_hosts: &[String]) ->
                 url,
                 style,
             },
-            None => Inline::Code {
-                text: defanged(address),
-                style,
-            },
+            None => Inline::of_code(defanged(address), style),
         });
         end = found.start() + address.len();
     }

@@ -1,12 +1,14 @@
 //! Parses the model's Markdown to a small neutral tree that every channel renders. The tree has no images, no HTML
-//! and no links that the policy does not allow; refused parts remain as visible text. This module knows no platform
+//! and no links that the policy does not allow; refused parts remain as visible text. The parser knows no platform
 //! and escapes nothing.
 
 mod builder;
+mod dialect;
 mod fact;
 mod links;
 mod sections;
 
+pub(super) use dialect::{LinePlace, MarkdownDialect};
 pub(super) use fact::fact;
 pub(super) use sections::{Section, sections};
 
@@ -79,6 +81,18 @@ pub(super) enum Inline {
 }
 
 impl Inline {
+    /// Creates plain text.
+    pub(super) fn of_text(text: impl Into<String>, style: SpanStyle) -> Self {
+        let text = text.into();
+        Self::Text { text, style }
+    }
+
+    /// Creates inline code.
+    pub(super) fn of_code(text: impl Into<String>, style: SpanStyle) -> Self {
+        let text = text.into();
+        Self::Code { text, style }
+    }
+
     /// Returns the text that a user reads.
     pub(super) fn text(&self) -> &str {
         match self {
@@ -99,6 +113,40 @@ pub(super) struct SpanStyle {
     pub(super) strike: bool,
 }
 
+/// No style.
+pub(super) const PLAIN: SpanStyle = SpanStyle {
+    bold: false,
+    italic: false,
+    strike: false,
+};
+/// Bold alone.
+pub(super) const BOLD: SpanStyle = SpanStyle { bold: true, ..PLAIN };
+/// Italic alone.
+pub(super) const ITALIC: SpanStyle = SpanStyle {
+    italic: true,
+    ..PLAIN
+};
+
+impl SpanStyle {
+    /// Returns this style with another one.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            bold: self.bold || other.bold,
+            italic: self.italic || other.italic,
+            strike: self.strike || other.strike,
+        }
+    }
+
+    /// Returns the marks of this style, given those of bold, italic and struck-through text.
+    pub(super) fn marks<T>(self, [bold, italic, strike]: [T; 3]) -> impl Iterator<Item = T> {
+        let marks = [(self.bold, bold), (self.italic, italic), (self.strike, strike)];
+        marks
+            .into_iter()
+            .filter(|(is_set, _)| *is_set)
+            .map(|(_, mark)| mark)
+    }
+}
+
 /// Parses Markdown. A link is kept only if it uses https and its host is one of `link_hosts`; any other link becomes
 /// code with the address as `hxxps://…`. Text nested deeper than 16 levels is returned as one paragraph in its source
 /// form.
@@ -117,7 +165,6 @@ pub(super) fn parse(text: &str, link_hosts: &[String]) -> Vec<MarkdownBlock> {
 
 /// Parses a text of Drydock: backticks mark code, and there is no other markup. A single backtick is literal.
 pub(super) fn backticks(text: &str) -> Vec<Inline> {
-    let style = SpanStyle::default();
     let mut inlines = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('`') {
@@ -125,40 +172,25 @@ pub(super) fn backticks(text: &str) -> Vec<Inline> {
             break;
         };
         if code.is_empty() || code.contains('\n') {
-            inlines.push(Inline::Text {
-                text: format!("{before}`"),
-                style,
-            });
+            inlines.push(Inline::of_text(format!("{before}`"), PLAIN));
             rest = after;
             continue;
         }
         if !before.is_empty() {
-            inlines.push(Inline::Text {
-                text: before.to_owned(),
-                style,
-            });
+            inlines.push(Inline::of_text(before, PLAIN));
         }
-        inlines.push(Inline::Code {
-            text: code.to_owned(),
-            style,
-        });
+        inlines.push(Inline::of_code(code, PLAIN));
         rest = after_code;
     }
     if !rest.is_empty() {
-        inlines.push(Inline::Text {
-            text: rest.to_owned(),
-            style,
-        });
+        inlines.push(Inline::of_text(rest, PLAIN));
     }
     inlines
 }
 
 fn plain(text: &str, link_hosts: &[String]) -> Vec<MarkdownBlock> {
-    vec![MarkdownBlock::Paragraph(links::inlines_of(
-        text,
-        SpanStyle::default(),
-        link_hosts,
-    ))]
+    let inlines = links::inlines_of(text, PLAIN, link_hosts);
+    vec![MarkdownBlock::Paragraph(inlines)]
 }
 
 fn options() -> Options {

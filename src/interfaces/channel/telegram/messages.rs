@@ -7,7 +7,7 @@ use super::ephemeral::EphemeralAnswer;
 use super::payload::{RenderedMessage, RichEditPayload, RichPostPayload};
 use super::refused_forms::{FormedMessage, MessageForm, UNCHANGED, is_of_old_server};
 use super::render::TelegramPayload;
-use super::{TelegramChannel, chat_and_topic, chat_id, message_id, message_of};
+use super::{TelegramChannel, chat_and_topic, chat_id, delivered, message_id};
 use crate::base::model::{ChatPlace, MessageRef, Op, Reply};
 use crate::interfaces::channel::{Delivered, SendError};
 use serde::Serialize;
@@ -64,9 +64,7 @@ impl TelegramChannel {
         let answered = replied.map_or(AnsweredMessage::Nothing, AnsweredMessage::Message);
         let sent = self.send(op, chat_and_topic(place)?, rendered, answered).await;
         let sent = sent.map_err(ApiError::into_post_error)?;
-        Ok(Delivered {
-            message: message_of(&sent),
-        })
+        Ok(delivered(&sent))
     }
 
     /// Sends the message of an operation to a chat or a topic, and returns it.

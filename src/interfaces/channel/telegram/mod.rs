@@ -317,9 +317,7 @@ impl TelegramChannel {
             .upload("sendDocument", &form.content_type, form.body)
             .await;
         let sent = sent.map_err(ApiError::into_post_error)?;
-        Ok(Delivered {
-            message: message_of(&sent),
-        })
+        Ok(delivered(&sent))
     }
 
     async fn answer_click(&self, callback: &str, text: &str) -> Result<Delivered, SendError> {
@@ -360,11 +358,14 @@ impl TelegramChannel {
     }
 }
 
-fn message_of(sent: &Value) -> Option<MessageRef> {
-    Some(MessageRef {
-        chat: sent["chat"]["id"].as_i64()?.to_string(),
-        id: sent["message_id"].as_i64()?.to_string(),
-    })
+/// Returns the delivery of a message that Telegram has shown.
+fn delivered(sent: &Value) -> Delivered {
+    let ids = sent["chat"]["id"].as_i64().zip(sent["message_id"].as_i64());
+    let message = ids.map(|(chat, id)| MessageRef {
+        chat: chat.to_string(),
+        id: id.to_string(),
+    });
+    Delivered { message }
 }
 
 /// Returns the private chat of a user with the bot; its id is the user's id. Telegram refuses a message there if the

@@ -11,7 +11,7 @@ use teloxide_core::requests::Payload;
 use teloxide_core::types::{ChatId, LinkPreviewOptions, MessageId, ReplyParameters, ThreadId};
 
 /// A message of the library, with entities and keyboard as they were rendered: its own types lack the styles of
-/// buttons and newer kinds of entities.
+/// buttons.
 #[derive(Serialize)]
 pub(super) struct RenderedMessage<'a, P> {
     #[serde(flatten)]

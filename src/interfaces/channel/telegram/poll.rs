@@ -25,14 +25,6 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// The maximum number of updates in one answer; Telegram's own limit.
 const BATCH_MAX: usize = 100;
 
-/// The reason why a round ends early.
-enum Interruption {
-    /// The poller was cancelled, or the receiver is gone.
-    Ended,
-    /// An update was not stored: Telegram must deliver it again.
-    Unaccepted,
-}
-
 /// Polls until `cancel`, or until the receiver is gone.
 pub(super) async fn poll(
     name: &str,
@@ -64,8 +56,9 @@ pub(super) async fn poll(
                     poller.idle(began).await;
                     continue;
                 }
-                Err(Pause::Stop) => return,
-                Err(Pause::Retry { wait }) => wait.unwrap_or(backoff),
+                Err(Interruption::Ended) => return,
+                Err(Interruption::Unaccepted) => backoff,
+                Err(Interruption::Failed { wait }) => wait.unwrap_or(backoff),
             };
             tokio::time::sleep(wait).await;
             backoff = (backoff * 2).min(BACKOFF_MAX);
@@ -81,13 +74,14 @@ enum RoundNews {
     NoUpdates,
 }
 
-/// The step that follows a failed round.
-enum Pause {
-    Stop,
-    /// Wait for the time that Telegram or the backoff requires.
-    Retry {
-        wait: Option<Duration>,
-    },
+/// The reason why a round ends early.
+enum Interruption {
+    /// The poller was cancelled, or the receiver is gone.
+    Ended,
+    /// An update was not stored: Telegram must deliver it again.
+    Unaccepted,
+    /// Telegram refused the request or did not answer it. It may require a wait.
+    Failed { wait: Option<Duration> },
 }
 
 struct Poller<'a> {
@@ -125,7 +119,7 @@ impl Poller<'_> {
         tokio::time::sleep(early).await;
     }
 
-    async fn round(&mut self, api: &BotApi) -> Result<RoundNews, Pause> {
+    async fn round(&mut self, api: &BotApi) -> Result<RoundNews, Interruption> {
         let request = PollUpdates {
             offset: self.offset,
             limit: BATCH_MAX,
@@ -134,7 +128,7 @@ impl Poller<'_> {
         };
         let answer = match api.call(&request).await {
             Ok(answer) => answer,
-            Err(err) => return Err(self.pause(err)),
+            Err(err) => return Err(self.failed(err)),
         };
         let updates = answer.as_array().map(Vec::as_slice).unwrap_or_default();
         if updates.is_empty() {
@@ -148,18 +142,19 @@ impl Poller<'_> {
             // Telegram sent the same updates again, although they were confirmed.
             Ok(()) if before.is_some() && self.offset == before => Ok(RoundNews::NoUpdates),
             Ok(()) => Ok(RoundNews::NewUpdates),
-            Err(Interruption::Ended) => Err(Pause::Stop),
-            Err(Interruption::Unaccepted) => {
-                tracing::warn!(
-                    channel = self.name,
-                    "an update was not stored; requesting it from telegram again"
-                );
-                Err(Pause::Retry { wait: None })
+            Err(interruption) => {
+                if matches!(interruption, Interruption::Unaccepted) {
+                    tracing::warn!(
+                        channel = self.name,
+                        "an update was not stored; requesting it from telegram again"
+                    );
+                }
+                Err(interruption)
             }
         }
     }
 
-    fn pause(&self, err: ApiError) -> Pause {
+    fn failed(&self, err: ApiError) -> Interruption {
         let wait = match &err {
             ApiError::Limited { retry_after, .. } => retry_after.map(|wait| wait.min(BACKOFF_MAX)),
             _ => None,
@@ -177,7 +172,7 @@ impl Poller<'_> {
                 tracing::warn!(channel = self.name, "polling telegram: {why}");
             }
         }
-        Pause::Retry { wait }
+        Interruption::Failed { wait }
     }
 
     /// Passes on a whole batch and then waits for the confirmations in order, so that the gateway can store many

@@ -167,7 +167,7 @@ pub async fn set_up_telegram(
         server,
         api: &api,
     };
-    let done = registration.update(steps).await;
+    let done = registration.update_all(steps).await;
     done.map_err(ApiError::into_repeatable_error)
 }
 
@@ -179,7 +179,7 @@ struct Registration<'a> {
 }
 
 impl Registration<'_> {
-    async fn update(&self, steps: &mut Vec<SetupStep>) -> Result<(), ApiError> {
+    async fn update_all(&self, steps: &mut Vec<SetupStep>) -> Result<(), ApiError> {
         steps.push(self.update_webhook().await?);
         let scopes = [
             ("commands", BotCommandScope::Default),
@@ -236,49 +236,48 @@ impl Registration<'_> {
         let mut asked = GetMyCommands::new();
         asked.scope = Some(scope.clone());
         let registered: Vec<SuggestedCommand> = self.api.ask(&asked).await?;
-        let change = SetupChange::between(&registered, &wanted);
         let detail = format!("{} commands", wanted.len());
-        if change == SetupChange::Changed {
-            let set = SuggestCommands {
-                commands: wanted,
-                scope: Some(scope),
-            };
-            self.api.call(&set).await?;
-        }
-        Ok(SetupStep {
-            subject,
-            change,
-            detail,
-        })
+        let change = SetupChange::between(&registered, &wanted);
+        let set = SuggestCommands {
+            commands: wanted,
+            scope: Some(scope),
+        };
+        self.update(subject, change, detail, &set).await
     }
 
     async fn update_description(&self) -> Result<SetupStep, ApiError> {
         let registered: BotDescription = self.api.ask(&GetMyDescription::new()).await?;
         let change = SetupChange::between(registered.description.as_str(), DESCRIPTION);
-        if change == SetupChange::Changed {
-            let mut set = SetMyDescription::new();
-            set.description = Some(DESCRIPTION.to_owned());
-            self.api.call(&set).await?;
-        }
-        Ok(SetupStep {
-            subject: "description",
-            change,
-            detail: "shown in an empty chat".to_owned(),
-        })
+        let mut set = SetMyDescription::new();
+        set.description = Some(DESCRIPTION.to_owned());
+        self.update("description", change, "shown in an empty chat", &set)
+            .await
     }
 
     async fn update_short_description(&self) -> Result<SetupStep, ApiError> {
         let registered: BotShortDescription = self.api.ask(&GetMyShortDescription::new()).await?;
         let change = SetupChange::between(registered.short_description.as_str(), SHORT_DESCRIPTION);
+        let mut set = SetMyShortDescription::new();
+        set.short_description = Some(SHORT_DESCRIPTION.to_owned());
+        self.update("short description", change, "shown on the profile", &set)
+            .await
+    }
+
+    /// Makes the call that sets a part of the registration, if it differs.
+    async fn update<P: Payload + Serialize>(
+        &self,
+        subject: &'static str,
+        change: SetupChange,
+        detail: impl Into<String>,
+        payload: &P,
+    ) -> Result<SetupStep, ApiError> {
         if change == SetupChange::Changed {
-            let mut set = SetMyShortDescription::new();
-            set.short_description = Some(SHORT_DESCRIPTION.to_owned());
-            self.api.call(&set).await?;
+            self.api.call(payload).await?;
         }
         Ok(SetupStep {
-            subject: "short description",
+            subject,
             change,
-            detail: "shown on the profile".to_owned(),
+            detail: detail.into(),
         })
     }
 }

@@ -1,11 +1,15 @@
 //! Renders a reply as one Telegram message: text with entities, and a keyboard. No markup language is used.
 
-use super::text::{EntityKind, EntityText, RichText, units};
+use super::text::{EntityText, RichText, units};
 use crate::base::model::{Button, ButtonStyle, FoldState, Platform, Reply, ReplyPart, Sender};
 use crate::interfaces::channel::layout::{FactLayout, button_rows, fact_layout};
-use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
+use crate::interfaces::channel::markdown::{
+    BOLD, ITALIC, Inline, MarkdownBlock, PLAIN, SpanStyle, backticks, fact, parse,
+};
 use crate::interfaces::channel::visible::{escape_code, escape_label, escape_line};
+use reqwest::Url;
 use serde_json::{Value, json};
+use teloxide_core::types::{MessageEntityKind, User, UserId};
 
 /// The maximum number of UTF-16 units of one message.
 pub(super) const UNITS_MAX: usize = Platform::Telegram.message_chars_max();
@@ -107,7 +111,7 @@ pub(super) fn caption(text: &str, units_max: usize) -> EntityText {
             chat: None,
         },
     };
-    page.inlines(&backticks(text), None);
+    page.inlines(&backticks(text), PLAIN);
     let finished = page.text.finish();
     match finished.units <= units_max && finished.entities.len() <= ENTITIES_MAX {
         true => finished,
@@ -189,8 +193,8 @@ impl MessageBuilder<'_> {
     fn part(&mut self, part: &ReplyPart) {
         match part {
             ReplyPart::Mention { to } => self.mention(to),
-            ReplyPart::Heading { text } => self.inlines(&backticks(text), Some(&EntityKind::Bold)),
-            ReplyPart::Text { text } => self.inlines(&backticks(text), None),
+            ReplyPart::Heading { text } => self.inlines(&backticks(text), BOLD),
+            ReplyPart::Text { text } => self.inlines(&backticks(text), PLAIN),
             ReplyPart::Markdown { text } => {
                 let blocks = parse(text, self.setting.link_hosts);
                 self.blocks(&blocks, Nesting::default());
@@ -198,11 +202,11 @@ impl MessageBuilder<'_> {
             ReplyPart::Code { language, text } => self.code(language, text),
             ReplyPart::Facts { rows } => self.facts(rows),
             ReplyPart::Tasks { list } => {
-                self.inlines(&backticks(&list.title), Some(&EntityKind::Bold));
+                self.inlines(&backticks(&list.title), BOLD);
                 self.text.separate(1);
-                self.inlines(&backticks(&list.lines()), None);
+                self.inlines(&backticks(&list.lines()), PLAIN);
             }
-            ReplyPart::Footer { text } => self.inlines(&backticks(text), Some(&EntityKind::Italic)),
+            ReplyPart::Footer { text } => self.inlines(&backticks(text), ITALIC),
             ReplyPart::Fold { title, state, parts } => self.fold(title, *state, parts),
             ReplyPart::Buttons { .. } => {}
         }
@@ -211,7 +215,7 @@ impl MessageBuilder<'_> {
     /// Renders a fold as a bold title above an expandable quote. Quotes cannot be nested, so an open fold is the title
     /// above its parts.
     fn fold(&mut self, title: &str, state: FoldState, parts: &[ReplyPart]) {
-        self.inlines(&backticks(title), Some(&EntityKind::Bold));
+        self.inlines(&backticks(title), BOLD);
         self.text.separate(1);
         self.text.begin_part();
         let start = self.text.position();
@@ -232,7 +236,8 @@ impl MessageBuilder<'_> {
             previous = Some(part);
         }
         if state == FoldState::Closed {
-            self.text.mark_from(start, EntityKind::ExpandableQuote);
+            self.text
+                .mark_from(start, MessageEntityKind::ExpandableBlockquote);
         }
         self.text.begin_part();
     }
@@ -243,14 +248,16 @@ impl MessageBuilder<'_> {
             return;
         }
         self.text.push("For ");
-        self.text.push_as("you", EntityKind::Person { id });
+        let user = mentioned(UserId(id));
+        self.text.push_as("you", MessageEntityKind::TextMention { user });
         self.text.push(":");
     }
 
     fn code(&mut self, language: &str, text: &str) {
         let (language, text) = preformatted(language, text);
+        let language = Some(language).filter(|language| !language.is_empty());
         self.text
-            .push_as(&escape_code(text), EntityKind::Pre { language });
+            .push_as(&escape_code(text), MessageEntityKind::Pre { language });
     }
 
     fn facts(&mut self, rows: &[(String, String)]) {
@@ -260,10 +267,10 @@ impl MessageBuilder<'_> {
         };
         for (label, value) in &rows {
             self.text.separate(1);
-            self.inlines(&fact(label, SpanStyle::default()), Some(&EntityKind::Bold));
-            self.text.push_as(":", EntityKind::Bold);
+            self.inlines(&fact(label, PLAIN), BOLD);
+            self.text.push_as(":", MessageEntityKind::Bold);
             self.text.push(" ");
-            self.inlines(&fact(value, SpanStyle::default()), None);
+            self.inlines(&fact(value, PLAIN), PLAIN);
         }
     }
 
@@ -286,8 +293,8 @@ impl MessageBuilder<'_> {
 
     fn block(&mut self, block: &MarkdownBlock, nesting: Nesting) {
         match block {
-            MarkdownBlock::Paragraph(inlines) => self.inlines(inlines, None),
-            MarkdownBlock::Heading { inlines, .. } => self.inlines(inlines, Some(&EntityKind::Bold)),
+            MarkdownBlock::Paragraph(inlines) => self.inlines(inlines, PLAIN),
+            MarkdownBlock::Heading { inlines, .. } => self.inlines(inlines, BOLD),
             MarkdownBlock::Code { language, text } => self.code(language, text),
             MarkdownBlock::List { start, items } => self.list(*start, items, nesting),
             MarkdownBlock::Quote(blocks) => self.quote(blocks, nesting),
@@ -330,37 +337,51 @@ impl MessageBuilder<'_> {
             },
         );
         if !nesting.in_quote {
-            self.text.mark_from(start, EntityKind::Quote);
+            self.text.mark_from(start, MessageEntityKind::Blockquote);
         }
     }
 
     /// Renders inline content. Code and links keep their own style: Telegram allows no other entity on code.
-    fn inlines(&mut self, inlines: &[Inline], look: Option<&EntityKind>) {
+    fn inlines(&mut self, inlines: &[Inline], look: SpanStyle) {
         for inline in inlines {
             let start = self.text.position();
             self.text.push(inline.text());
             let style = match inline {
                 Inline::Code { .. } => {
-                    self.text.mark_from(start, EntityKind::Code);
+                    self.text.mark_from(start, MessageEntityKind::Code);
                     continue;
                 }
                 Inline::Link { url, style, .. } => {
-                    self.text.mark_from(start, EntityKind::Link { url: url.clone() });
+                    if let Ok(url) = Url::parse(url) {
+                        self.text.mark_from(start, MessageEntityKind::TextLink { url });
+                    }
                     style
                 }
                 Inline::Text { style, .. } => style,
             };
-            let is_bold = style.bold || look == Some(&EntityKind::Bold);
-            let is_italic = style.italic || look == Some(&EntityKind::Italic);
             let marks = [
-                (is_bold, EntityKind::Bold),
-                (is_italic, EntityKind::Italic),
-                (style.strike, EntityKind::Strike),
+                MessageEntityKind::Bold,
+                MessageEntityKind::Italic,
+                MessageEntityKind::Strikethrough,
             ];
-            for (_, look) in marks.into_iter().filter(|(is_set, _)| *is_set) {
-                self.text.mark_from(start, look);
+            for mark in style.and(look).marks(marks) {
+                self.text.mark_from(start, mark);
             }
         }
+    }
+}
+
+/// Returns a person as a mention names one. Telegram needs the id only.
+fn mentioned(id: UserId) -> User {
+    User {
+        id,
+        is_bot: false,
+        first_name: "you".to_owned(),
+        last_name: None,
+        username: None,
+        language_code: None,
+        is_premium: false,
+        added_to_attachment_menu: false,
     }
 }
 

@@ -5,7 +5,7 @@
 use super::render::{RenderOptions, preformatted};
 use super::text::is_blank;
 use crate::base::model::{FoldState, ReplyPart, Sender, TaskList, TaskState};
-use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, SpanStyle, backticks, fact, parse};
+use crate::interfaces::channel::markdown::{Inline, MarkdownBlock, PLAIN, backticks, fact, parse};
 use crate::interfaces::channel::visible::{escape_code, escape_line, escape_text};
 use serde_json::{Value, json};
 
@@ -171,7 +171,7 @@ fn code(language: &str, text: &str) -> Value {
 fn facts(rows: &[(String, String)]) -> Option<Value> {
     let cell = |text: &str| {
         let mut cell = json!({"align": "left", "valign": "top"});
-        if let Some(text) = rich_text(&fact(&escape_line(text), SpanStyle::default())) {
+        if let Some(text) = rich_text(&fact(&escape_line(text), PLAIN)) {
             cell["text"] = text;
         }
         cell
@@ -236,13 +236,6 @@ fn span(inline: &Inline, text: String) -> Value {
         Inline::Link { url, style, .. } => (style, json!({"type": "url", "text": text, "url": url})),
         Inline::Text { style, .. } => (style, Value::String(text)),
     };
-    let formats = [
-        (style.bold, "bold"),
-        (style.italic, "italic"),
-        (style.strike, "strikethrough"),
-    ];
-    formats
-        .into_iter()
-        .filter(|(is_set, _)| *is_set)
-        .fold(text, |text, (_, format)| json!({"type": format, "text": text}))
+    let formats = style.marks(["bold", "italic", "strikethrough"]);
+    formats.fold(text, |text, format| json!({"type": format, "text": text}))
 }

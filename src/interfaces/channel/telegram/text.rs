@@ -6,6 +6,7 @@ use crate::interfaces::channel::visible::escape_text;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use teloxide_core::types::{MessageEntity, MessageEntityKind};
 
 /// The maximum number of words that are marked as code because Telegram would make links of them.
 const WORDS_MAX: usize = 50;
@@ -22,70 +23,7 @@ pub(super) struct RichText {
 #[derive(Debug)]
 struct Mark {
     range: Range<usize>,
-    kind: EntityKind,
-}
-
-/// The style or the function of a part of the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum EntityKind {
-    Bold,
-    Italic,
-    Strike,
-    Code,
-    Pre { language: String },
-    Quote,
-    ExpandableQuote,
-    Link { url: String },
-    Person { id: i64 },
-}
-
-impl EntityKind {
-    fn is_preformatted(&self) -> bool {
-        matches!(self, Self::Code | Self::Pre { .. })
-    }
-
-    /// Returns true if Telegram makes no links within this entity.
-    fn is_protected(&self) -> bool {
-        self.is_preformatted() || matches!(self, Self::Person { .. } | Self::Link { .. })
-    }
-
-    /// Returns true for a look that code cannot have.
-    fn is_style(&self) -> bool {
-        matches!(self, Self::Bold | Self::Italic | Self::Strike)
-    }
-
-    fn entity(&self, offset: usize, length: usize) -> Value {
-        let mut entity = json!({"offset": offset, "length": length, "type": self.name()});
-        match self {
-            Self::Pre { language } if !language.is_empty() => entity["language"] = json!(language),
-            Self::Link { url } => entity["url"] = json!(url),
-            Self::Person { id } => {
-                entity["user"] = json!({"id": id, "is_bot": false, "first_name": "you"});
-            }
-            Self::Bold
-            | Self::Italic
-            | Self::Strike
-            | Self::Code
-            | Self::Pre { .. }
-            | Self::Quote
-            | Self::ExpandableQuote => {}
-        }
-        entity
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Bold => "bold",
-            Self::Italic => "italic",
-            Self::Strike => "strikethrough",
-            Self::Code => "code",
-            Self::Pre { .. } => "pre",
-            Self::Quote => "blockquote",
-            Self::ExpandableQuote => "expandable_blockquote",
-            Self::Link { .. } => "text_link",
-            Self::Person { .. } => "text_mention",
-        }
-    }
+    kind: MessageEntityKind,
 }
 
 /// A finished text.
@@ -121,14 +59,14 @@ impl RichText {
     }
 
     /// Appends marked text.
-    pub(super) fn push_as(&mut self, text: &str, look: EntityKind) {
+    pub(super) fn push_as(&mut self, text: &str, look: MessageEntityKind) {
         let start = self.position();
         self.push(text);
         self.mark_from(start, look);
     }
 
     /// Marks all text since `start`.
-    pub(super) fn mark_from(&mut self, start: usize, look: EntityKind) {
+    pub(super) fn mark_from(&mut self, start: usize, look: MessageEntityKind) {
         let end = self.text.len();
         if start == end {
             return;
@@ -137,7 +75,7 @@ impl RichText {
             && last.range.end == start
             && start > self.border
             && last.kind == look
-            && matches!(look, EntityKind::Bold | EntityKind::Italic | EntityKind::Strike)
+            && is_style(&look)
         {
             last.range.end = end;
             return;
@@ -179,23 +117,20 @@ impl RichText {
             .iter()
             .flat_map(|mark| [mark.range.start, mark.range.end.min(end)]);
         let units_before = units_before(&shown, &breaks, edges.collect());
-        let mut entities: Vec<(usize, usize, &EntityKind)> = self
+        let mut entities: Vec<MessageEntity> = self
             .marks
             .iter()
             .filter_map(|mark| {
                 let from = *units_before.get(&mark.range.start)?;
                 let to = *units_before.get(&mark.range.end.min(end))?;
-                (from < to).then_some((from, to - from, &mark.kind))
+                (from < to).then(|| MessageEntity::new(mark.kind.clone(), from, to - from))
             })
             .collect();
         // Outer entities come first, as Telegram sorts them.
-        entities.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        entities.sort_by(|a, b| a.offset.cmp(&b.offset).then(b.length.cmp(&a.length)));
         EntityText {
             units: units(&text),
-            entities: entities
-                .iter()
-                .map(|(offset, length, look)| look.entity(*offset, *length))
-                .collect(),
+            entities: entities.iter().map(|entity| json!(entity)).collect(),
             text,
         }
     }
@@ -212,7 +147,7 @@ impl RichText {
         let protected: Vec<Range<usize>> = self
             .marks
             .iter()
-            .filter(|mark| mark.kind.is_protected())
+            .filter(|mark| is_protected(&mark.kind))
             .map(|mark| mark.range.clone())
             .collect();
         let breaks = joiner_positions(shown, &protected);
@@ -234,7 +169,7 @@ impl RichText {
             self.clear(&word);
             self.marks.push(Mark {
                 range: word,
-                kind: EntityKind::Code,
+                kind: MessageEntityKind::Code,
             });
         }
         rest
@@ -246,7 +181,7 @@ impl RichText {
         for mark in marks {
             let Range { start, end } = mark.range;
             let is_apart = end <= range.start || range.end <= start;
-            if is_apart || !mark.kind.is_style() {
+            if is_apart || !is_style(&mark.kind) {
                 self.marks.push(Mark {
                     range: start..end,
                     kind: mark.kind,
@@ -263,6 +198,25 @@ impl RichText {
             }
         }
     }
+}
+
+/// Returns true if Telegram makes no links within this entity.
+fn is_protected(kind: &MessageEntityKind) -> bool {
+    matches!(
+        kind,
+        MessageEntityKind::Code
+            | MessageEntityKind::Pre { .. }
+            | MessageEntityKind::TextMention { .. }
+            | MessageEntityKind::TextLink { .. }
+    )
+}
+
+/// Returns true for a look that code cannot have.
+fn is_style(kind: &MessageEntityKind) -> bool {
+    matches!(
+        kind,
+        MessageEntityKind::Bold | MessageEntityKind::Italic | MessageEntityKind::Strikethrough
+    )
 }
 
 /// Returns the word around a position outside of the protected ranges, without the punctuation around it.

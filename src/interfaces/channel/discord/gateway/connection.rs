@@ -1,14 +1,13 @@
 //! One connection to the gateway: identifies or resumes, keeps the heartbeat, and passes events on in order.
 
-use super::Responses;
 use super::catch_up::{CatchUp, read_missed};
 use super::end::ConnectionEnd;
 use super::events::{EventContent, InteractionAddress};
 use super::identification::identification;
 use super::missed::id_of;
-use super::parts::SharedParts;
 use super::position::{GatewayPosition, GatewaySession};
 use super::reading::MissedMessages;
+use super::{GatewayReceiver, Responses};
 use crate::interfaces::channel::discord::lookup::snowflake_at;
 use crate::interfaces::channel::web_socket::ChannelSocket;
 use crate::interfaces::channel::{PolledInbound, SendError};
@@ -63,7 +62,7 @@ type Decoding<'a> = BoxFuture<'a, (EventOrigin, Result<EventContent, SendError>)
 /// An open connection.
 pub(super) struct Connection<'a> {
     socket: ChannelSocket,
-    shared: &'a SharedParts<'a>,
+    receiver: &'a GatewayReceiver<'a>,
     position: GatewayPosition,
     /// The messages that were missed, until all are accepted.
     catch_up: Option<CatchUp<'a>>,
@@ -86,10 +85,14 @@ struct HeartbeatState {
 }
 
 impl<'a> Connection<'a> {
-    pub(super) fn new(socket: ChannelSocket, shared: &'a SharedParts<'a>, position: GatewayPosition) -> Self {
+    pub(super) fn new(
+        socket: ChannelSocket,
+        receiver: &'a GatewayReceiver<'a>,
+        position: GatewayPosition,
+    ) -> Self {
         Self {
             socket,
-            shared,
+            receiver,
             position,
             catch_up: None,
             waiting: None,
@@ -132,7 +135,7 @@ impl<'a> Connection<'a> {
             None => self.began + HELLO_TIME_MAX,
         };
         tokio::select! {
-            room = self.shared.inbox.reserve(), if self.waiting.is_some() => {
+            room = self.receiver.inbox.reserve(), if self.waiting.is_some() => {
                 let room = room.map_err(|_| ConnectionEnd::Stopped)?;
                 if let Some(polled) = self.waiting.take() {
                     room.send(polled);
@@ -143,7 +146,7 @@ impl<'a> Connection<'a> {
                     return Err(ConnectionEnd::Unaccepted);
                 }
                 self.accept(origin);
-                responses.extend(interaction.map(|address| self.shared.decoder.respond(address)));
+                responses.extend(interaction.map(|address| self.receiver.respond(address)));
             }
             Some(()) = responses.next(), if !responses.is_empty() => {}
             missed = read_missed(&mut self.catch_up), if reads_missed => self.take_missed(missed),
@@ -184,17 +187,17 @@ impl<'a> Connection<'a> {
                 next.map(|(sequence, data)| (EventOrigin::Session(sequence), data))
             }
         };
-        let decoder = &self.shared.decoder;
+        let receiver = self.receiver;
         self.decoding =
-            next.map(|(origin, data)| async move { (origin, decoder.message(&data).await) }.boxed());
+            next.map(|(origin, data)| async move { (origin, receiver.decode_message(&data).await) }.boxed());
     }
 
     /// Begins to read the messages that may be missed, if there are any.
     fn begin_catch_up(&mut self) {
-        let shared = self.shared;
+        let receiver = self.receiver;
         self.catch_up = self.position.missed().map(|missed| {
             let enough = CancellationToken::new();
-            CatchUp::begin(shared.reader.read(missed, enough.clone()).boxed(), enough)
+            CatchUp::begin(receiver.read_missed(missed, enough.clone()).boxed(), enough)
         });
     }
 
@@ -274,13 +277,13 @@ impl<'a> Connection<'a> {
         let interval = interval.ok_or(ConnectionEnd::Unreadable)?;
         let interval = interval.clamp(HEARTBEAT_MIN, HEARTBEAT_MAX);
         // The first heartbeat comes at a random time within the interval.
-        let fraction = (self.shared.now)().subsec_nanosecond().unsigned_abs() / 1_000_000;
+        let fraction = (self.receiver.now)().subsec_nanosecond().unsigned_abs() / 1_000_000;
         self.heartbeat = Some(HeartbeatState {
             interval,
             due: Instant::now() + interval * fraction / 1_000,
             is_answered: true,
         });
-        let token = self.shared.decoder.token();
+        let token = self.receiver.channel.api.token().expose().to_owned();
         match (self.position.session(), self.position.sequence()) {
             (Some(session), Some(sequence)) => {
                 let resume = Resume::new(sequence, session.id.clone(), token);
@@ -297,11 +300,11 @@ impl<'a> Connection<'a> {
     fn dispatch(&mut self, mut frame: Value, responses: &mut Responses<'a>) -> Result<(), ConnectionEnd> {
         let data = frame["d"].take();
         let kind = frame["t"].as_str().unwrap_or_default();
-        let name = self.shared.decoder.name();
+        let name = self.receiver.channel.name.as_str();
         let sequence = frame["s"].as_u64().ok_or(ConnectionEnd::Unreadable)?;
         match kind {
             "READY" => {
-                let now = snowflake_at((self.shared.now)());
+                let now = snowflake_at((self.receiver.now)());
                 self.position.begin(GatewaySession::of_ready(&data), now);
                 self.begin_catch_up();
                 tracing::info!(channel = name, "a session of the gateway of discord has begun");
@@ -320,7 +323,7 @@ impl<'a> Connection<'a> {
             }
             return Ok(());
         }
-        let content = self.shared.decoder.decode(kind, &data);
+        let content = self.receiver.decode(kind, &data);
         self.pass_on(EventOrigin::Session(sequence), Ok(content), responses)
     }
 
@@ -334,7 +337,7 @@ impl<'a> Connection<'a> {
         let (inbound, interaction) = match content {
             Ok(EventContent::Inbound(inbound, interaction)) => (*inbound, interaction),
             Ok(EventContent::Ignored(interaction)) => {
-                responses.push(self.shared.decoder.respond(interaction));
+                responses.push(self.receiver.respond(interaction));
                 self.accept(origin);
                 return Ok(());
             }
@@ -343,7 +346,7 @@ impl<'a> Connection<'a> {
                 return Ok(());
             }
             Err(error) => {
-                tracing::warn!(channel = self.shared.decoder.name(), %error, "the place of a message is not known");
+                tracing::warn!(channel = self.receiver.channel.name, %error, "the place of a message is not known");
                 return Err(ConnectionEnd::Unaccepted);
             }
         };
@@ -374,8 +377,8 @@ impl<'a> Connection<'a> {
 
     /// Has the position stored, without waiting for it.
     fn store_position(&self) {
-        let position = self.position.stored(self.shared.bot);
-        self.shared.positions.send_replace(Some(position));
+        let position = self.position.stored(&self.receiver.channel.installation.bot_id);
+        self.receiver.positions.send_replace(Some(position));
     }
 
     /// Sends the heartbeat that is due. Without an answer to the one before, the connection is dead.

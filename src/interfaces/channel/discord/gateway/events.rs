@@ -1,16 +1,15 @@
-//! Decodes the events of the gateway.
+//! Decodes the events of the gateway, and responds to interactions.
 
+use super::GatewayReceiver;
 use crate::base::model::Inbound;
 use crate::base::webhook::Received;
 use crate::interfaces::channel::SendError;
-use crate::interfaces::channel::discord::DiscordChannel;
 use crate::interfaces::channel::discord::api::{ApiError, code};
 use crate::interfaces::channel::discord::decode::person_message;
 use crate::interfaces::channel::discord::interaction;
-use crate::interfaces::channel::discord::places::{ChannelKindSeen, Places};
+use crate::interfaces::channel::discord::places::ChannelKindSeen;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
 use serde_json::Value;
 use std::time::Duration;
 use twilight_model::http::interaction::InteractionResponse;
@@ -38,31 +37,11 @@ pub(super) struct InteractionAddress {
     held: Duration,
 }
 
-/// Decodes the events of one channel.
-pub(super) struct EventDecoder<'a> {
-    channel: &'a DiscordChannel,
-    places: &'a Places,
-    now: fn() -> Timestamp,
-}
-
-impl<'a> EventDecoder<'a> {
-    pub(super) fn new(channel: &'a DiscordChannel, places: &'a Places, now: fn() -> Timestamp) -> Self {
-        Self { channel, places, now }
-    }
-
-    pub(super) fn name(&self) -> &'a str {
-        &self.channel.name
-    }
-
-    /// Returns the token of the bot, which opens a session.
-    pub(super) fn token(&self) -> String {
-        self.channel.api.token().expose().to_owned()
-    }
-
+impl<'a> GatewayReceiver<'a> {
     /// Decodes an event that is no new message.
     pub(super) fn decode(&self, kind: &str, data: &Value) -> EventContent {
         match kind {
-            "INTERACTION_CREATE" => self.interaction(data),
+            "INTERACTION_CREATE" => self.decode_interaction(data),
             "MESSAGE_UPDATE" | "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK" => {
                 self.ignore("a message was edited or deleted");
                 EventContent::Nothing
@@ -72,7 +51,7 @@ impl<'a> EventDecoder<'a> {
     }
 
     /// Decodes a new message. An error means that Discord did not say where it is.
-    pub(super) async fn message(&self, data: &Value) -> Result<EventContent, SendError> {
+    pub(super) async fn decode_message(&self, data: &Value) -> Result<EventContent, SendError> {
         let installation = &self.channel.installation;
         let message = match person_message(data, installation) {
             Ok(message) => message,
@@ -102,7 +81,7 @@ impl<'a> EventDecoder<'a> {
         }
     }
 
-    fn interaction(&self, data: &Value) -> EventContent {
+    fn decode_interaction(&self, data: &Value) -> EventContent {
         let address = address_of(data);
         let decoded = interaction::decode(data, &self.channel.name, &self.channel.installation, (self.now)());
         match decoded {

@@ -3,14 +3,15 @@
 //! which say what their last message is, so only channels with new messages are read. Discord shows a bot no list of its
 //! private chats. See <https://docs.discord.com/developers/resources/message#get-channel-messages>.
 
+use super::GatewayReceiver;
 use super::reading::{HistoryReading, MissedMessages, MissedRange};
-use crate::interfaces::channel::discord::DiscordChannel;
+use crate::interfaces::channel::SendError;
 use crate::interfaces::channel::discord::api::ApiError;
+use crate::interfaces::channel::discord::list;
 use crate::interfaces::channel::discord::lookup::snowflake_at;
-use crate::interfaces::channel::discord::places::{ChannelKindSeen, Places, kind_of};
-use crate::interfaces::channel::{PollMemory, SendError};
+use crate::interfaces::channel::discord::places::{ChannelKindSeen, kind_of};
 use crate::state::store::StoreError;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -44,15 +45,8 @@ const ASKED_WAIT_MAX: Duration = Duration::from_secs(30);
 /// `GUILD_CATEGORY`, `GUILD_DIRECTORY`, `GUILD_FORUM` and `GUILD_MEDIA`, which have no messages of their own.
 const WITHOUT_MESSAGES: [u64; 4] = [4, 14, 15, 16];
 
-/// Reads missed messages of one channel of Drydock.
-pub(super) struct MissedReader<'a> {
-    pub(super) channel: &'a DiscordChannel,
-    pub(super) places: &'a Places,
-    pub(super) memory: &'a dyn PollMemory,
-    pub(super) now: fn() -> Timestamp,
-}
-
 /// A channel, a thread or a private chat to read.
+#[derive(Default)]
 struct MissedSource {
     channel: u64,
     /// The server; `None` for a private chat.
@@ -78,10 +72,10 @@ impl MissedSource {
     }
 }
 
-impl MissedReader<'_> {
+impl GatewayReceiver<'_> {
     /// Reads the messages of a range, and tries again what fails: until a time limit, or until `enough`. What is not
     /// read until then never is, because later messages are answered then.
-    pub(super) async fn read(&self, range: MissedRange, enough: CancellationToken) -> MissedMessages {
+    pub(super) async fn read_missed(&self, range: MissedRange, enough: CancellationToken) -> MissedMessages {
         let channel = self.channel.name.as_str();
         let began = (self.now)();
         let mut reading = HistoryReading::new(&self.channel.installation, range);
@@ -130,7 +124,7 @@ impl MissedReader<'_> {
         let after = overlapping.max(snowflake_at(oldest)).max(1);
         let mut failures = 0;
         let sources = loop {
-            match self.sources(after, reading).await {
+            match self.missed_sources(after, reading).await {
                 Ok(sources) => break sources,
                 Err(error) => self.wait_after(&error, &mut failures).await,
             }
@@ -188,7 +182,7 @@ impl MissedReader<'_> {
     }
 
     /// Returns the private chats, and the channels and threads with a message after one, newest first.
-    async fn sources(
+    async fn missed_sources(
         &self,
         after: u64,
         reading: &mut HistoryReading<'_>,
@@ -207,7 +201,7 @@ impl MissedReader<'_> {
             let rooms = self.asked(requests.guild_channels(id)).await?;
             for channel in list(&rooms).iter().chain(list(&threads["threads"])) {
                 channels.extend(
-                    self.source(channel, id.get(), after)
+                    self.missed_source(channel, id.get(), after)
                         .filter(|source| source.last > after),
                 );
             }
@@ -219,18 +213,13 @@ impl MissedReader<'_> {
         let chats = chats.iter().filter_map(|chat| chat.parse::<u64>().ok());
         let direct = chats.filter(|chat| *chat > 0).map(|channel| MissedSource {
             channel,
-            guild: None,
-            is_thread: false,
-            last: 0,
             after,
-            pages: 0,
-            failures: 0,
-            is_read: false,
+            ..MissedSource::default()
         });
         Ok(direct.chain(channels).collect())
     }
 
-    fn source(&self, channel: &Value, guild: u64, after: u64) -> Option<MissedSource> {
+    fn missed_source(&self, channel: &Value, guild: u64, after: u64) -> Option<MissedSource> {
         let number = channel["type"].as_u64()?;
         if WITHOUT_MESSAGES.contains(&number) {
             return None;
@@ -245,9 +234,7 @@ impl MissedReader<'_> {
             is_thread,
             last: channel["last_message_id"].as_str()?.parse().ok()?,
             after,
-            pages: 0,
-            failures: 0,
-            is_read: false,
+            ..MissedSource::default()
         })
     }
 
@@ -333,10 +320,6 @@ fn asked_wait(error: &SendError) -> Duration {
         SendError::Limited { retry_after, .. } => retry_after.unwrap_or_default().min(ASKED_WAIT_MAX),
         _ => Duration::ZERO,
     }
-}
-
-fn list(answer: &Value) -> &[Value] {
-    answer.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns the id of an object, which is never 0.

@@ -10,7 +10,6 @@ mod end;
 mod events;
 mod identification;
 mod missed;
-mod parts;
 mod position;
 mod position_writer;
 mod progress;
@@ -25,13 +24,10 @@ use crate::interfaces::channel::web_socket::ChannelSocket;
 use crate::interfaces::channel::{PollMemory, PolledInbound, SendError};
 use connection::Connection;
 use end::ConnectionEnd;
-use events::EventDecoder;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use jiff::Timestamp;
-use missed::MissedReader;
-use parts::SharedParts;
 use position::{GatewayPosition, GatewaySession, StoredPosition};
 use position_writer::PositionWriter;
 use std::time::Duration;
@@ -67,39 +63,30 @@ pub(super) async fn poll(
         inbox,
         memory,
         now,
+        positions,
     };
     tokio::select! {
-        _ = cancel.run_until_cancelled(Box::pin(receiver.run(positions))) => {}
+        _ = cancel.run_until_cancelled(Box::pin(receiver.run())) => {}
         () = writer.run() => {}
     }
     // A failure is in the log already.
     let _stored = writer.write().await;
 }
 
+/// The receiver of one channel, which outlives its connections.
 struct GatewayReceiver<'a> {
     channel: &'a DiscordChannel,
     places: Places,
     inbox: &'a mpsc::Sender<PolledInbound>,
     memory: &'a dyn PollMemory,
     now: fn() -> Timestamp,
+    /// The newest position, for the writer.
+    positions: watch::Sender<Option<StoredPosition>>,
 }
 
 impl GatewayReceiver<'_> {
-    async fn run(&self, positions: watch::Sender<Option<StoredPosition>>) {
+    async fn run(&self) {
         let mut position = self.stored_position().await;
-        let shared = SharedParts {
-            decoder: EventDecoder::new(self.channel, &self.places, self.now),
-            reader: MissedReader {
-                channel: self.channel,
-                places: &self.places,
-                memory: self.memory,
-                now: self.now,
-            },
-            inbox: self.inbox,
-            now: self.now,
-            bot: &self.channel.installation.bot_id,
-            positions,
-        };
         let mut responses: Responses<'_> = FuturesUnordered::new();
         let (mut backoff, mut wait) = (Backoff::new(self.now), Duration::ZERO);
         loop {
@@ -125,7 +112,7 @@ impl GatewayReceiver<'_> {
                     continue;
                 }
             };
-            let mut connection = Connection::new(socket, &shared, position);
+            let mut connection = Connection::new(socket, self, position);
             let end = connection.run(&mut responses).await;
             if connection.was_useful() {
                 backoff.reset();
