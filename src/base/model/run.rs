@@ -179,6 +179,14 @@ impl StepEnd {
     }
 }
 
+/// Returns the run, the step by its place in the plan, and the name of an operation of a step, such as `run-12-0/reply-1`;
+/// `None` for another operation.
+pub fn step_of_operation(id: &str) -> Option<(RunId, usize, &str)> {
+    let (step_id, name) = id.split_once('/')?;
+    let (run, step) = step_id.strip_prefix("run-")?.split_once('-')?;
+    Some((RunId(run.parse().ok()?), step.parse().ok()?, name))
+}
+
 /// The amounts that a step has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepSpending {
@@ -279,6 +287,31 @@ impl RunConflictRule {
             Self::Serial => "serial",
             Self::Cancel => "cancel",
             Self::Skip => "skip",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::step_of_operation;
+    use crate::base::model::RunId;
+
+    #[test]
+    fn the_step_of_an_operation_is_read_from_its_name() {
+        for (id, name) in [
+            ("run-12-3/reply-1", "reply-1"),
+            ("run-12-3/question/closed", "question/closed"),
+        ] {
+            assert_eq!(step_of_operation(id), Some((RunId(12), 3, name)));
+        }
+        for other in [
+            "run-12/message/4",
+            "run-12-3",
+            "run-x-3/reply-1",
+            "inbox-12-3/reply-1",
+            "",
+        ] {
+            assert_eq!(step_of_operation(other), None, "{other}");
         }
     }
 }

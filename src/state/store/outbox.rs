@@ -5,6 +5,7 @@ mod dead_letters;
 pub(super) mod response_url;
 mod lease;
 mod unreadable;
+mod withdrawal;
 
 use super::column::{json, millis, parse, time};
 use super::writer::Durability;
