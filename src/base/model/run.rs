@@ -11,6 +11,8 @@ pub const STEP_OUTPUT_BYTES_MAX: usize = 256 << 10;
 /// The bytes that are kept of a longer one. The rest is for the line about the missing ones.
 const OUTPUT_HEAD_BYTES: u32 = 16 << 10;
 const OUTPUT_TAIL_BYTES: u32 = 239 << 10;
+/// The beginning of the names of the operations that send a reply.
+const REPLY: &str = "reply-";
 
 /// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -122,7 +124,7 @@ pub struct StepEnd {
     pub status: StepStatus,
     /// The output; at most [`STEP_OUTPUT_BYTES_MAX`].
     pub output: String,
-    /// The reason in one sentence, if it did not succeed.
+    /// The reason in one sentence, if it did not succeed, or if its reply was not delivered.
     #[serde(default)]
     pub why: Option<String>,
     /// The verdict of an agent step.
@@ -185,6 +187,17 @@ pub fn step_of_operation(id: &str) -> Option<(RunId, usize, &str)> {
     let (step_id, name) = id.split_once('/')?;
     let (run, step) = step_id.strip_prefix("run-")?.split_once('-')?;
     Some((RunId(run.parse().ok()?), step.parse().ok()?, name))
+}
+
+/// Returns the name of the operation that sends a message of a reply, by its place among them.
+pub fn reply_name(index: usize) -> String {
+    format!("{REPLY}{}", index + 1)
+}
+
+/// Returns the run and the step whose reply an operation sends; `None` for another operation.
+pub fn reply_of_operation(id: &str) -> Option<(RunId, usize)> {
+    let (run, step, name) = step_of_operation(id)?;
+    name.starts_with(REPLY).then_some((run, step))
 }
 
 /// The amounts that a step has used.
@@ -293,7 +306,7 @@ impl RunConflictRule {
 
 #[cfg(test)]
 mod tests {
-    use super::step_of_operation;
+    use super::{reply_name, reply_of_operation, step_of_operation};
     use crate::base::model::RunId;
 
     #[test]
@@ -313,5 +326,8 @@ mod tests {
         ] {
             assert_eq!(step_of_operation(other), None, "{other}");
         }
+        let reply = format!("run-12-3/{}", reply_name(1));
+        assert_eq!(reply_of_operation(&reply), Some((RunId(12), 3)));
+        assert_eq!(reply_of_operation("run-12-3/missing"), None);
     }
 }

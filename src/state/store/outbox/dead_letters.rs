@@ -6,7 +6,7 @@ use super::{FORCED, WAITING};
 use crate::base::model::{Action, ChatPlace, InboxId, Op};
 use crate::state::store::audit::audit_in;
 use crate::state::store::column::{millis, parse, time};
-use crate::state::store::{Store, StoreError};
+use crate::state::store::{Store, StoreError, run};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -193,6 +193,7 @@ impl Store {
                      WHERE op = ?1",
                 )?
                 .execute(params![op, state, millis(at)])?;
+                run::note_reply(tx, &op)?;
                 audit_in(tx, "outbox.retry", serde_json::json!({ "by": by, "op": op }), at)?;
                 resent.queued.push(channel);
             }
