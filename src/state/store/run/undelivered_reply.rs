@@ -54,17 +54,14 @@ fn undelivered(tx: &Transaction<'_>, (run, step): (RunId, i64)) -> Result<Option
     let mut messages = messages.collect::<rusqlite::Result<Vec<_>>>()?;
     messages.retain(|(op, ..)| reply_of_operation(op).is_some());
     let count = messages.len();
-    let mut given_up = messages
-        .into_iter()
-        .enumerate()
-        .filter_map(|(index, (_, state, why))| {
-            let outcome = outcome_words(&state)?;
-            Some(match count {
-                1 => format!("{outcome}: {why}"),
-                _ => format!("message {} of {count} {outcome}: {why}", index + 1),
-            })
-        });
-    Ok(given_up.next())
+    let mut numbered = messages.into_iter().enumerate();
+    Ok(numbered.find_map(|(index, (_, state, why))| {
+        let outcome = outcome_words(&state)?;
+        Some(match count {
+            1 => format!("{outcome}: {why}"),
+            _ => format!("message {} of {count} {outcome}: {why}", index + 1),
+        })
+    }))
 }
 
 /// Returns the words for the outcome of a message that is not sent any more; `None` for others.
