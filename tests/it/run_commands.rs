@@ -224,6 +224,44 @@ async fn a_repeated_run_of_a_slash_command_answers_its_person() {
     assert_eq!((told.len(), told[2].as_str()), (3, "Seven is odd."));
 }
 
+/// The pipeline without its command.
+const UNPUBLISHED: &str = r#"
+pipelines:
+  odd:
+    triggers: [{api: {}}]
+    permissions: {role: viewer}
+    steps: [{name: look, agent: {model: anthropic/demo, prompt: Is the number odd?}}]
+"#;
+
+#[tokio::test]
+async fn a_person_repeats_the_run_of_their_slash_command_while_its_pipeline_has_that_command() {
+    let verdict = json!({ "verdict": "fail", "summary": "It is not readable." });
+    let app = with_commands::<0>(queue([calls("conclude", verdict), says("Seven is odd.")])).await;
+    app.admit_slack_user(BOB, Role::Editor, &["**"]).await;
+    let typed = app.demo.slack.slash_command(ALICE, SLACK_CHANNEL, ("/odd", "7"));
+    typed.await.unwrap();
+    steps_of_ended_runs(&app, 1).await;
+    app.demo.slack.dm(BOB, "!runs retry 1").await.unwrap();
+    app.wait_for_slack_message("DU0BOB", "There is no run 1 that you may see")
+        .await;
+    app.demo.slack.dm(ALICE, "!runs retry 1").await.unwrap();
+    app.wait_for_slack_message(DIRECT, "Run 2 repeats run 1").await;
+    let steps = steps_of_ended_runs(&app, 2).await;
+    assert_eq!(steps[2..], ["look succeeded", "answer succeeded"]);
+    assert!(
+        app.ephemeral_messages(ALICE)
+            .contains(&"Seven is odd.".to_owned())
+    );
+
+    // Programs may still start the pipeline, and people may not.
+    commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, UNPUBLISHED)]);
+    app.demo.slack.dm(ALICE, "!runs retry 1").await.unwrap();
+    app.wait_for_slack_message(DIRECT, "that you can start here")
+        .await;
+    app.wait_until_idle().await;
+    assert_eq!(app.count("SELECT count(*) FROM run"), 2);
+}
+
 const ASKS: &str = r#"
 pipelines:
   odd:

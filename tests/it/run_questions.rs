@@ -315,6 +315,42 @@ async fn the_question_of_a_cancelled_run_loses_its_buttons_and_says_why() {
 }
 
 #[tokio::test]
+async fn nothing_more_of_a_question_reaches_the_private_chat_of_a_revoked_person() {
+    let app = app::<0>().await;
+    say(&app, BOB, "!runs").await;
+    app.wait_for_slack_message("DU0BOB", "There is no run that you may see.")
+        .await;
+    say(&app, ALICE, "!run person").await;
+    let of_bob = app.wait_for_slack_message("DU0BOB", OPEN).await;
+    app.revoke(BOB).await;
+    let answered = answer_of_operator(&app, "yes").await;
+    assert!(matches!(answered, AdminReply::RunChanged { .. }), "{answered:?}");
+    assert_eq!(ended_runs(&app, 1).await, ["succeeded"]);
+
+    // The end of the owner's access ends their runs, one in their private chat and one where others read.
+    say(&app, ALICE, "!run tell words=Ship").await;
+    let of_alice = app.wait_for_slack_message("DU0ALICE", OPEN).await;
+    let in_channel = asked_in_channel(&app).await;
+    app.revoke(ALICE).await;
+    assert_eq!(ended_runs(&app, 3).await, ["succeeded", "cancelled", "cancelled"]);
+    assert_closed(&app, &in_channel, "No answer is needed any more");
+    for asked in [&of_bob, &of_alice] {
+        let shown = now(&app, asked);
+        assert_eq!(labels(&shown), ["yes", "no"]);
+        assert_eq!(visible_text(&shown), visible_text(asked));
+    }
+    let edits = "SELECT op || ' ' || state FROM outbox WHERE op LIKE '%/question/closed' ORDER BY op";
+    assert_eq!(
+        app.column(edits),
+        [
+            "run-1-0/question/closed dropped",
+            "run-2-0/question/closed dropped",
+            "run-3-0/question/closed delivered",
+        ]
+    );
+}
+
+#[tokio::test]
 async fn the_operator_answers_in_the_place_of_those_who_are_asked() {
     let app = app::<0>().await;
     let asked = asked_in_channel(&app).await;

@@ -1,13 +1,17 @@
 //! Replies of runs to GitHub, through the whole gateway.
 
+use crate::api::Api;
 use crate::hooks::{ONE, deliver};
+use crate::runs_api::{READ, SHOW, send, token};
 use crate::secrets::commit;
 use crate::support::app::{BOUND, TestApp, visible_text};
 use crate::support::world::now;
+use drydock::engine::admin::{AdminReply, AdminRequest};
 use drydock::simulation::demo::environment::{GITHUB_TOKEN, MODEL_KEY, SLACK_CHANNEL};
 use drydock::simulation::emulator::github::{GithubEmulator, GithubFault, GithubOptions, IssueState};
 use drydock::simulation::emulator::model::{AnswerScript, queue, says};
 use drydock::state::access::Role;
+use drydock::state::store::DeadLetterFilter;
 use gix::objs::tree::EntryKind;
 use serde_json::{Value, json};
 
@@ -218,4 +222,55 @@ async fn a_refused_comment_is_given_up_with_its_reason_and_a_run_of_a_person_has
     app.wait_for_slack_message(DIRECT, "Run 2 of review-pr on infra: succeeded")
         .await;
     assert_eq!(github.comments(REPOSITORY, 7), Vec::<String>::new());
+}
+
+/// The step has ended by then, so its state is the same as before.
+#[tokio::test]
+async fn a_refused_comment_is_shown_wherever_its_run_is_shown_until_it_is_sent_again() {
+    const WHY: &str = "not delivered: github answered 410 This issue was deleted";
+    let (app, github) = with_github(queue([says("One.")]), &[]).await;
+    app.admit_slack_user(ALICE, Role::Viewer, &[]).await;
+    github.set_issue(REPOSITORY, 7, IssueState::Deleted);
+    assert_eq!(
+        deliver(&app, "pull_request", ONE, &opened(REPOSITORY)).await.0,
+        200
+    );
+    let steps = steps_of_ended_runs(&app, 1).await;
+    assert_eq!(
+        steps,
+        ["review succeeded".to_owned(), format!("answer succeeded: {WHY}")]
+    );
+    assert_eq!(app.column("SELECT status FROM run"), ["succeeded"]);
+    let edited = app.wait_for_slack_message(SLACK_CHANNEL, WHY).await;
+    assert!(
+        visible_text(&edited).contains("Run 1 of review-pr on infra: succeeded"),
+        "{edited:?}"
+    );
+    app.demo.slack.dm(ALICE, "!runs show 1").await.unwrap();
+    app.wait_for_slack_message(DIRECT, WHY).await;
+    let api = Api::new(&app).await;
+    let token = token(&app, ALICE, &[READ]).await;
+    let (status, shown) = send(&api, SHOW, &token, 1).await;
+    let step = &shown["steps"][1];
+    assert_eq!(
+        (status, &step["status"], &step["why"]),
+        (200, &json!("succeeded"), &json!(WHY))
+    );
+
+    github.set_issue(REPOSITORY, 7, IssueState::Open);
+    let which = DeadLetterFilter::Op("run-1-1/reply-1".to_owned());
+    let answer = app.send_admin_request(AdminRequest::OutboxRetry { which }).await;
+    assert!(
+        matches!(answer, AdminReply::Letters { count: 1, .. }),
+        "{answer:?}"
+    );
+    let steps = steps_of_ended_runs(&app, 1).await;
+    assert_eq!(steps, ["review succeeded", "answer succeeded"]);
+    assert_eq!(github.comments(REPOSITORY, 7).len(), 1);
+    app.wait_for_slack("a message of the run without the refusal", |state| {
+        let mut messages = state.messages.iter();
+        let of_run = messages.find(|message| message.ts == edited.ts)?;
+        (!visible_text(of_run).contains(WHY)).then_some(())
+    })
+    .await;
 }

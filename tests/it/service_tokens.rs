@@ -9,7 +9,7 @@ use crate::secrets::commit;
 use crate::support::app::TestApp;
 use drydock::engine::admin::{AdminReply, AdminRequest};
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
-use drydock::state::access::{NewToken, Role, TokenScope};
+use drydock::state::access::{AuditorRight, Grant, NewToken, Role, TokenScope};
 use gix::objs::tree::EntryKind;
 use serde_json::json;
 
@@ -133,6 +133,61 @@ async fn a_service_has_the_grants_of_its_section_in_its_own_repository_only() {
         assert_eq!((status, &shown["owner"]), (200, &json!("service:reader")));
         assert_eq!(send(&api, RETRY, token, 2).await.0, 403);
     }
+}
+
+#[tokio::test]
+async fn the_grant_of_a_service_identity_is_changed_in_its_section_only_and_revoked_by_the_operator() {
+    let app = TestApp::with_settings(queue([]), &[SECTION]).await;
+    let held = || {
+        app.column(
+            "SELECT users.name || ' ' || role || ' ' || repositories || ' ' || auditor FROM users
+             JOIN user_grant ON user_grant.user_id = users.id ORDER BY users.name",
+        )
+    };
+    let before = held();
+    let everything = Grant {
+        role: Role::Admin,
+        repositories: "*".to_owned(),
+        environments: vec!["**".to_owned()],
+    };
+    for (which, section) in [(DEPLOY, "[services.deploy]"), ("hook:release", "[hooks.release]")] {
+        let refused = [
+            AdminRequest::Grant {
+                which: which.to_owned(),
+                grant: everything.clone(),
+            },
+            AdminRequest::Auditor {
+                which: which.to_owned(),
+                right: AuditorRight::Given,
+            },
+        ];
+        for request in refused {
+            let answer = app.send_admin_request(request).await;
+            let AdminReply::Failed { why } = &answer else {
+                panic!("{which}: {answer:?}");
+            };
+            assert!(why.contains(&format!("{section} of drydock.toml")), "{why}");
+        }
+        let withdrawn = AdminRequest::Auditor {
+            which: which.to_owned(),
+            right: AuditorRight::Withdrawn,
+        };
+        let answer = app.send_admin_request(withdrawn).await;
+        assert!(matches!(answer, AdminReply::Auditor { .. }), "{answer:?}");
+    }
+    assert_eq!(held(), before);
+    assert_eq!(
+        app.audit_lines_with("\"event\":\"user.granted\"").len(),
+        0,
+        "no rights changed"
+    );
+    for which in [DEPLOY, "hook:release"] {
+        app.revoke(which).await;
+    }
+    assert_eq!(
+        app.count("SELECT count(*) FROM users WHERE revoked_at IS NOT NULL"),
+        2
+    );
 }
 
 /// T06

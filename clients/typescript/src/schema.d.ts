@@ -489,7 +489,7 @@ export interface components {
             tokensUsed: number;
             /** @description The verdict of an agent step. */
             verdict: components["schemas"]["Verdict"] | null;
-            /** @description The reason in one sentence, if it did not succeed. */
+            /** @description The reason in one sentence, if it did not succeed, or if its reply was not delivered. */
             why: string | null;
         };
         /** @description The state of a step. */

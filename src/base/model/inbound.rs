@@ -95,6 +95,18 @@ impl Sender {
         self.platform == Platform::Service
     }
 
+    /// Returns the section of the configuration that defines this service identity and its grant, such as `hooks.release`;
+    /// `None` for a person.
+    pub fn section(&self) -> Option<String> {
+        let kind = match self.platform {
+            Platform::Hook => "hooks",
+            Platform::Schedule => "schedules",
+            Platform::Service => "services",
+            _ => return None,
+        };
+        Some(format!("{kind}.{}", self.id))
+    }
+
     /// Returns the person at the terminal.
     pub fn of_terminal(name: &str) -> Self {
         Self {

@@ -84,7 +84,7 @@ pub use response_url::ResponseUrl;
 pub use role::Role;
 pub use run::{
     AgentBounds, PipelineWork, RunConflictRule, RunStatus, STEP_OUTPUT_BYTES_MAX, StepEnd, StepSpending,
-    StepStatus,
+    StepStatus, reply_name, reply_of_operation, step_of_operation,
 };
 pub use run_question::{AskedPeople, RunAnswer, RunQuestion, choice_named};
 pub use schedule::{

@@ -11,6 +11,8 @@ pub const STEP_OUTPUT_BYTES_MAX: usize = 256 << 10;
 /// The bytes that are kept of a longer one. The rest is for the line about the missing ones.
 const OUTPUT_HEAD_BYTES: u32 = 16 << 10;
 const OUTPUT_TAIL_BYTES: u32 = 239 << 10;
+/// The beginning of the names of the operations that send a reply.
+const REPLY: &str = "reply-";
 
 /// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -122,7 +124,7 @@ pub struct StepEnd {
     pub status: StepStatus,
     /// The output; at most [`STEP_OUTPUT_BYTES_MAX`].
     pub output: String,
-    /// The reason in one sentence, if it did not succeed.
+    /// The reason in one sentence, if it did not succeed, or if its reply was not delivered.
     #[serde(default)]
     pub why: Option<String>,
     /// The verdict of an agent step.
@@ -177,6 +179,25 @@ impl StepEnd {
             spent: StepSpending::default(),
         }
     }
+}
+
+/// Returns the run, the step by its place in the plan, and the name of an operation of a step, such as `run-12-0/reply-1`;
+/// `None` for another operation.
+pub fn step_of_operation(id: &str) -> Option<(RunId, usize, &str)> {
+    let (step_id, name) = id.split_once('/')?;
+    let (run, step) = step_id.strip_prefix("run-")?.split_once('-')?;
+    Some((RunId(run.parse().ok()?), step.parse().ok()?, name))
+}
+
+/// Returns the name of the operation that sends a message of a reply, by its place among them.
+pub fn reply_name(index: usize) -> String {
+    format!("{REPLY}{}", index + 1)
+}
+
+/// Returns the run and the step whose reply an operation sends; `None` for another operation.
+pub fn reply_of_operation(id: &str) -> Option<(RunId, usize)> {
+    let (run, step, name) = step_of_operation(id)?;
+    name.starts_with(REPLY).then_some((run, step))
 }
 
 /// The amounts that a step has used.
@@ -280,5 +301,33 @@ impl RunConflictRule {
             Self::Cancel => "cancel",
             Self::Skip => "skip",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{reply_name, reply_of_operation, step_of_operation};
+    use crate::base::model::RunId;
+
+    #[test]
+    fn the_step_of_an_operation_is_read_from_its_name() {
+        for (id, name) in [
+            ("run-12-3/reply-1", "reply-1"),
+            ("run-12-3/question/closed", "question/closed"),
+        ] {
+            assert_eq!(step_of_operation(id), Some((RunId(12), 3, name)));
+        }
+        for other in [
+            "run-12/message/4",
+            "run-12-3",
+            "run-x-3/reply-1",
+            "inbox-12-3/reply-1",
+            "",
+        ] {
+            assert_eq!(step_of_operation(other), None, "{other}");
+        }
+        let reply = format!("run-12-3/{}", reply_name(1));
+        assert_eq!(reply_of_operation(&reply), Some((RunId(12), 3)));
+        assert_eq!(reply_of_operation("run-12-3/missing"), None);
     }
 }

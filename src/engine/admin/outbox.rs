@@ -56,6 +56,8 @@ impl Admin {
             woken
                 .into_iter()
                 .for_each(|channel| gateway.outgoing.retry(channel));
+            // What is sent again is no longer shown as undelivered with its run.
+            gateway.runs.wake();
         }
         Ok(AdminReply::Letters {
             count: queued.len() as u64,

@@ -57,6 +57,8 @@ pub struct ChannelDelivery {
     channel: watch::Sender<Option<Arc<dyn Channel>>>,
     delivered: watch::Sender<u64>,
     split: Split,
+    /// Notified when a message of a reply of a run is given up.
+    reply_given_up: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -95,6 +97,7 @@ impl ChannelDelivery {
             channel: watch::Sender::new(None),
             delivered: watch::Sender::new(0),
             split: Arc::new(|reply| vec![reply.clone()]),
+            reply_given_up: Arc::default(),
         }
     }
 
@@ -102,6 +105,15 @@ impl ChannelDelivery {
     #[must_use]
     pub(super) fn with_split(self, split: Split) -> Self {
         Self { split, ..self }
+    }
+
+    /// Sets what is notified when a message of a reply of a run is given up.
+    #[must_use]
+    pub(super) fn with_notice_of_replies(self, reply_given_up: &Arc<Notify>) -> Self {
+        Self {
+            reply_given_up: Arc::clone(reply_given_up),
+            ..self
+        }
     }
 
     /// Signals that the outbox has new operations for this channel.
@@ -276,6 +288,7 @@ impl ChannelDelivery {
             now: self.now,
             wake_signal: Arc::clone(&self.wake_signal),
             delivered: self.delivered.clone(),
+            reply_given_up: Arc::clone(&self.reply_given_up),
             cancel,
         };
         threads.running.spawn(async move {

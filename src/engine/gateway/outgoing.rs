@@ -10,7 +10,7 @@ use crate::state::store::{DueOperation, StoreError};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -20,6 +20,8 @@ const BEST_EFFORT_AT_ONCE_MAX: usize = 64;
 /// The deliveries of all configured channels, and of the comments of hooks, by name.
 pub struct OutgoingMessages {
     deliveries: BTreeMap<String, Arc<ChannelDelivery>>,
+    /// Notified when the driver has to look at a run.
+    runs_changed: Arc<Notify>,
     best_effort: Arc<Semaphore>,
     shutdown: CancellationToken,
     background: TaskTracker,
@@ -28,14 +30,17 @@ pub struct OutgoingMessages {
 impl OutgoingMessages {
     /// Creates the deliveries of the configured channels, which wait for their connections.
     pub(super) fn new(parts: &Parts, shutdown: &CancellationToken, background: &TaskTracker) -> Self {
+        let runs_changed = Arc::<Notify>::default();
         let delivery = |(name, settings): (&String, &ChannelSettings)| {
             let pacing = Pacing::from_setting(settings.common().is_paced());
             let store = parts.store.clone();
             let delivery = ChannelDelivery::new(store, name.clone(), pacing, parts.now, parts.random);
             let (settings, config) = (settings.clone(), Arc::clone(&parts.config));
-            let delivery = delivery.with_split(Arc::new(move |reply| {
-                channel::split(&settings, &config.server, reply)
-            }));
+            let delivery = delivery
+                .with_notice_of_replies(&runs_changed)
+                .with_split(Arc::new(move |reply| {
+                    channel::split(&settings, &config.server, reply)
+                }));
             (name.clone(), Arc::new(delivery))
         };
         let hooks = parts.config.hooks.iter();
@@ -44,7 +49,7 @@ impl OutgoingMessages {
             let (name, store) = (channel::comment_channel(hook), parts.store.clone());
             let delivery =
                 ChannelDelivery::new(store, name.clone(), Pacing::Counted, parts.now, parts.random);
-            (name, Arc::new(delivery))
+            (name, Arc::new(delivery.with_notice_of_replies(&runs_changed)))
         });
         Self {
             deliveries: parts
@@ -54,6 +59,7 @@ impl OutgoingMessages {
                 .map(delivery)
                 .chain(comments)
                 .collect(),
+            runs_changed: Arc::clone(&runs_changed),
             best_effort: Arc::new(Semaphore::new(BEST_EFFORT_AT_ONCE_MAX)),
             shutdown: shutdown.clone(),
             background: background.clone(),
@@ -65,6 +71,11 @@ impl OutgoingMessages {
         if let Some(delivery) = self.deliveries.get(name) {
             Arc::clone(delivery).run(channel, cancel).await;
         }
+    }
+
+    /// Returns the notification of the driver of runs, which deliveries give when a message of a reply is given up.
+    pub(super) fn runs_changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.runs_changed)
     }
 
     /// Makes all deliveries look for new operations.

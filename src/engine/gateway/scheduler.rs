@@ -80,6 +80,7 @@ impl TurnScheduler {
         };
         Self {
             store: parts.store.clone(),
+            runs_changed: runner.outgoing.runs_changed(),
             runner,
             active_turns,
             worker,
@@ -88,7 +89,6 @@ impl TurnScheduler {
             suspects: Arc::new(Semaphore::new(1)),
             turns: Mutex::new(Some(JoinSet::new())),
             wake: Notify::new(),
-            runs_changed: Arc::default(),
             shutdown: OnceLock::new(),
         }
     }

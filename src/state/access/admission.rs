@@ -10,7 +10,7 @@ use crate::state::store::people::{
 use globset::{Glob, escape};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Longest account or workspace id, in characters.
 const ID_CHARS_MAX: usize = 32;

@@ -73,6 +73,16 @@ pub enum AccessError {
     /// The user was revoked.
     #[error("`{0}` was revoked")]
     Revoked(String),
+    /// The user is a service identity, whose rights are those of its section.
+    #[error(
+        "`{name}` has only the rights of its section [{section}] of drydock.toml; change its grants there, and start the server again"
+    )]
+    OfSection {
+        /// The name of the identity.
+        name: String,
+        /// The section, such as `hooks.release`.
+        section: String,
+    },
     /// The text is not an account id of a chat platform.
     #[error("{} is not the ID of an account; Drydock sends the ID to each unknown sender, such as {}", quoted(.0), sender_examples())]
     InvalidAccount(String),

@@ -7,7 +7,7 @@ use crate::state::store::{audit_in, people};
 use globset::Glob;
 use jiff::Timestamp;
 use serde_json::json;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// A user, admitted or revoked.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -95,7 +95,7 @@ impl Access {
     }
 
     /// Gives a user the right to read the conversations of others, or takes it away, at once. Returns false if nothing
-    /// changed.
+    /// changed. A service identity never gets it.
     pub async fn set_auditor(
         &self,
         user: UserId,
@@ -105,18 +105,24 @@ impl Access {
     ) -> Result<bool, AccessError> {
         let by = by.to_owned();
         let set = self.store.write(move |tx| {
+            let person = people::person(tx, user)?;
+            if right == AuditorRight::Given
+                && let Some(refused) = of_section(&person)
+            {
+                return Ok(Err(refused));
+            }
             let changed = people::set_auditor(tx, user, right)?;
             if changed {
-                let name = people::person(tx, user)?.name;
-                let data = json!({ "auditor": right, "by": by, "name": name, "user": user });
+                let data = json!({ "auditor": right, "by": by, "name": person.name, "user": user });
                 audit_in(tx, "user.granted", data, at)?;
             }
-            Ok(changed)
+            Ok(Ok(changed))
         });
-        Ok(set.await?)
+        set.await?
     }
 
-    /// Replaces all grants of a user with this one, at once.
+    /// Replaces all grants of a user with this one, at once. Those of a service identity are not changed, because they are
+    /// those of its section of the configuration.
     pub async fn set_grant(
         &self,
         user: UserId,
@@ -126,20 +132,30 @@ impl Access {
     ) -> Result<(), AccessError> {
         check(grant)?;
         let (grant, by, admitted) = (row(grant), by.to_owned(), Arc::clone(&self.admitted));
-        self.store
-            .write_then(
-                move |tx| {
-                    people::set_grant(tx, user, &grant)?;
-                    let person = people::person(tx, user)?;
-                    let data = json!({ "by": by, "grant": grant, "name": person.name, "user": user });
-                    audit_in(tx, "user.granted", data, at)?;
-                    Ok(person)
-                },
-                move |person| put(&admitted, std::slice::from_ref(person)),
-            )
-            .await?;
-        Ok(())
+        let granted = self.store.write_then(
+            move |tx| {
+                if let Some(refused) = of_section(&people::person(tx, user)?) {
+                    return Ok(Err(refused));
+                }
+                people::set_grant(tx, user, &grant)?;
+                let person = people::person(tx, user)?;
+                let data = json!({ "by": by, "grant": grant, "name": person.name, "user": user });
+                audit_in(tx, "user.granted", data, at)?;
+                Ok(Ok(person))
+            },
+            move |granted| put(&admitted, granted.as_slice()),
+        );
+        granted.await?.map(drop)
     }
+}
+
+/// Returns the refusal to change the rights of a service identity of the configuration; `None` for a person.
+fn of_section(person: &PersonRow) -> Option<AccessError> {
+    let section = person.senders.iter().find_map(Sender::section)?;
+    Some(AccessError::OfSection {
+        name: person.name.clone(),
+        section,
+    })
 }
 
 /// Converts a person's row to a [`User`].

@@ -128,7 +128,7 @@ mod tests {
     use crate::base::config::{Grants, ServiceSettings};
     use crate::base::model::Sender;
     use crate::state::access::fixture::{at, fresh, join, limits, telegram};
-    use crate::state::access::{Access, Role};
+    use crate::state::access::{Access, AccessError, AuditorRight, Grant, Role};
     use crate::state::store::Store;
     use std::collections::BTreeMap;
 
@@ -205,5 +205,38 @@ mod tests {
         let revoked = start(&access, &services(&["deploy"], Role::Editor), 7).await;
         assert_eq!(revoked, ["service:deploy"]);
         assert!(access.admit(&sender).is_none());
+    }
+
+    #[tokio::test]
+    async fn no_grant_exceeds_the_section_of_a_service() {
+        let (_directory, access) = fresh().await;
+        start(&access, &services(&["deploy"], Role::Viewer), 1).await;
+        let sender = Sender::of_service("deploy");
+        let deploy = access.admit(&sender).unwrap();
+        let everything = Grant {
+            role: Role::Admin,
+            repositories: "*".to_owned(),
+            environments: vec!["**".to_owned()],
+        };
+        let refused = AccessError::OfSection {
+            name: "service:deploy".to_owned(),
+            section: "services.deploy".to_owned(),
+        };
+        let granted = access.set_grant(deploy.user(), &everything, "operator", at(2));
+        assert_eq!(granted.await, Err(refused.clone()));
+        let right = AuditorRight::Given;
+        let given = access.set_auditor(deploy.user(), right, "operator", at(3));
+        assert_eq!(given.await, Err(refused.clone()));
+        assert_eq!(
+            (deploy.role("infra-*"), deploy.role("infra-a")),
+            (Some(Role::Viewer), None)
+        );
+        // Nor without the section, which took the grants.
+        start(&access, &services(&[], Role::Viewer), 4).await;
+        let granted = access.set_grant(deploy.user(), &everything, "operator", at(5));
+        assert_eq!(granted.await, Err(refused));
+        assert_eq!((deploy.role("infra-*"), deploy.is_admin()), (None, false));
+        let revoked = access.revoke(deploy.user(), "operator", at(6)).await;
+        assert!(revoked.is_ok() && access.admit(&sender).is_none());
     }
 }

@@ -87,14 +87,7 @@ impl Store {
 
     /// True if a place is the private chat of this account with the bot.
     pub async fn is_private_chat(&self, sender: Sender, place: ChatPlace) -> Result<bool, StoreError> {
-        self.read(move |tx| {
-            let (after, before) = key::chat_key_range(&sender, &place.account, &place.chat)?;
-            let is_private = tx
-                .prepare_cached("SELECT 1 FROM conversation WHERE key > ?1 AND key < ?2 AND direct = 1")?
-                .exists([after, before])?;
-            Ok(is_private)
-        })
-        .await
+        self.read(move |tx| is_private_chat(tx, &sender, &place)).await
     }
 
     /// Finds a conversation: by the name of its session (32 hex digits), its row id, or a change such as `CHG-42`.
@@ -150,6 +143,19 @@ impl Store {
         })
         .await
     }
+}
+
+/// True if a place is the private chat of this account with the bot.
+pub(super) fn is_private_chat(
+    tx: &Transaction<'_>,
+    sender: &Sender,
+    place: &ChatPlace,
+) -> Result<bool, StoreError> {
+    let (after, before) = key::chat_key_range(sender, &place.account, &place.chat)?;
+    let is_private = tx
+        .prepare_cached("SELECT 1 FROM conversation WHERE key > ?1 AND key < ?2 AND direct = 1")?
+        .exists([after, before])?;
+    Ok(is_private)
 }
 
 /// Clears the history. The workspace stays.

@@ -5,10 +5,11 @@ mod dead_letters;
 pub(super) mod response_url;
 mod lease;
 mod unreadable;
+mod withdrawal;
 
 use super::column::{json, millis, parse, time};
 use super::writer::Durability;
-use super::{Store, StoreError, card, login_message, session_export};
+use super::{Store, StoreError, card, login_message, run, session_export};
 use crate::base::model::{Action, MessageRef, Op};
 use crate::crash_point;
 pub use dead_letters::{DeadLetter, DeadLetterFilter, ResentLetters};
@@ -468,6 +469,7 @@ impl Store {
                 if updated > 0 {
                     enqueue(tx, &instead, at)?;
                     drop_card_end(tx, &id, at)?;
+                    run::note_reply(tx, &id)?;
                 }
                 login_message::forget(tx, &id)?;
                 session_export::forget(tx, &id)?;

@@ -190,17 +190,6 @@ impl Store {
         .await
     }
 
-    /// Returns the reason why an operation must not be sent any more: it shows a message, or asks about messages, and its
-    /// recipient has blocked the sender, or one of both was revoked. An operation that was in flight when that was decided is
-    /// not withdrawn yet.
-    pub async fn reason_to_withdraw(&self, op: &str) -> Result<Option<&'static str>, StoreError> {
-        if PersonMessage::people_of_operation(op).is_none() {
-            return Ok(None);
-        }
-        let op = op.to_owned();
-        self.read(move |tx| reason_to_withdraw(tx, &op)).await
-    }
-
     /// Returns the private conversation in which a person wrote last, with any of their accounts.
     pub async fn private_conversation(&self, user: UserId) -> Result<Option<Conversation>, StoreError> {
         self.read(move |tx| {
@@ -223,7 +212,7 @@ impl Store {
     }
 }
 
-/// Returns the reason like [`Store::reason_to_withdraw`].
+/// Returns the reason why an operation with a message between people must not be sent any more.
 pub(super) fn reason_to_withdraw(tx: &Transaction<'_>, op: &str) -> Result<Option<&'static str>, StoreError> {
     let Some((sender, recipient)) = PersonMessage::people_of_operation(op) else {
         return Ok(None);

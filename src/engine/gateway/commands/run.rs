@@ -261,15 +261,12 @@ impl CommandRunner {
                 head.repository
             )));
         }
-        let place = (head.repository.as_str(), asked.conversation);
-        let startable = self.startable(place, identity).await?;
-        Ok(startable.and_then(|pipelines| {
-            let is_startable = pipelines.iter().any(|(name, _)| *name == head.pipeline);
-            match is_startable {
-                true => Ok(()),
-                false => Err(unknown_pipeline(&head.pipeline)),
-            }
-        }))
+        let Some(inspection) = self.inspections.begin(asked.conversation, identity.user()) else {
+            return Ok(Err(TOO_MANY_COMMANDS.to_owned()));
+        };
+        let reading = Box::pin(self.runs.check_repeatable(head, &inspection.stop));
+        self.within(&inspection, (identity, &head.repository), reading)
+            .await
     }
 
     async fn retry_run(

@@ -5,7 +5,7 @@ use super::failure::{ATTEMPTS_MAX, attempt_weight, retry_wait};
 use super::fallback::{NonDelivery, Split, fallback_ops};
 use super::gate::DeliveryGate;
 use super::outcome::store_outcome;
-use crate::base::model::{Action, MessageRef, Op};
+use crate::base::model::{Action, MessageRef, Op, reply_of_operation};
 use crate::interfaces::channel::{CallPurpose, Channel, DeliveryLookup, SendError};
 use crate::state::store::{AttemptWeight, DueOperation, POSTPONED_MAX, Postponement, RetryMode, Store};
 use futures_util::FutureExt;
@@ -27,6 +27,7 @@ pub(super) struct DeliveryThread {
     pub(super) now: fn() -> Timestamp,
     pub(super) wake_signal: Arc<Notify>,
     pub(super) delivered: watch::Sender<u64>,
+    pub(super) reply_given_up: Arc<Notify>,
     pub(super) cancel: CancellationToken,
 }
 
@@ -296,6 +297,7 @@ impl DeliveryThread {
                     store.record_failed(&op.id, &why, instead.clone(), (self.now)())
                 })
                 .await;
+                self.tell_runs(op);
             }
             OperationOutcome::Ambiguous(why) => {
                 error!(
@@ -309,6 +311,7 @@ impl DeliveryThread {
                     store.record_ambiguous(&op.id, &why, instead.clone(), (self.now)())
                 })
                 .await;
+                self.tell_runs(op);
             }
             OperationOutcome::Replaced => {
                 let why = "it may be visible already; its full text is posted instead";
@@ -330,6 +333,13 @@ impl DeliveryThread {
             OperationOutcome::Untried => {
                 store_outcome(&outcome, cancel, || store.release_operation(due)).await;
             }
+        }
+    }
+
+    /// Makes the driver of runs look at a run whose reply was given up.
+    fn tell_runs(&self, op: &Op) {
+        if reply_of_operation(&op.id).is_some() {
+            self.reply_given_up.notify_one();
         }
     }
 

@@ -5,7 +5,7 @@
 use super::Runs;
 use super::moves::RunMove;
 use super::slash::is_of_command;
-use crate::base::model::{Account, Action, ChatPlace, Op, Reply, ReplyPart, Sender, StepEnd};
+use crate::base::model::{Account, Action, ChatPlace, Op, Reply, ReplyPart, Sender, StepEnd, reply_name};
 use crate::engine::gateway::compose::{Address, MESSAGES_MAX};
 use crate::engine::pipeline::run::RunInputs;
 use crate::interfaces::channel;
@@ -173,11 +173,6 @@ impl Runs {
         }
         parts
     }
-}
-
-/// Returns the name of the operation of one message.
-fn reply_name(index: usize) -> String {
-    format!("reply-{}", index + 1)
 }
 
 fn not_allowed(to: &str) -> ReplyOutcome {

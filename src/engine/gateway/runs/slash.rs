@@ -53,6 +53,14 @@ pub(super) fn is_command(trigger: &str) -> bool {
     trigger.split(' ').next() == Some(TRIGGER)
 }
 
+/// Returns true if a slash command started a run with this trigger, and still starts its pipeline.
+pub(super) fn has_command_of(definition: &PipelineDefinition, trigger: &str) -> bool {
+    let command = trigger
+        .strip_prefix(TRIGGER)
+        .and_then(|rest| rest.strip_prefix(' '));
+    command.is_some_and(|command| triggers_of(definition, command).next().is_some())
+}
+
 impl Runs {
     /// Plans the run that a person asks for by a slash command. The error is a text for them.
     pub(in crate::engine::gateway) async fn planned_by_command(

@@ -3,13 +3,14 @@
 
 use super::definitions::UnpublishedReason;
 use super::plan::{RunStart, shown};
+use super::slash::has_command_of;
 use super::{RunRequest, Runs};
 use crate::base::model::{ChatPlace, quoted};
 use crate::base::redact::Redactor;
 use crate::engine::pipeline::definition::{PipelineDefinition, PipelineTrigger, TriggerSource};
 use crate::engine::pipeline::run::{RunInputs, trigger_admits};
 use crate::state::access::Identity;
-use crate::state::store::NewRun;
+use crate::state::store::{NewRun, RunHead};
 use tokio_util::sync::CancellationToken;
 
 /// Returns the text about a pipeline that this person cannot start here, whether or not it exists.
@@ -41,6 +42,27 @@ impl Runs {
                 (name.to_string(), description.into_owned())
             })
             .collect())
+    }
+
+    /// Checks that the pipeline of a run can still be started in a chat: by its name, or by the slash command that started this
+    /// run. The error is a text for a person who may read the repository. `cancel` ends the search.
+    pub(in crate::engine::gateway) async fn check_repeatable(
+        &self,
+        head: &RunHead,
+        cancel: &CancellationToken,
+    ) -> Result<(), String> {
+        let repository = &head.repository;
+        let published = self.definitions.published(&self.parts, repository, cancel).await;
+        let published = published.map_err(|why| unpublished_text(repository, &why, &self.parts.redactor))?;
+        let pipelines = published.loaded.as_ref().map(|loaded| &loaded.file.pipelines);
+        let definition = pipelines.and_then(|pipelines| pipelines.get(head.pipeline.as_str()));
+        let is_startable = definition.is_some_and(|definition| {
+            chat_triggers(definition).next().is_some() || has_command_of(definition, &head.trigger)
+        });
+        match is_startable {
+            true => Ok(()),
+            false => Err(unknown_pipeline(&head.pipeline)),
+        }
     }
 
     /// Plans the run that a person asks for in a chat, whose results go to `place`. The error is a text for them.

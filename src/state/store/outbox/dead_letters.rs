@@ -1,11 +1,12 @@
 //! Dead letters: operations that were refused, tried too often, or have an unknown outcome. An operator can list, retry
 //! or drop them.
 
+use super::withdrawal::reason_to_withdraw;
 use super::{FORCED, WAITING};
 use crate::base::model::{Action, ChatPlace, InboxId, Op};
 use crate::state::store::audit::audit_in;
 use crate::state::store::column::{millis, parse, time};
-use crate::state::store::{Store, StoreError, person_message};
+use crate::state::store::{Store, StoreError, run};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,7 @@ impl DeadLetterFilter {
 pub struct ResentLetters {
     /// The channel of each operation that is sent again.
     pub queued: Vec<String>,
-    /// The ids of the messages between people that are not sent: a sender was blocked, or a person revoked.
+    /// The ids of the operations that are not sent: the sender of a message was blocked, or a person revoked.
     pub withdrawn: Vec<String>,
 }
 
@@ -165,8 +166,8 @@ impl Store {
     }
 
     /// Queues dead letters to be sent again, with their attempts reset. Those that may already show are looked up
-    /// first, and sent if the lookup gives no answer. A message whose sender was blocked, or one of whose people
-    /// was revoked, is withdrawn instead.
+    /// first, and sent if the lookup gives no answer. One that must not be sent any more is withdrawn instead, such as a
+    /// message whose sender was blocked.
     pub async fn send_again(
         &self,
         which: DeadLetterFilter,
@@ -177,7 +178,7 @@ impl Store {
         self.write(move |tx| {
             let mut resent = ResentLetters::default();
             for (op, channel, state) in chosen(tx, &which)? {
-                if let Some(why) = person_message::reason_to_withdraw(tx, &op)? {
+                if let Some(why) = reason_to_withdraw(tx, &op)? {
                     tx.prepare_cached("UPDATE outbox SET state = 'dropped', why = ?2 WHERE op = ?1")?
                         .execute(params![op, why])?;
                     let data = serde_json::json!({ "by": by, "op": op, "why": why });
@@ -192,6 +193,7 @@ impl Store {
                      WHERE op = ?1",
                 )?
                 .execute(params![op, state, millis(at)])?;
+                run::note_reply(tx, &op)?;
                 audit_in(tx, "outbox.retry", serde_json::json!({ "by": by, "op": op }), at)?;
                 resent.queued.push(channel);
             }

@@ -2,8 +2,8 @@
 
 use super::lease::leased_state;
 use crate::base::model::{MessageRef, Op};
-use crate::state::store::StoreError;
 use crate::state::store::column::{millis, parse, text, time};
+use crate::state::store::{StoreError, run};
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
 use tracing::error;
@@ -46,14 +46,15 @@ fn set_aside(tx: &Transaction<'_>, channel: &str, at: Timestamp) -> Result<(), S
             .and(state);
         if let Err(why) = read {
             error!(op.id = op, %why, "an operation cannot be read, and is given up");
-            unreadable.push(id);
+            unreadable.push((id, op));
         }
     }
     let mut give_up = tx.prepare_cached(
         "UPDATE outbox SET state = 'failed', why = 'cannot be read', message = NULL, done_at = ?2 WHERE id = ?1",
     )?;
-    for id in unreadable {
+    for (id, op) in unreadable {
         give_up.execute(params![id, millis(at)])?;
+        run::note_reply(tx, &op)?;
     }
     Ok(())
 }

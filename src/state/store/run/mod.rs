@@ -16,6 +16,8 @@ mod rows;
 mod tests;
 mod trace;
 mod turn_end;
+mod undelivered_reply;
+mod withheld_question;
 
 pub use abandonment::RunMessage;
 pub use advance::{RunAdvance, StepBegin};
@@ -27,6 +29,8 @@ pub use question::{AskedRunQuestion, NewRunQuestion, RunAnswerOutcome, RunAnswer
 pub use rows::{RunHead, RunPage, RunRow, StepRow};
 pub use trace::AgentStepWork;
 pub(super) use turn_end::{end_step_of, refuse};
+pub(super) use undelivered_reply::note_reply;
+pub(super) use withheld_question::{question_of_operation, reason_to_withhold};
 
 use super::column::{count_column, millis, parse, word};
 use super::{Store, StoreError, audit_in, schedule};

@@ -70,7 +70,7 @@ pub struct StepDocument {
     pub kind: String,
     /// The state.
     pub status: StepStatus,
-    /// The reason in one sentence, if it did not succeed.
+    /// The reason in one sentence, if it did not succeed, or if its reply was not delivered.
     pub why: Option<String>,
     /// The output. The middle of a long one is left out, and a line says so. Empty for a token without `runs:read`.
     pub text: String,
