@@ -3,6 +3,7 @@
 //! the store is broken, 78 wrong configuration.
 
 mod admin;
+mod admin_client;
 mod ask;
 mod audit;
 mod auth;
