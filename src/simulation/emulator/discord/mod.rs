@@ -5,6 +5,7 @@ mod check;
 mod form;
 mod gateway;
 mod history;
+mod interactions;
 mod modals;
 mod people;
 mod rates;
