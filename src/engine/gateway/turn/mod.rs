@@ -7,6 +7,7 @@ mod answer;
 mod budget_request;
 mod call_budget;
 mod card;
+mod ending;
 mod journal;
 mod messages;
 mod opening;
