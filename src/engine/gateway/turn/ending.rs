@@ -1,4 +1,4 @@
-//! The end of a turn, composed for the grants and the change that the transaction reads which stores it.
+//! The end of a turn, composed for the grants of its person. The transaction that stores it reads them again.
 
 use super::REVOKED;
 use super::budget_request::BudgetQuestion;
@@ -20,11 +20,6 @@ use crate::state::store::{
 };
 use bytes::Bytes;
 use std::sync::Arc;
-
-/// Returns the step that stands for the answer of a turn without one in the model's history.
-pub(super) fn closing(notice: String) -> Option<Step> {
-    Step::new(Assistant::synthetic(notice), Vec::new()).ok()
-}
 
 /// The end of a turn, before the person's current grants are known.
 pub(super) struct TurnEnding {
@@ -254,4 +249,9 @@ impl ResultDraft {
         };
         self.address.op(CARD_END, fill)
     }
+}
+
+/// Returns the step that stands for the answer of a turn without one in the model's history.
+fn closing(notice: String) -> Option<Step> {
+    Step::new(Assistant::synthetic(notice), Vec::new()).ok()
 }
