@@ -11,6 +11,7 @@ mod ending;
 mod journal;
 mod messages;
 mod opening;
+mod opening_text;
 mod outputs;
 mod pipelines;
 mod postconditions;
