@@ -26,6 +26,7 @@ mod run_question;
 mod schedule;
 mod slash;
 mod take_over;
+mod undo;
 mod usage;
 
 use answer::{ButtonEffect, CommandAnswer, Revision};
