@@ -1,6 +1,6 @@
 //! `drydock audit`: verifies the audit log and lists its entries.
 
-use super::admin::answer_to_show;
+use super::admin_client::answer_to_show;
 use super::output::Output;
 use super::{CliError, Global, serve};
 use crate::base::model::edit_distance;

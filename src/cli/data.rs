@@ -1,6 +1,6 @@
 //! `drydock data`: shows the stored data and its retention, and removes expired data.
 
-use super::admin::{AdminClient, answer_to_show};
+use super::admin_client::{AdminClient, answer_to_show};
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::model::pluralize;

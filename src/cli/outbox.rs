@@ -1,6 +1,6 @@
 //! `drydock outbox`: lists messages that could not be delivered, with the reason, and retries or removes them.
 
-use super::admin::answer_to_show;
+use super::admin_client::answer_to_show;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::model::pluralize;

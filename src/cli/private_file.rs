@@ -1,7 +1,8 @@
 //! A file in the directory of this user that only this user can read. It is replaced at once, and one process at a time
 //! changes it.
 
-use super::{CliError, personal_directory};
+use super::CliError;
+use super::global::personal_directory;
 use crate::base::model::Secret;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;

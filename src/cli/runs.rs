@@ -1,6 +1,6 @@
 //! `drydock runs`: lists and shows the runs of pipelines of a server, cancels and repeats them, and answers their questions.
 
-use super::admin::{AdminClient, answer_to_show};
+use super::admin_client::{AdminClient, answer_to_show};
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::model::{RunId, RunStatus, group_thousands};

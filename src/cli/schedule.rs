@@ -1,6 +1,6 @@
 //! `drydock schedule`: lists, adds, removes, turns on and off and starts schedules, and lists what they did.
 
-use super::admin::{AdminClient, answer_to_show};
+use super::admin_client::{AdminClient, answer_to_show};
 use super::channel::edit;
 use super::output::Output;
 use super::{CliError, Global};

@@ -1,6 +1,6 @@
 //! `drydock secrets`: shows which of the two secrets of a section its sender uses, and refuses the replaced one.
 
-use super::admin::answer_to_show;
+use super::admin_client::answer_to_show;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::base::webhook::{SecretState, SecretUse};

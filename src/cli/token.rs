@@ -1,6 +1,6 @@
 //! `drydock token`: makes, lists and revokes tokens for people and services, for requests of scripts and pipelines to the server.
 
-use super::admin::answer_to_show;
+use super::admin_client::answer_to_show;
 use super::output::Output;
 use super::{CliError, Global};
 use crate::engine::admin::{AdminReply, AdminRequest};

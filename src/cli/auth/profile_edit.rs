@@ -4,7 +4,8 @@
 use crate::base::config::{
     Config, ConfigEdit, ConfigSources, DEFAULT_PROFILE, NewValue, READONLY_PROFILE, SourceFile, usual_model,
 };
-use crate::cli::{CliError, personal_directory};
+use crate::cli::CliError;
+use crate::cli::global::personal_directory;
 use std::path::PathBuf;
 
 /// The name of the file, if none is named.

@@ -1,11 +1,17 @@
 //! Retention of each kind of data. Rounds remove old data in small steps while other work runs. An interrupted round
 //! leaves everything consistent, and the next one continues.
 
+mod clock;
+mod holdings;
+
+use clock::RoundClock;
+pub use holdings::{Holding, RetentionPeriod};
+
 use crate::base::config::{DataSettings, RetentionSettings};
 use crate::state::recording;
-use crate::state::store::{DataKind, DatabaseSize, Prune, PrunePosition, Store, StoreError};
+use crate::state::store::{DataKind, Prune, PrunePosition, Store, StoreError};
 use crate::state::workspace::{self, UnusedMirrors};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -24,8 +30,6 @@ const ROUND_MAX: Duration = Duration::from_secs(600);
 const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 /// Longest time for which an operator waits for a running round.
 const TURN_MAX: Duration = Duration::from_secs(15);
-/// The time by which the clock may move between two rounds beyond the time that passed.
-const LEAP_MAX: SignedDuration = SignedDuration::from_hours(24);
 /// Pause between two slices with writes, so that other writes get through.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -42,37 +46,6 @@ enum FileKind {
     Traces,
     Bases,
     Mirrors,
-}
-
-/// A time for which data is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RetentionPeriod {
-    /// A number of hours.
-    Hours(u32),
-    /// A number of days.
-    Days(u32),
-    /// Unlimited, as long as the disk has room.
-    ForEver,
-    /// As long as other data refers to it.
-    WhileNamed,
-}
-
-/// The stored amount of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holding {
-    /// The kind of data.
-    pub kind: String,
-    /// Number of rows or files.
-    pub rows: u64,
-    /// Size on disk, in bytes.
-    pub bytes: u64,
-    /// The time of the oldest entry, if known.
-    pub oldest: Option<Timestamp>,
-    /// The time for which the data is kept.
-    pub kept: RetentionPeriod,
-    /// The configuration key for it.
-    pub key: Option<String>,
 }
 
 /// The removed amount of one kind, or the amount to remove.
@@ -100,31 +73,6 @@ struct RoundProgress {
     ended: usize,
     position: PrunePosition,
     recording: Option<String>,
-}
-
-/// The clock for rounds. It follows the system clock, but between two rounds it moves at most [`LEAP_MAX`] beyond the
-/// time that passed. Otherwise a clock that jumps ahead would remove everything at once. A correct clock is reached
-/// within a few rounds.
-#[derive(Debug)]
-struct RoundClock {
-    last: Timestamp,
-    read_at: Instant,
-}
-
-impl RoundClock {
-    fn follow(&mut self, now: Timestamp, read_at: Instant) -> Timestamp {
-        let passed = SignedDuration::try_from(read_at.saturating_duration_since(self.read_at));
-        let most = passed.unwrap_or(SignedDuration::ZERO).saturating_add(LEAP_MAX);
-        let most = self.last.saturating_add(most).unwrap_or(Timestamp::MAX);
-        if now > most {
-            warn!("the clock is far ahead of the last stored time; old data is removed later");
-        }
-        *self = Self {
-            last: now.min(most),
-            read_at,
-        };
-        self.last
-    }
 }
 
 /// The choice of an operator between a new round and the one under way.
@@ -365,93 +313,6 @@ impl Retention {
         }
         Ok(rows)
     }
-
-    /// Returns the stored amount and the retention time of each kind.
-    pub async fn holdings(&self) -> Result<(Vec<Holding>, DatabaseSize), StoreError> {
-        let mut holdings = Vec::new();
-        for ends in expiring_kinds() {
-            let (rows, bytes, oldest) = match ends {
-                ExpiringKind::Rows(kind) => {
-                    let stored = self.store.stored_amount(kind).await?;
-                    (stored.rows, stored.bytes, stored.oldest)
-                }
-                ExpiringKind::Files(files) => {
-                    let (files, bytes) = self.files_of(files).await;
-                    (files, bytes, None)
-                }
-            };
-            let (kept, key) = self.retention_period(ends);
-            holdings.push(Holding {
-                kind: name(ends).to_owned(),
-                rows,
-                bytes,
-                oldest,
-                kept,
-                key: key.map(str::to_owned),
-            });
-        }
-        Ok((holdings, self.store.bytes().await?))
-    }
-
-    async fn files_of(&self, files: FileKind) -> (u64, u64) {
-        let data = self.data.clone();
-        let counted = blocking(move || match files {
-            FileKind::Recordings => workspace::files_below(&data.join("sessions")),
-            FileKind::Traces => workspace::files_below(&data.join("runs")),
-            FileKind::Bases => workspace::files_below(&data.join("bases")),
-            FileKind::Mirrors => workspace::files_below(&data.join("mirrors")),
-        });
-        counted.await.unwrap_or_default()
-    }
-
-    /// Returns the time before which data is too old; `None` if it is kept forever.
-    fn cutoff(&self, ends: ExpiringKind, at: Timestamp) -> Option<Timestamp> {
-        let hours = match self.retention_period(ends).0 {
-            RetentionPeriod::Hours(hours) => i64::from(hours),
-            RetentionPeriod::Days(days) => i64::from(days) * 24,
-            RetentionPeriod::WhileNamed => 0,
-            RetentionPeriod::ForEver => return None,
-        };
-        at.checked_sub(SignedDuration::from_hours(hours)).ok()
-    }
-
-    fn retention_period(&self, ends: ExpiringKind) -> (RetentionPeriod, Option<&'static str>) {
-        let settings = &self.settings;
-        let (days, key) = match ends {
-            ExpiringKind::Rows(
-                DataKind::Deliveries | DataKind::Operations | DataKind::Buttons | DataKind::Logins,
-            ) => {
-                return (
-                    RetentionPeriod::Hours(self.delivery_hours),
-                    Some("data.delivery_hours_kept"),
-                );
-            }
-            ExpiringKind::Rows(DataKind::Contents) => return (RetentionPeriod::WhileNamed, None),
-            ExpiringKind::Rows(DataKind::DeadLetters) => {
-                (settings.dead_letter_days, "retention.dead_letter_days_kept")
-            }
-            ExpiringKind::Rows(DataKind::Invites) => (settings.invite_days, "retention.invite_days_kept"),
-            ExpiringKind::Rows(
-                DataKind::Messages | DataKind::PersonMessages | DataKind::Runs | DataKind::Conversations,
-            ) => (settings.message_days, "retention.message_days_kept"),
-            ExpiringKind::Rows(
-                DataKind::Usage | DataKind::Reservations | DataKind::BudgetRequests | DataKind::Allowances,
-            ) => (settings.usage_days, "retention.usage_days_kept"),
-            ExpiringKind::Rows(DataKind::Edits | DataKind::Changes) => {
-                (settings.change_days, "retention.change_days_kept")
-            }
-            ExpiringKind::Rows(DataKind::Audit) => (settings.audit_days, "retention.audit_days_kept"),
-            ExpiringKind::Files(FileKind::Recordings | FileKind::Traces) => {
-                (settings.recording_days, "retention.recording_days_kept")
-            }
-            ExpiringKind::Files(FileKind::Bases) => (settings.base_days, "retention.base_days_kept"),
-            ExpiringKind::Files(FileKind::Mirrors) => (settings.mirror_days, "retention.mirror_days_kept"),
-        };
-        (
-            days.map_or(RetentionPeriod::ForEver, RetentionPeriod::Days),
-            Some(key),
-        )
-    }
 }
 
 impl Round {
@@ -511,41 +372,5 @@ async fn blocking<T: Send + 'static, E: std::fmt::Display + Send + 'static>(
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::RoundClock;
-    use jiff::Timestamp;
-    use std::time::Duration;
-    use tokio::time::Instant;
-
-    fn at(hour: i64) -> Timestamp {
-        Timestamp::from_second(1_800_000_000 + 3_600 * hour).unwrap()
-    }
-
-    /// R20, R29
-    #[test]
-    fn a_clock_that_jumps_ahead_does_not_end_everything_at_once() {
-        let start = Instant::now();
-        let mut followed = RoundClock {
-            last: at(0),
-            read_at: start,
-        };
-        let mut read = |hour, passed| followed.follow(at(hour), start + Duration::from_hours(passed));
-        assert_eq!(read(1, 1), at(1));
-        // The clock is ten years ahead for two rounds, and is then corrected.
-        assert_eq!(read(87_600, 2), at(26));
-        assert_eq!(read(87_601, 3), at(51));
-        assert_eq!(read(4, 4), at(4));
-        assert_eq!(read(5, 5), at(5));
-        // After a week without a process, the clock is right and is reached within a few rounds.
-        let rounds: Vec<Timestamp> = (0..10)
-            .map(|round| read(206 + round, 6 + round.unsigned_abs()))
-            .collect();
-        assert_eq!(rounds[0], at(30));
-        assert_eq!(rounds[9], at(215));
     }
 }

@@ -11,6 +11,7 @@ mod lasting_fault;
 pub mod slack;
 pub mod telegram;
 mod traffic;
+mod watched_state;
 mod web_socket;
 
 pub use requested_wait::RequestedWait;

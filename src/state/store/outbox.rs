@@ -2,25 +2,22 @@
 //! leased until its outcome is reported, and never leased twice at a time.
 
 mod dead_letters;
+mod delivered;
+mod in_flight;
 pub(super) mod response_url;
 mod lease;
 mod unreadable;
 mod withdrawal;
 
-use super::column::{json, millis, parse, time};
-use super::writer::Durability;
+use super::column::{json, millis, time};
 use super::{Store, StoreError, card, login_message, run, session_export};
-use crate::base::model::{Action, MessageRef, Op};
-use crate::crash_point;
+use crate::base::model::{Action, Op};
 pub use dead_letters::{DeadLetter, DeadLetterFilter, ResentLetters};
 use jiff::Timestamp;
 pub use lease::POSTPONED_MAX;
-use lease::{HEADS, LeasedOperations, heads_due, is_due, lease_due, lease_next};
+use lease::{HEADS, is_due};
 pub(super) use lease::{InFlightLock, lease_enqueued};
-use rusqlite::{OptionalExtension, Transaction, params};
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tracing::warn;
+use rusqlite::{Transaction, params};
 
 /// State of an operation that is not leased yet. One that must not show twice is marked before it is leased.
 const WAITING: &str = "waiting";
@@ -64,20 +61,6 @@ pub trait Admission: Clone + Send + 'static {
     fn admits(&mut self, due: &DueOperation) -> bool;
 }
 
-/// An admission without limits.
-#[derive(Clone, Copy, Debug)]
-struct Unlimited;
-
-impl Admission for Unlimited {
-    fn admits_chat(&mut self, _chat: &str) -> bool {
-        true
-    }
-
-    fn admits(&mut self, _due: &DueOperation) -> bool {
-        true
-    }
-}
-
 /// The retry of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryMode {
@@ -117,156 +100,6 @@ impl Store {
         self.write(move |tx| enqueue(tx, &ops, at)).await
     }
 
-    /// Leases due operations: at most the oldest one per chat and thread, and only if that thread has none in flight.
-    ///
-    /// Report each outcome with [`Store::record_delivered`], [`Store::postpone`], [`Store::record_failed`],
-    /// [`Store::record_ambiguous`], [`Store::record_replaced`] or [`Store::release_operation`], and retry a failed
-    /// report. Until the outcome is stored, the operation is not leased again. If the process ends first, all of them
-    /// become due again. Posts, notices and files, which may show twice, then become ambiguous. Wait for the result of
-    /// this call: operations leased for a caller that is gone stay leased.
-    pub async fn lease_due(
-        &self,
-        channel: &str,
-        at: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<DueOperation>, StoreError> {
-        let (due, _) = self.lease_due_admitted(channel, at, limit, Unlimited).await?;
-        Ok(due)
-    }
-
-    /// Leases operations like [`Store::lease_due`], if they are admitted. Also returns the updated admission.
-    pub async fn lease_due_admitted<A: Admission>(
-        &self,
-        channel: &str,
-        at: Timestamp,
-        limit: usize,
-        admission: A,
-    ) -> Result<(Vec<DueOperation>, A), StoreError> {
-        if let Some(taken) = self.lease_unmarked(channel, at, limit, admission.clone()).await? {
-            return Ok(taken);
-        }
-        let channel = channel.to_owned();
-        self.write_leasing(move |tx, busy| {
-            let mut admission = admission;
-            let due = lease_due(tx, &channel, at, limit, busy, &mut admission)?;
-            Ok((due, admission))
-        })
-        .await
-    }
-
-    /// Runs a write that leases operations. They are in flight from then on, unless the write fails.
-    pub(super) async fn write_leasing<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Transaction<'_>, &mut InFlightLock<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let (value, _marked) = self.lease_in_write(Durability::Synced, work).await?;
-        Ok(value)
-    }
-
-    async fn lease_in_write<T: Send + 'static>(
-        &self,
-        promise: Durability,
-        work: impl FnOnce(&Transaction<'_>, &mut InFlightLock<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<(T, bool), StoreError> {
-        let in_flight = Arc::clone(&self.inner.in_flight);
-        let taken = Arc::new(Mutex::new(LeasedOperations::default()));
-        let taking = Arc::clone(&taken);
-        let work = move |tx: &Transaction<'_>| {
-            // The mark is set while the write runs, so that the next write sees it even in the same commit.
-            let mut busy = InFlightLock {
-                in_flight: in_flight.lock().unwrap_or_else(PoisonError::into_inner),
-                leased: taking.lock().unwrap_or_else(PoisonError::into_inner),
-            };
-            work(tx, &mut busy)
-        };
-        let result = self.inner.writer.write(promise, work, |_| ()).await;
-        let taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if result.is_err() {
-            taken.ops.iter().for_each(|op| self.end_lease(op));
-        }
-        Ok((result?, taken.is_marked))
-    }
-
-    /// Leases due operations if none of them must be marked as being sent. Then nothing is written, and the caller does
-    /// not wait for the disk.
-    async fn lease_unmarked<A: Admission>(
-        &self,
-        channel: &str,
-        at: Timestamp,
-        limit: usize,
-        admission: A,
-    ) -> Result<Option<(Vec<DueOperation>, A)>, StoreError> {
-        let channel = channel.to_owned();
-        let in_flight = Arc::clone(&self.inner.in_flight);
-        self.read(move |tx| {
-            let mut admission = admission;
-            // The lock is taken before the snapshot. So an operation that is no longer in flight has its outcome in the
-            // snapshot.
-            let mut busy = in_flight.lock().unwrap_or_else(PoisonError::into_inner);
-            let heads = match heads_due(tx, &channel, at, limit, |op| busy.contains(op), &mut admission) {
-                // An unreadable operation must be given up, which needs a write.
-                Err(StoreError::Unreadable { .. }) => return Ok(None),
-                heads => heads?,
-            };
-            if heads.iter().any(|head| head.due.op.action.may_show_twice()) {
-                return Ok(None);
-            }
-            busy.extend(heads.iter().map(|head| head.due.op.id.clone()));
-            let due = heads.into_iter().map(|head| head.due).collect();
-            Ok(Some((due, admission)))
-        })
-        .await
-    }
-
-    /// Records that an operation was delivered, and the `message` of a post. If the power fails within a moment, a post
-    /// becomes ambiguous.
-    pub async fn record_delivered(
-        &self,
-        op: &str,
-        message: Option<MessageRef>,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let id = op.to_owned();
-        let result = self
-            .write_deferred(move |tx| mark_delivered(tx, &id, message, at))
-            .await;
-        self.end_lease_if(&result, op);
-        result
-    }
-
-    /// Records deliveries like [`Store::record_delivered`] for one chat and thread, and leases what is due next there in the
-    /// same commit. The lease is one operation, or several repeatable ones for delivery in order. An operation that
-    /// must not show twice is leased alone, and only once it is durable that it is being sent.
-    pub async fn record_delivered_and_lease(
-        &self,
-        sent: Vec<(Op, Option<MessageRef>)>,
-        at: Timestamp,
-    ) -> Result<Vec<DueOperation>, StoreError> {
-        let Some((op, _)) = sent.last() else {
-            return Ok(Vec::new());
-        };
-        let (channel, thread) = (op.channel.clone(), thread_key(op)?);
-        let ids: Vec<String> = sent.iter().map(|(op, _)| op.id.clone()).collect();
-        let work = move |tx: &Transaction<'_>, busy: &mut InFlightLock<'_>| {
-            for (op, message) in sent {
-                mark_delivered(tx, &op.id, message, at)?;
-            }
-            lease_next(tx, (&channel, &thread), LEASED_MAX, at, busy)
-        };
-        crash_point::before("B10");
-        let next = self.lease_in_write(Durability::Deferred, work).await;
-        crash_point::after("B10");
-        let (due, is_marked) = next?;
-        ids.iter().for_each(|id| self.end_lease(id));
-        if is_marked && let Err(error) = self.wait_durable().await {
-            // They keep their marks, because it is unknown whether those are on disk.
-            due.iter().for_each(|due| self.end_lease(&due.op.id));
-            warn!(%error, "what is due next is not sent before it is durable that it may be");
-            return Ok(Vec::new());
-        }
-        Ok(due)
-    }
-
     /// Releases a leased operation that was not tried. It is due as before.
     pub async fn release_operation(&self, due: &DueOperation) -> Result<(), StoreError> {
         let id = due.op.id.clone();
@@ -288,12 +121,6 @@ impl Store {
             .await;
         self.end_lease_if(&result, &due.op.id);
         result
-    }
-
-    /// Ends the leases of operations whose delivery ended without an outcome. They are due again, and those that may
-    /// show twice are looked up first.
-    pub fn abandon_leases(&self, ops: &[String]) {
-        ops.iter().for_each(|op| self.end_lease(op));
     }
 
     /// Resets ready operations that are not leased to waiting, after the channel's delivery ended in order.
@@ -377,12 +204,6 @@ impl Store {
     /// Replaces a placeholder line that may already show: its fill becomes a new post.
     pub async fn record_replaced(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
         self.finish_operation(op, "replaced", why, Vec::new(), at).await
-    }
-
-    /// Returns the message of a delivered post.
-    pub async fn message_of(&self, op: &str) -> Result<Option<MessageRef>, StoreError> {
-        let op = op.to_owned();
-        self.read(move |tx| message_of(tx, &op)).await
     }
 
     /// Returns the next time at which [`Store::lease_due`] has an operation for this channel, as currently known.
@@ -478,24 +299,6 @@ impl Store {
             .await;
         self.end_lease_if(&result, op);
         result
-    }
-
-    fn in_flight(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.inner
-            .in_flight
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends the lease of an operation if its outcome is stored.
-    fn end_lease_if(&self, stored: &Result<(), StoreError>, op: &str) {
-        if stored.is_ok() {
-            self.end_lease(op);
-        }
-    }
-
-    fn end_lease(&self, op: &str) {
-        self.in_flight().remove(op);
     }
 }
 
@@ -598,61 +401,6 @@ fn drop_card_end(tx: &Transaction<'_>, post: &str, at: Timestamp) -> Result<(), 
 /// Returns the chat and thread of an operation, whose operations are delivered in order.
 fn thread_key(op: &Op) -> Result<String, StoreError> {
     json(&(&op.place.chat, &op.place.thread))
-}
-
-fn mark_delivered(
-    tx: &Transaction<'_>,
-    id: &str,
-    message: Option<MessageRef>,
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    login_message::forget(tx, id)?;
-    session_export::forget(tx, id)?;
-    let Some(message) = message else {
-        tx.prepare_cached(
-            "UPDATE outbox SET state = 'delivered', done_at = ?2 WHERE op = ?1 AND done_at IS NULL",
-        )?
-        .execute(params![id, millis(at)])?;
-        return response_url::drop_if_answered(tx, id);
-    };
-    let message = json(&message)?;
-    let body: Option<String> = tx
-        .prepare_cached(
-            "UPDATE outbox SET state = 'delivered', done_at = ?2, message = ?3
-             WHERE op = ?1 AND done_at IS NULL RETURNING body",
-        )?
-        .query_row(params![id, millis(at), message], |row| row.get(0))
-        .optional()?;
-    response_url::drop_if_answered(tx, id)?;
-    match body.map(|body| parse::<Op>("operation", &body)).transpose()? {
-        Some(Op {
-            action: Action::Fill { post, .. },
-            ..
-        }) => replace(tx, &post, &message, at),
-        Some(_) | None => Ok(()),
-    }
-}
-
-fn message_of(tx: &Transaction<'_>, op: &str) -> Result<Option<MessageRef>, StoreError> {
-    let message: Option<String> = tx
-        .prepare_cached("SELECT message FROM outbox WHERE op = ?1")?
-        .query_row([op], |row| row.get(0))
-        .optional()?
-        .flatten();
-    message.map(|text| parse("message", &text)).transpose()
-}
-
-// If a fill's post had failed, the fill was posted itself. Later fills of the same post edit that message.
-fn replace(tx: &Transaction<'_>, post: &str, message: &str, at: Timestamp) -> Result<(), StoreError> {
-    // Nothing is missing any more, so the dead letter is removed, even if an operator has just requested a retry.
-    tx.prepare_cached(
-        "UPDATE outbox SET message = ?2,
-           done_at = CASE WHEN state IN ('waiting', 'again') THEN ?3 ELSE done_at END,
-           state = CASE WHEN state IN ('failed', 'ambiguous', 'waiting', 'again') THEN 'replaced' ELSE state END
-         WHERE op = ?1 AND message IS NULL",
-    )?
-    .execute(params![post, message, millis(at)])?;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,28 +1,25 @@
 //! Questions of a model to the person of its turn. A question is stored together with the step that asks it, and closed
 //! together with the result of its call. Whatever closes it first counts; nobody claims its conversation before that.
 
+mod asking;
+mod late;
 mod open_places;
 
-use super::claim::Claim;
-use super::column::{count, count_column, json, millis, parse, time};
-use super::turn::{check_open, record_step};
-use super::{
-    Cost, NewAction, QueueKind, StepEffects, Store, StoreError, action, audit_in, inbox, outbox, people,
-};
+pub use asking::NewQuestion;
+
+use super::column::{count, json, millis, parse, time};
+use super::{Store, StoreError, audit_in, outbox};
 use crate::base::model::{
     Action, AskedQuestion, ChatPlace, ConversationId, Inbound, InboxId, Op, QuestionAnswer, Sender, Step,
-    TurnId, UserId,
+    TurnId,
 };
 use crate::crash_point;
 use crate::state::store::command::apply_once;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Maximum number of questions that one transaction closes because their time has passed.
-const LATE_MAX: u32 = 50;
 
 /// The operation that shows a question, and where it does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,27 +31,6 @@ pub struct QuestionPlace {
     pub channel: String,
     /// The chat and thread.
     pub place: ChatPlace,
-}
-
-/// A question to store, with what becomes durable together with it.
-#[derive(Clone, Debug)]
-pub struct NewQuestion {
-    /// The question.
-    pub question: AskedQuestion,
-    /// The person who is asked.
-    pub user: UserId,
-    /// The id of the call that asks.
-    pub call: String,
-    /// The message that shows it.
-    pub shown: QuestionPlace,
-    /// The operations that post it.
-    pub ops: Vec<Op>,
-    /// Its buttons.
-    pub actions: Vec<NewAction>,
-    /// The time that the turn has run so far.
-    pub ran: Duration,
-    /// The newest message that the turn knew when it asked.
-    pub known: InboxId,
 }
 
 /// A question that waits for its answer.
@@ -120,37 +96,6 @@ struct QuestionRow {
 }
 
 impl Store {
-    /// Records a step like [`Store::record_step`], with the question that one of its calls asks and the message that
-    /// shows it, in one transaction. From then on the conversation waits.
-    pub async fn record_question(
-        &self,
-        claim: &Claim,
-        turn: TurnId,
-        (step, cost): (&Step, &Cost),
-        effects: StepEffects,
-        asked: NewQuestion,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let (claim, step, cost) = (*claim, step.clone(), cost.clone());
-        crash_point::before("ask");
-        let recorded = self
-            .write(move |tx| {
-                record_step(tx, (claim, turn), &step, &cost, effects, at)?;
-                insert(tx, (claim.conversation, turn), &asked, at)?;
-                // A stop that was stored first found no question to close. A revoked person is not waited for.
-                let by = check_open(tx, claim, turn)?;
-                if inbox::is_stopped(tx, by)? || people::current_grants(tx, asked.user)?.is_none() {
-                    stop(tx, claim.conversation, by, at)?;
-                } else if has_newer_message(tx, claim.conversation, asked.known)? {
-                    close_open(tx, claim.conversation, &QuestionAnswer::Overtaken, at)?;
-                }
-                Ok(())
-            })
-            .await;
-        crash_point::after("ask");
-        recorded
-    }
-
     /// Answers the question of a button with one of its choices. `inbox` is the click; a repeated run returns the first
     /// result.
     pub async fn answer_question(
@@ -185,38 +130,6 @@ impl Store {
         outcome
     }
 
-    /// Closes questions whose time has passed. Returns their number, and the time of the next deadline.
-    pub async fn close_late_questions(
-        &self,
-        at: Timestamp,
-    ) -> Result<(usize, Option<Timestamp>), StoreError> {
-        let next = self.read(next_deadline).await?;
-        if next.is_none_or(|next| next > at) {
-            return Ok((0, next));
-        }
-        crash_point::before("late");
-        let closed = self
-            .write(move |tx| {
-                let mut closed = 0;
-                while closed < LATE_MAX as usize
-                    && let Some(id) = first_late(tx, at)?
-                {
-                    let late = |row: QuestionRow| {
-                        let answer = row.question.late_answer();
-                        close(tx, row, &answer, at)
-                    };
-                    if let Some(row) = find_readable(tx, id, at)? {
-                        unless_unreadable(tx, id, late(row), at)?;
-                    }
-                    closed += 1;
-                }
-                Ok((closed, next_deadline(tx)?))
-            })
-            .await;
-        crash_point::after("late");
-        closed
-    }
-
     /// Returns the question that a conversation waits for.
     pub async fn open_question(&self, id: ConversationId) -> Result<Option<OpenQuestion>, StoreError> {
         self.read(move |tx| {
@@ -228,53 +141,6 @@ impl Store {
         })
         .await
     }
-}
-
-fn insert(
-    tx: &Transaction<'_>,
-    (conversation, turn): (ConversationId, TurnId),
-    asked: &NewQuestion,
-    at: Timestamp,
-) -> Result<(), StoreError> {
-    let step: i64 = tx
-        .prepare_cached("SELECT MAX(id) FROM step WHERE turn = ?1")?
-        .query_row([turn.0], |row| row.get(0))?;
-    let minutes = SignedDuration::from_mins(i64::from(asked.question.minutes()));
-    let deadline = at.checked_add(minutes).unwrap_or(at);
-    let ran = u64::try_from(asked.ran.as_millis()).unwrap_or(u64::MAX);
-    tx.prepare_cached(
-        "INSERT INTO question (conversation, turn, step, call, content, post, address, ran_ms, asked_at, deadline)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    )?
-    .execute(params![
-        conversation.0,
-        turn.0,
-        step,
-        asked.call,
-        json(&asked.question)?,
-        asked.shown.post,
-        json(&asked.shown)?,
-        count_column(ran),
-        millis(at),
-        millis(deadline)
-    ])?;
-    let id = tx.last_insert_rowid();
-    tx.prepare_cached("UPDATE conversation SET question = ?2 WHERE id = ?1")?
-        .execute(params![conversation.0, id])?;
-    action::insert(tx, &asked.actions)?;
-    outbox::enqueue(tx, &asked.ops, at)?;
-    let data = serde_json::json!({ "conversation": conversation, "question": id, "turn": turn });
-    audit_in(tx, "question.asked", data, at)
-}
-
-fn first_late(tx: &Transaction<'_>, at: Timestamp) -> Result<Option<i64>, StoreError> {
-    let first = tx
-        .prepare_cached(
-            "SELECT id FROM question WHERE closed_at IS NULL AND deadline <= ?1 ORDER BY deadline LIMIT 1",
-        )?
-        .query_row([millis(at)], |row| row.get(0))
-        .optional()?;
-    Ok(first)
 }
 
 /// Finds an open question. One that cannot be read is given up.
@@ -340,13 +206,6 @@ fn read(row: &Row<'_>) -> Result<QuestionRow, StoreError> {
         },
         deadline: time(row.get(8)?)?,
     })
-}
-
-fn next_deadline(tx: &Transaction<'_>) -> Result<Option<Timestamp>, StoreError> {
-    let next: Option<i64> = tx
-        .prepare_cached("SELECT MIN(deadline) FROM question WHERE closed_at IS NULL")?
-        .query_row([], |row| row.get(0))?;
-    next.map(time).transpose()
 }
 
 /// Closes a question: stores the answer as the result of its call, changes the message that shows it, and lets its
@@ -417,22 +276,6 @@ fn close_with(
         "turn": row.turn,
     });
     audit_in(tx, "question.closed", data, at)
-}
-
-/// Returns true if a message waits that arrived after this one. It cannot be the answer to a question that was not
-/// shown yet, and it would wait for that answer.
-fn has_newer_message(
-    tx: &Transaction<'_>,
-    conversation: ConversationId,
-    known: InboxId,
-) -> Result<bool, StoreError> {
-    let waits = tx
-        .prepare_cached(
-            "SELECT 1 FROM inbox WHERE conversation = ?1 AND lane = ?2 AND done_at IS NULL AND taken_by IS NULL
-               AND retries IS NULL AND id > ?3",
-        )?
-        .exists(params![conversation.0, QueueKind::Turn.as_str(), known.0])?;
-    Ok(waits)
 }
 
 /// Closes the question that a conversation waits for.

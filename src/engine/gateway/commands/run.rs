@@ -3,7 +3,7 @@
 
 use super::environments::INSPECTION_TIME_MAX;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner, ShuttingDown, may_be_without_bot};
-use crate::base::model::{ConversationId, Reply, ReplyPart, Role, RunId, RunStatus, quoted};
+use crate::base::model::{ChatPlace, ConversationId, Reply, ReplyPart, Role, RunId, RunStatus, quoted};
 use crate::engine::gateway::choice::RepositoryChoiceError;
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::inspections::Inspection;
@@ -14,12 +14,13 @@ use crate::engine::gateway::runs::{
 use crate::engine::gateway::turn::locked_out_text;
 use crate::engine::pipeline::run::RunPlan;
 use crate::state::access::Identity;
-use crate::state::store::{RunChange, RunCreation, RunHead, RunRow};
+use crate::state::store::{NewRun, RunChange, RunCreation, RunHead, RunRow};
+use tokio_util::sync::CancellationToken;
 
 /// The most runs of one answer.
 const RUNS_SHOWN_MAX: usize = 20;
 /// The answer to a person who has too many slow commands.
-pub(super) const TOO_MANY_COMMANDS: &str =
+const TOO_MANY_COMMANDS: &str =
     "Nothing is started: too many slow commands are running. Try again when one has ended.";
 /// The answer to a slash command of which nobody knows whether a result could be posted to its chat.
 const AS_MESSAGE: &str = "Nothing is started: a slash command does not say whether I am in this chat, and only then a result can \
@@ -73,26 +74,46 @@ impl CommandRunner {
         let Some(repository) = repository else {
             return refused(unknown_pipeline(&request.name));
         };
-        let place = (asked.inbound.channel.clone(), asked.inbound.place.clone());
-        let Some(inspection) = self.inspections.begin(conversation, identity.user()) else {
-            return refused(TOO_MANY_COMMANDS.to_owned());
+        let (runs, repository, request) = (&self.runs, repository.as_str(), &request);
+        let planning = |place: (String, ChatPlace), stop: CancellationToken| async move {
+            Box::pin(runs.planned(identity, repository, request, place, &stop)).await
         };
-        let stop = &inspection.stop;
-        let planning = Box::pin(self.runs.planned(identity, &repository, &request, place, stop));
-        let planned = self
-            .within(&inspection, (identity, &repository), planning)
+        let created = self
+            .create_run((asked, conversation), (identity, repository), planning)
             .await?;
+        match created {
+            // The driver is woken once the answer is stored, so that the run's message replies to that of the person.
+            Ok(created) => self.started(created, asked, (address, identity)).await,
+            Err(why) => refused(why),
+        }
+    }
+
+    /// Plans a run whose results go to the place of its command, and creates it as the effect of that command. The error is a
+    /// text for the person.
+    pub(super) async fn create_run<P>(
+        &self,
+        (asked, conversation): (&AcceptedCommand, ConversationId),
+        (identity, repository): (&Identity, &str),
+        plan: impl FnOnce((String, ChatPlace), CancellationToken) -> P,
+    ) -> anyhow::Result<Result<RunCreation, String>>
+    where
+        P: Future<Output = Result<NewRun, String>>,
+    {
+        let Some(inspection) = self.inspections.begin(conversation, identity.user()) else {
+            return Ok(Err(TOO_MANY_COMMANDS.to_owned()));
+        };
+        let place = (asked.inbound.channel.clone(), asked.inbound.place.clone());
+        let planning = plan(place, inspection.stop.clone());
+        let planned = self.within(&inspection, (identity, repository), planning).await?;
         drop(inspection);
         let new = match planned {
             Ok(new) => new,
-            Err(why) => return refused(why),
+            Err(why) => return Ok(Err(why)),
         };
-        let (created, stopped) = store
-            .create_run(new, Some(asked.inbox), (self.parts.now)())
-            .await?;
+        let (store, at) = (&self.parts.store, (self.parts.now)());
+        let (created, stopped) = store.create_run(new, Some(asked.inbox), at).await?;
         self.runs.stop(stopped);
-        // The driver is woken once the answer is stored, so that the run's message replies to that of the person.
-        self.started(created, asked, (address, identity)).await
+        Ok(Ok(created))
     }
 
     async fn list_startable(
@@ -132,7 +153,7 @@ impl CommandRunner {
 
     /// Reads the definitions of pipelines until a stop, the end of the person's access or of the time. A shutdown leaves the
     /// command for the next start.
-    pub(super) async fn within<T>(
+    async fn within<T>(
         &self,
         inspection: &Inspection,
         (identity, repository): (&Identity, &str),

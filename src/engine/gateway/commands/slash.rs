@@ -1,14 +1,14 @@
 //! Slash commands of their own that start pipelines, such as `/review 7`. Their answers are for the person alone, and reach
 //! them also where the bot is not in the chat.
 
-use super::run::TOO_MANY_COMMANDS;
 use super::{AcceptedCommand, CommandAnswer, CommandRunner};
-use crate::base::model::{InboundKind, Reply, quoted};
+use crate::base::model::{ChatPlace, InboundKind, Reply, quoted};
 use crate::engine::gateway::choice::RepositoryChoiceError;
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::runs::{SlashRequest, is_slash_command, unknown_command};
 use crate::state::access::Identity;
 use crate::state::store::RunCreation;
+use tokio_util::sync::CancellationToken;
 
 /// Returns the command with the words after it, if it is one that starts a pipeline.
 pub(super) fn of_pipelines(kind: &InboundKind) -> Option<(&str, &str)> {
@@ -55,27 +55,18 @@ impl CommandRunner {
             command,
             words: &words,
         };
-        let place = (channel.clone(), asked.inbound.place.clone());
-        let Some(inspection) = self.inspections.begin(asked.conversation, identity.user()) else {
-            return refused(TOO_MANY_COMMANDS.to_owned());
+        let (runs, repository) = (&self.runs, repository.as_str());
+        let planning = |place: (String, ChatPlace), stop: CancellationToken| async move {
+            let planning = runs.planned_by_command(identity, repository, request, place, &stop);
+            Box::pin(planning).await
         };
-        let stop = &inspection.stop;
-        let planning = self
-            .runs
-            .planned_by_command(identity, &repository, request, place, stop);
-        let planned = self
-            .within(&inspection, (identity, &repository), Box::pin(planning))
+        let created = self
+            .create_run((asked, asked.conversation), (identity, repository), planning)
             .await?;
-        drop(inspection);
-        let new = match planned {
-            Ok(new) => new,
-            Err(why) => return refused(why),
-        };
-        let (created, stopped) = store
-            .create_run(new, Some(asked.inbox), (self.parts.now)())
-            .await?;
-        self.runs.stop(stopped);
-        self.begun_by_command(created, command, (address, identity)).await
+        match created {
+            Ok(created) => self.begun_by_command(created, command, (address, identity)).await,
+            Err(why) => refused(why),
+        }
     }
 
     /// Returns the answer about a run that was started.

@@ -2,7 +2,7 @@
 //! choice; each works once and belongs to the person.
 
 use super::answer::new_button;
-use super::opening::{cut, quote_block};
+use super::opening_text::{cut, quote_block};
 use super::sent_files::{unread_files, unread_note};
 use super::{ClaimedMessage, OpenedTurn, TurnRunner, WaitingGuards};
 use crate::base::model::{

@@ -1,7 +1,7 @@
 //! Messages that a running turn takes: those of its own person that need no other repository and no turn of their own.
 //! They get the same treatment as the opening message of a turn.
 
-use super::opening::{cut, with_quote};
+use super::opening_text::{cut, with_quote};
 use super::{ClaimedMessage, OpenedTurn};
 use crate::base::model::{Action, Inbound, InboundKind, InboxId, Receipt, Reply};
 use crate::engine::agent::SteeringMessage;

@@ -5,6 +5,7 @@ mod check;
 mod form;
 mod gateway;
 mod history;
+mod interactions;
 mod modals;
 mod people;
 mod rates;
@@ -24,15 +25,15 @@ pub use shown::ShownContent;
 pub use state::{DiscordFault, DiscordMessage, DiscordState};
 
 use crate::simulation::emulator::traffic::{SentRequest, Traffic};
+use crate::simulation::emulator::watched_state::WatchedState;
 use jiff::Timestamp;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::Value;
 use state::EmulatedChannel;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -66,19 +67,15 @@ pub struct DiscordEmulator {
 struct SharedDiscord {
     options: DiscordOptions,
     address: String,
-    state: Mutex<DiscordState>,
+    state: WatchedState<DiscordState>,
     traffic: Traffic,
-    /// The number of changes of the state.
-    changes: watch::Sender<u64>,
     stopped: CancellationToken,
 }
 
 impl SharedDiscord {
     /// Changes the state and notifies the waiting tasks.
     fn change<T>(&self, change: impl FnOnce(&mut DiscordState) -> T) -> T {
-        let changed = change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changes.send_modify(|count| *count += 1);
-        changed
+        self.state.change(change)
     }
 
     fn gateway_url(&self) -> String {
@@ -93,9 +90,8 @@ impl DiscordEmulator {
         let shared = Arc::new(SharedDiscord {
             options,
             address: listener.local_addr()?.to_string(),
-            state: Mutex::default(),
+            state: WatchedState::default(),
             traffic: Traffic::default(),
-            changes: watch::Sender::new(0),
             stopped: CancellationToken::new(),
         });
         let server = tokio::spawn(server::accept(listener, Arc::clone(&shared)));
@@ -214,7 +210,7 @@ impl DiscordEmulator {
 
     /// Reads the state.
     pub fn with_state<T>(&self, read: impl FnOnce(&DiscordState) -> T) -> T {
-        read(&self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
+        self.shared.state.read(read)
     }
 
     /// Returns the mistakes that a correct application does not make.
@@ -228,18 +224,7 @@ impl DiscordEmulator {
         bound: Duration,
         look: impl Fn(&DiscordState) -> Option<T>,
     ) -> Option<T> {
-        let mut changes = self.shared.changes.subscribe();
-        let seen = async {
-            loop {
-                changes.mark_unchanged();
-                let found = self.with_state(&look);
-                if found.is_some() {
-                    return found;
-                }
-                changes.changed().await.ok()?;
-            }
-        };
-        tokio::time::timeout(bound, seen).await.ok().flatten()
+        self.shared.state.wait_until(bound, look).await
     }
 }
 

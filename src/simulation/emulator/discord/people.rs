@@ -1,7 +1,7 @@
 //! The actions of people: messages, presses and commands.
 
 use super::state::{DiscordMessage, EmulatedInteraction, bot_json, channel_json, user_json};
-use super::{DiscordEmulator, SharedDiscord, rest};
+use super::{DiscordEmulator, SharedDiscord, interactions, rest};
 use crate::simulation::emulator::traffic::SentRequest;
 use jiff::Timestamp;
 use ring::signature::Ed25519KeyPair;
@@ -238,7 +238,7 @@ impl DiscordEmulator {
             traffic.add(|| SentRequest::document("ANSWER", "/interactions", &body.to_string()));
             let taken = self
                 .shared
-                .change(|state| rest::respond(state, &self.shared, &interaction.token, &body));
+                .change(|state| interactions::respond(state, &self.shared, &interaction.token, &body));
             if let Err(refusal) = taken {
                 let problem = format!("the response to an interaction: {}", refusal.body());
                 self.shared.change(|state| state.problems.push(problem));

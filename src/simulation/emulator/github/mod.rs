@@ -10,11 +10,11 @@ mod tests;
 
 pub use state::{GithubComment, GithubFault, GithubState, IssueState};
 
+use crate::simulation::emulator::watched_state::WatchedState;
 use jiff::Timestamp;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -38,18 +38,14 @@ pub struct GithubEmulator {
 struct SharedGithub {
     options: GithubOptions,
     address: String,
-    state: Mutex<GithubState>,
-    /// The number of changes of the state.
-    changes: watch::Sender<u64>,
+    state: WatchedState<GithubState>,
     stopped: CancellationToken,
 }
 
 impl SharedGithub {
     /// Changes the state and notifies the waiting tasks.
     fn change<T>(&self, change: impl FnOnce(&mut GithubState) -> T) -> T {
-        let changed = change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changes.send_modify(|count| *count += 1);
-        changed
+        self.state.change(change)
     }
 }
 
@@ -60,8 +56,7 @@ impl GithubEmulator {
         let shared = Arc::new(SharedGithub {
             options,
             address: listener.local_addr()?.to_string(),
-            state: Mutex::default(),
-            changes: watch::Sender::new(0),
+            state: WatchedState::default(),
             stopped: CancellationToken::new(),
         });
         let server = tokio::spawn(server::accept(listener, Arc::clone(&shared)));
@@ -96,7 +91,7 @@ impl GithubEmulator {
 
     /// Reads the state.
     pub fn with_state<T>(&self, read: impl FnOnce(&GithubState) -> T) -> T {
-        read(&self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
+        self.shared.state.read(read)
     }
 
     /// Returns the bodies of the comments of an issue, oldest first.
@@ -120,18 +115,7 @@ impl GithubEmulator {
         bound: Duration,
         look: impl Fn(&GithubState) -> Option<T>,
     ) -> Option<T> {
-        let mut changes = self.shared.changes.subscribe();
-        let seen = async {
-            loop {
-                changes.mark_unchanged();
-                let found = self.with_state(&look);
-                if found.is_some() {
-                    return found;
-                }
-                changes.changed().await.ok()?;
-            }
-        };
-        tokio::time::timeout(bound, seen).await.ok().flatten()
+        self.shared.state.wait_until(bound, look).await
     }
 }
 

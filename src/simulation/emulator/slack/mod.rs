@@ -32,11 +32,11 @@ pub use views::OpenView;
 use crate::simulation::emulator::RequestedWait;
 use crate::simulation::emulator::lasting_fault::LastingFault;
 use crate::simulation::emulator::traffic::{SentRequest, Traffic};
+use crate::simulation::emulator::watched_state::WatchedState;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -96,10 +96,8 @@ pub struct SlackEmulator {
 struct SharedSlack {
     options: SlackOptions,
     base_url: String,
-    state: Mutex<SlackState>,
+    state: WatchedState<SlackState>,
     traffic: Traffic,
-    /// The number of changes of the state.
-    changes: watch::Sender<u64>,
     /// The gateway's address and the order of the two events of a mention.
     gateway: Mutex<(Option<String>, EventOrder)>,
     /// Ends the sockets.
@@ -109,36 +107,21 @@ struct SharedSlack {
 impl SharedSlack {
     /// Changes the state and notifies the waiting tasks.
     fn change<T>(&self, change: impl FnOnce(&mut SlackState) -> T) -> T {
-        let result = change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-        self.changes.send_modify(|count| *count += 1);
-        result
+        self.state.change(change)
     }
 
     /// Waits until `look` returns a value; `None` if it does not in time.
     async fn wait_for<T>(&self, time_max: Duration, look: impl Fn(&SlackState) -> Option<T>) -> Option<T> {
-        let mut changes = self.changes.subscribe();
-        let seen = async {
-            loop {
-                changes.mark_unchanged();
-                let found = look(&self.state.lock().unwrap_or_else(PoisonError::into_inner));
-                if found.is_some() {
-                    return found;
-                }
-                changes.changed().await.ok()?;
-            }
-        };
-        tokio::time::timeout(time_max, seen).await.ok().flatten()
+        self.state.wait_until(time_max, look).await
     }
 
     fn take_fault(&self, method: &str) -> Option<SlackFault> {
-        // No task waits for the end of a fault, so no notification is needed.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = state.faults.get_mut(method).and_then(|faults| faults.pop_front());
-        next.or_else(|| {
-            state
-                .lasting_faults
-                .iter_mut()
-                .find_map(|lasting| lasting.next_fault(method))
+        self.change(|state| {
+            let next = state.faults.get_mut(method).and_then(|faults| faults.pop_front());
+            next.or_else(|| {
+                let mut lasting = state.lasting_faults.iter_mut();
+                lasting.find_map(|lasting| lasting.next_fault(method))
+            })
         })
     }
 }
@@ -154,9 +137,8 @@ impl SlackEmulator {
         let shared = Arc::new(SharedSlack {
             options,
             base_url,
-            state: Mutex::new(state),
+            state: WatchedState::new(state),
             traffic: Traffic::default(),
-            changes: watch::Sender::new(0),
             gateway: Mutex::new((None, EventOrder::MentionFirst)),
             stopped: CancellationToken::new(),
         });
@@ -286,7 +268,7 @@ impl SlackEmulator {
 
     /// Returns a value from the workspace's state.
     pub fn with_state<T>(&self, look: impl FnOnce(&SlackState) -> T) -> T {
-        look(&self.shared.state.lock().unwrap_or_else(PoisonError::into_inner))
+        self.shared.state.read(look)
     }
 
     /// Records requests from now on.

@@ -7,6 +7,7 @@ use super::{form, profile, sent_files, state};
 use crate::simulation::emulator::answer::{Severed, answer, whole_body, with_date};
 use crate::simulation::emulator::server::{Closing, serve};
 use crate::simulation::emulator::traffic::{Traffic, record};
+use crate::simulation::emulator::watched_state::WatchedState;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::from_fn_with_state;
@@ -16,7 +17,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::{Map, Value, json};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -28,39 +29,30 @@ const REQUEST_BYTES_MAX: usize = 51 * 1000 * 1000;
 /// The maximum number of seconds of a long poll.
 const POLL_SECONDS_MAX: u64 = 50;
 
-/// The state shared by all connections, and a counter that is incremented with every change.
+/// The state shared by all connections, and the recorded requests.
 pub(super) struct SharedTelegram {
-    state: Mutex<TelegramState>,
-    version: watch::Sender<u64>,
+    state: WatchedState<TelegramState>,
     pub(super) traffic: Traffic,
 }
 
 impl SharedTelegram {
     pub(super) fn with(state: TelegramState) -> Self {
         Self {
-            state: Mutex::new(state),
-            version: watch::Sender::new(0),
+            state: WatchedState::new(state),
             traffic: Traffic::default(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, TelegramState> {
-        // If a test failed while it held the lock, it has already reported its error.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn read<T>(&self, read: impl FnOnce(&TelegramState) -> T) -> T {
-        read(&self.lock())
+        self.state.read(read)
     }
 
     pub(super) fn change<T>(&self, change: impl FnOnce(&mut TelegramState) -> T) -> T {
-        let changed = change(&mut self.lock());
-        self.version.send_modify(|version| *version += 1);
-        changed
+        self.state.change(change)
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
-        self.version.subscribe()
+        self.state.changes()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::column::{json, parse};
 use super::super::{Store, StoreError};
-use super::{begun_by, to_stop};
+use super::stop::{begun_by, to_stop};
 use crate::base::model::{ConversationId, Inbound, InboxId, UserId};
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};

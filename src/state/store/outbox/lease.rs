@@ -1,11 +1,11 @@
 //! Selection and leasing of due operations. A leased operation is not leased again, and one that must not show twice is
 //! marked before it is sent.
 
+use super::delivered::message_of;
 use super::response_url;
 use super::unreadable::without_unreadable;
 use super::{
-    AMBIGUOUS, Admission, DueOperation, FORCED, LOOKING_UP, READY, REPEATING, SENDING, WAITING, message_of,
-    thread_key,
+    AMBIGUOUS, Admission, DueOperation, FORCED, LOOKING_UP, READY, REPEATING, SENDING, WAITING, thread_key,
 };
 use crate::base::model::{Action, Op};
 use crate::state::store::StoreError;
