@@ -80,7 +80,7 @@ impl Global {
         })
     }
 
-    fn read(&self, file: Option<PathBuf>) -> Result<ConfigSources, CliError> {
+    pub(super) fn read(&self, file: Option<PathBuf>) -> Result<ConfigSources, CliError> {
         let flags = self.settings.iter().map(|setting| {
             let pair = setting.split_once('=');
             let (key, value) =

@@ -119,8 +119,7 @@ fn request(reader: &mut SettingsReader<'_>, section: &str) -> Option<TimedReques
     };
     let when = needed(reader, section, "when");
     // The zone has its own problem.
-    let parsed = when.as_deref().map(|when| Recurrence::parse(when, "UTC"));
-    if let Some(Err(why)) = parsed {
+    if let Some(Err(why)) = when.as_deref().map(Recurrence::check) {
         reader.problem(&format!("{section}.when"), why.without_text());
     }
     let words = needed(reader, section, "words");

@@ -14,6 +14,7 @@ use croner::Cron;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan};
+use words::WrittenTimes;
 
 /// The most times whose distances are compared. A day with more of them has two that are less than five minutes apart.
 const GAPS_COMPARED_MAX: usize = 300;
@@ -66,13 +67,27 @@ enum TimePattern {
 impl Recurrence {
     /// Parses the times and the name of their time zone.
     pub fn parse(when: &str, zone: &str) -> Result<Self, RecurrenceError> {
+        let pattern = match words::read(when)? {
+            WrittenTimes::Every(interval) => TimePattern::Every(interval),
+            WrittenTimes::Words(expression) | WrittenTimes::Expression(expression) => {
+                TimePattern::Civil(Box::new(cron::parse(&expression)?))
+            }
+        };
         let recurrence = Self {
-            pattern: words::parse(when)?,
+            pattern,
             zone: find_zone(zone)?,
         };
         match recurrence.next(Timestamp::UNIX_EPOCH) {
             Some(_) => Ok(recurrence),
             None => Err(RecurrenceError::Never(when.trim().to_owned())),
+        }
+    }
+
+    /// Checks the times without their time zone. Words need no search for a time, which is long for thousands of schedules.
+    pub fn check(when: &str) -> Result<(), RecurrenceError> {
+        match words::read(when)? {
+            WrittenTimes::Every(_) | WrittenTimes::Words(_) => Ok(()),
+            WrittenTimes::Expression(_) => Self::parse(when, "UTC").map(drop),
         }
     }
 

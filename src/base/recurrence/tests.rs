@@ -43,6 +43,8 @@ fn the_forms_of_people_and_of_cron_mean_the_same_times() {
     ] {
         let times = |when| upcoming(when, "UTC", "2026-11-28T12:00:00Z", 40);
         assert_eq!(times(words), times(cron), "{words}");
+        assert_eq!(Recurrence::check(words), Ok(()));
+        assert_eq!(Recurrence::check(cron), Ok(()));
     }
     // A day of the month or a day of the week, as cron has it.
     assert_eq!(
@@ -91,6 +93,7 @@ fn times_that_mean_nothing_are_refused_with_the_forms() {
         "ä * * * *",
     ] {
         let refused = Recurrence::parse(when, "UTC").unwrap_err();
+        assert_eq!(Recurrence::check(when), Err(refused.clone()));
         assert!(matches!(refused, RecurrenceError::Form(_)), "{when}: {refused}");
         assert!(
             refused.to_string().contains("`weekdays 09:00`"),
@@ -99,6 +102,7 @@ fn times_that_mean_nothing_are_refused_with_the_forms() {
     }
     let never = Recurrence::parse("0 0 30 2 *", "UTC").unwrap_err();
     assert_eq!(never.to_string(), "`0 0 30 2 *` never happens");
+    assert_eq!(Recurrence::check("0 0 30 2 *"), Err(never));
     for zone in ["", "Mars/Olympus", "../../etc/passwd", "CET CEST", "Europe", "ü"] {
         let refused = Recurrence::parse("daily 09:00", zone).unwrap_err();
         assert!(matches!(refused, RecurrenceError::Zone(_)), "{zone}");

@@ -1,6 +1,6 @@
 //! Times as people write them.
 
-use super::{RecurrenceError, TimePattern, cron};
+use super::RecurrenceError;
 use jiff::SignedDuration;
 
 /// The days of the week, from Sunday.
@@ -18,8 +18,19 @@ const DAY_OF_MONTH_MAX: u32 = 28;
 /// The longest interval, in hours.
 const INTERVAL_HOURS_MAX: i64 = 7 * 24;
 
-/// Parses one of the forms.
-pub(super) fn parse(when: &str) -> Result<TimePattern, RecurrenceError> {
+/// Times in one of the forms.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum WrittenTimes {
+    /// The multiples of an interval.
+    Every(SignedDuration),
+    /// A cron expression that stands for words. It is valid, and its times come.
+    Words(String),
+    /// A cron expression as somebody wrote it.
+    Expression(String),
+}
+
+/// Reads one of the forms.
+pub(super) fn read(when: &str) -> Result<WrittenTimes, RecurrenceError> {
     let lower = when.to_ascii_lowercase();
     let words: Vec<&str> = lower.split_whitespace().collect();
     let unknown = || {
@@ -29,8 +40,8 @@ pub(super) fn parse(when: &str) -> Result<TimePattern, RecurrenceError> {
             false => format!("`{shown}` is no time that recurs"),
         })
     };
-    let expression = match words.as_slice() {
-        ["every", interval] => return every(interval).map(TimePattern::Every),
+    Ok(match words.as_slice() {
+        ["every", interval] => WrittenTimes::Every(every(interval)?),
         ["monthly", day, time] => {
             let number: Option<u32> = day.parse().ok();
             let number = number.filter(|day| (1..=DAY_OF_MONTH_MAX).contains(day));
@@ -39,16 +50,15 @@ pub(super) fn parse(when: &str) -> Result<TimePattern, RecurrenceError> {
                     format!("`monthly` needs a day from 1 to {DAY_OF_MONTH_MAX}, which every month has");
                 RecurrenceError::Form(why)
             })?;
-            format!("{} {day} * *", minute_and_hour(time)?)
+            WrittenTimes::Words(format!("{} {day} * *", minute_and_hour(time)?))
         }
         [days, time] => {
             let weekdays = weekdays(days).ok_or_else(unknown)?;
-            format!("{} * * {weekdays}", minute_and_hour(time)?)
+            WrittenTimes::Words(format!("{} * * {weekdays}", minute_and_hour(time)?))
         }
-        [_, _, _, _, _] => words.join(" "),
+        [_, _, _, _, _] => WrittenTimes::Expression(words.join(" ")),
         _ => return Err(unknown()),
-    };
-    Ok(TimePattern::Civil(Box::new(cron::parse(&expression)?)))
+    })
 }
 
 /// Returns the field of a cron expression for `daily`, `weekdays`, `weekends` or a list of days such as `mondays,thursdays`.

@@ -143,7 +143,11 @@ impl Access {
                 audit_in(tx, "user.granted", data, at)?;
                 Ok(Ok(person))
             },
-            move |granted| put(&admitted, granted.as_slice()),
+            move |granted| {
+                if let Ok(person) = granted {
+                    put(&admitted, std::slice::from_ref(person));
+                }
+            },
         );
         granted.await?.map(drop)
     }

@@ -1,14 +1,14 @@
 //! The responses of an application to interactions, and the messages that follow them.
 
 use super::check::{BodyUse, DiscordRefusal, EPHEMERAL, check_body};
-use super::rest::{DiscordCall, NonceUse, RestAnswer, edit, message_json};
+use super::rest::{DiscordCall, NonceUse, RestAnswer, bot_message, edit, message_json};
 use super::state::{DiscordMessage, DiscordState};
 use super::{SharedDiscord, modals};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// `LOADING`
+/// The flag of a message whose content is still to come.
 const LOADING: u64 = 1 << 7;
 
 /// The time within which an interaction must be responded to.
