@@ -152,7 +152,7 @@ fn the_engine_names_no_platform() {
         "src/state/access/",
         "src/engine/admin",
         "src/engine/agent/",
-        "src/engine/command.rs",
+        "src/engine/command",
         "src/engine/gateway/",
         "src/state/store/",
     ];
