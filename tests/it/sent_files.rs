@@ -167,7 +167,7 @@ async fn a_text_file_of_a_discord_message_is_read() {
         .discord
         .write(discord::ALICE, discord::PLATFORM, "@drydock use this", &fields);
     let result = app.wait_for_result(said, 1).await;
-    let line = "a.txt was not read: the platform refused it (0 the address of the file is none of discord).";
+    let line = "a.txt was not read: the platform refused it (the address of the file is none of discord).";
     assert!(result.text().contains(line), "{}", result.text());
     let asked = app.app.model_requests()[0].last_user_text().to_owned();
     assert!(asked.contains(r#""text":"replicas: 7\n""#), "{asked}");
