@@ -22,7 +22,7 @@ pub(super) enum ApiError {
         platform: &'static str,
         retry_after: Option<Duration>,
     },
-    /// The platform refused the call. The code is 0, and is not shown, if the platform sent none.
+    /// The platform refused the call. The code is 0 if the platform sent none.
     Refused { code: u64, reason: String },
     /// The platform refused a form of a message which the next call leaves out.
     OtherForm(String),

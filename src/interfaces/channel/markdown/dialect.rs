@@ -46,7 +46,7 @@ pub(in crate::interfaces::channel) enum LinePlace {
     Start,
     /// In the number with which the line begins.
     Number,
-    /// Behind that.
+    /// After any other character.
     Middle,
 }
 
