@@ -1,5 +1,5 @@
 //! A client for Slack's Web API: the calls for which the types of slack-morphism have every field that Drydock sends
-//! and reads. [`super::raw`] has the others.
+//! and reads. [`super::raw`] has the others, and [`super::upload`] those of a file.
 
 use super::agent_session::SessionSupport;
 use super::connector::{RepeatEffect, SlackConnector, classified, exchanged};

@@ -73,3 +73,38 @@ pub(super) fn unlinked(caption: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::shared_as;
+    use crate::base::model::MessageRef;
+    use serde_json::json;
+
+    #[test]
+    fn the_message_of_a_file_is_known_if_slack_has_posted_it_in_the_chat() {
+        for (shares, expected) in [
+            (
+                json!({"public": {"C1": [{"ts": "1.1", "channel_name": "ops"}]}}),
+                Some("1.1"),
+            ),
+            (json!({"private": {"C1": [{"ts": "2.2"}]}}), Some("2.2")),
+            (
+                json!({"public": {"C1": []}, "private": {"C1": [{"ts": "2.2"}]}}),
+                Some("2.2"),
+            ),
+            (json!({"public": {"C2": [{"ts": "1.1"}]}}), None),
+            (json!({}), None),
+        ] {
+            let answer = json!({"ok": true, "files": [{"id": "F1", "shares": shares}]});
+            let expected = expected.map(|id| MessageRef {
+                chat: "C1".to_owned(),
+                id: id.to_owned(),
+            });
+            assert_eq!(shared_as(&answer, "C1"), expected, "{shares}");
+        }
+        assert_eq!(
+            shared_as(&json!({"ok": true, "files": [{"id": "F1"}]}), "C1"),
+            None
+        );
+    }
+}

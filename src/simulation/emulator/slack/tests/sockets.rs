@@ -307,13 +307,15 @@ async fn a_refused_app_token_is_reported_with_its_key_and_without_its_value() {
     }
 }
 
-/// A socket leads nowhere but to Slack, or to the configured API.
+/// A socket leads nowhere but to Slack, or to the configured API, and so does the upload of a file.
 #[tokio::test]
 async fn an_address_of_another_host_is_not_called() {
     let routes = Router::new().fallback(|request: axum::extract::Request| async move {
         let answer = match request.uri().path() {
             "/api/auth.test" => json!({"ok": true, "url": "https://acme.slack.com/", "team": "Acme",
                 "team_id": "T0ACME", "user": "drydock", "user_id": "U0BOT"}),
+            "/api/files.getUploadURLExternal" => json!({"ok": true, "file_id": "F1",
+                "upload_url": "https://files.slack.com.evil.example/upload/1"}),
             _ => json!({"ok": true, "url": "wss://slack.com.evil.example/link/?ticket=1"}),
         };
         axum::response::Response::new(axum::body::Body::from(answer.to_string()))
@@ -329,6 +331,20 @@ async fn an_address_of_another_host_is_not_called() {
     let error = channel::connect("ops", &settings, &server(), &http()).await.err();
     let why = "the address of the socket does not belong to slack";
     assert_eq!(error, Some(SendError::Refused(why.to_owned())));
+    let webhooks_only = ChannelSettings::Slack(super::settings(&base));
+    let channel = channel::connect("ops", &webhooks_only, &server(), &http())
+        .await
+        .unwrap();
+    let file = Action::Upload {
+        file_name: "CHG-7.diff".to_owned(),
+        content: Bytes::from_static(b"+1"),
+        caption: String::new(),
+    };
+    let why = "the upload address does not belong to slack";
+    assert_eq!(
+        channel.deliver(&op("C0OPS", None, file)).await,
+        Err(SendError::Refused(why.to_owned()))
+    );
     stop.cancel();
     serving.await.unwrap();
 }
