@@ -7,7 +7,7 @@ mod starts;
 
 use super::{GroupReach, NewRun, RunAdvance, RunCreation, RunRow, StepBegin};
 use crate::base::model::{ChatPlace, Inbound, RunConflictRule, RunId, RunStatus, UserId};
-use crate::state::store::fixture::{AnswerDraft, EndDraft, at, claim, cost, person, place};
+use crate::state::store::fixture::{AnswerDraft, EndDraft, at, claim, cost, person, place, says};
 use crate::state::store::{Claim, ClaimedWork, StoppedWork, Store, TurnStart};
 use std::time::Duration;
 

@@ -79,7 +79,7 @@ fn outcome_words(state: &str) -> Option<&'static str> {
 mod tests {
     use crate::base::model::{RunConflictRule, RunId, RunStatus, StepEnd, StepStatus};
     use crate::state::store::fixture::{at, fresh, person, placeholder, post};
-    use crate::state::store::{DeadLetterFilter, GroupReach, NewRun, RunAdvance, Store};
+    use crate::state::store::{DeadLetterFilter, GroupReach, NewRun, RunAdvance, RunCreation, Store};
     use std::time::Duration;
 
     const RUN: RunId = RunId(1);
@@ -156,6 +156,21 @@ mod tests {
         fail(&store, "run-1-0/reply-2", 6).await;
         store.drop_letters(again, "operator", at(7)).await.unwrap();
         assert_eq!(shown(&store).await.as_deref(), Some(second));
+    }
+
+    #[tokio::test]
+    async fn a_repetition_does_not_show_the_undelivered_reply_of_the_run_before_it() {
+        let (_directory, store) = fresh();
+        replied(&store).await;
+        fail(&store, "run-1-0/reply-1", 2).await;
+        assert!(shown(&store).await.is_some());
+        let failed = store.write(|tx| Ok(tx.execute("UPDATE run SET status = 'failed' WHERE id = 1", [])?));
+        assert_eq!(failed.await, Ok(1));
+        let (creation, _) = store.retry_run(RUN, None, None, at(3)).await.unwrap();
+        assert_eq!(creation, RunCreation::Created(RunId(2)));
+        let repeated = store.run(RunId(2)).await.unwrap().unwrap();
+        let end = repeated.steps[0].end.clone().unwrap();
+        assert_eq!((end.status, end.why), (StepStatus::Succeeded, None));
     }
 
     #[tokio::test]

@@ -36,11 +36,12 @@ pub(in crate::state::store) fn reason_to_withhold(
     };
     let question = parse::<RunQuestion>("question", &content);
     let shown = parse::<QuestionPlace>("question", &address);
-    // One that this version cannot read is not edited either.
-    let (Ok(question), Ok(shown)) = (question, shown) else {
+    let owner = parse::<Sender>("sender", &owner);
+    // The delivery of its thread does not stop at one that this version cannot read.
+    let (Ok(question), Ok(shown), Ok(owner)) = (question, shown, owner) else {
         return Ok(None);
     };
-    let mut accounts: Vec<Sender> = vec![parse("sender", &owner)?];
+    let mut accounts = vec![owner];
     if let AskedPeople::Person { user, .. } = question.asked {
         accounts.extend(people::person(tx, user)?.senders);
     }

@@ -105,7 +105,8 @@ impl Store {
                 match (row, due) {
                     (Some(row), Some(due)) => store_content(tx, row, (&new.definition, due))?,
                     (None, Some(due)) => insert(tx, &new.due_at(due), at)?,
-                    (_, None) => {}
+                    (Some(row), None) => remove_unconfigured(tx, row, at)?,
+                    (None, None) => {}
                 }
             }
             for gone in requests.values() {
