@@ -51,33 +51,40 @@ impl Layers {
         // Values that were recovered after a syntax error would only cause misleading problems.
         self.is_file_unread = !errors.is_empty();
         if errors.is_empty() {
-            self.read_table(document.get_ref(), &[], &lines, problems);
+            self.read_table(document.get_ref(), &mut Vec::new(), &lines, problems);
         }
     }
 
-    fn read_table(&mut self, table: &DeTable<'_>, above: &[String], lines: &Lines, problems: &mut Problems) {
+    /// Reads a table of the file. `path` are the names of the table, which is noted as a section.
+    fn read_table(
+        &mut self,
+        table: &DeTable<'_>,
+        path: &mut Vec<String>,
+        lines: &Lines,
+        problems: &mut Problems,
+    ) {
         for (name, value) in table {
             if problems.is_full() {
                 return;
             }
-            let mut path = above.to_vec();
             path.push(name.get_ref().to_string());
             let place = lines.location(name.span().start);
-            match (keys::find(&path), value.get_ref()) {
+            match (keys::find(path), value.get_ref()) {
                 (KeyMatch::Key(key), value) => {
                     let value = value::from_toml(key.kind, value);
-                    self.set(key, &path, value, place, problems);
+                    self.set(key, path, value, place, problems);
                 }
                 // Recursion is bounded by the table of keys: no path is longer than four names.
                 (KeyMatch::Section, DeValue::Table(table)) => {
-                    self.note_section(&path, &place, problems);
-                    self.read_table(table, &path, lines, problems);
+                    self.note_section(path, &place, problems);
+                    self.read_table(table, path, lines, problems);
                 }
                 (KeyMatch::Section, _) => problems.add(&place, &path.join("."), "expected a table"),
                 (KeyMatch::Nothing, _) => {
-                    problems.add(&place, &path.join("."), unknown(&path, &|path| path.join(".")))
+                    problems.add(&place, &path.join("."), unknown(path, &|path| path.join(".")))
                 }
             }
+            path.pop();
         }
     }
 
@@ -101,9 +108,11 @@ impl Layers {
             match find_text(&path) {
                 Some((key, path, KeyPart::Whole)) => {
                     let value = value::from_text(key.kind, text);
-                    self.set(key, &path, value, place, problems);
+                    self.set_with_sections(key, &path, value, place, problems);
                 }
-                Some((key, path, part)) => self.set(key, &path, Ok(part.reference(text)), place, problems),
+                Some((key, path, part)) => {
+                    self.set_with_sections(key, &path, Ok(part.reference(text)), place, problems)
+                }
                 None => problems.add(&place, "", unknown(&path, &|path| variable_of_path(path))),
             }
         }
@@ -127,21 +136,13 @@ impl Layers {
                     problems.add(&SettingLocation::Flag, name, why);
                 }
                 Some((key, path, KeyPart::Whole)) => {
-                    self.set(
-                        key,
-                        &path,
-                        value::from_text(key.kind, text),
-                        SettingLocation::Flag,
-                        problems,
-                    );
+                    let value = value::from_text(key.kind, text);
+                    self.set_with_sections(key, &path, value, SettingLocation::Flag, problems);
                 }
-                Some((key, path, part)) => self.set(
-                    key,
-                    &path,
-                    Ok(part.reference(text)),
-                    SettingLocation::Flag,
-                    problems,
-                ),
+                Some((key, path, part)) => {
+                    let value = Ok(part.reference(text));
+                    self.set_with_sections(key, &path, value, SettingLocation::Flag, problems);
+                }
                 None => problems.add(
                     &SettingLocation::Flag,
                     name,
@@ -149,6 +150,21 @@ impl Layers {
                 ),
             }
         }
+    }
+
+    /// Sets a key, and notes its sections.
+    fn set_with_sections(
+        &mut self,
+        key: &ConfigKey,
+        path: &[String],
+        value: Result<Value, String>,
+        place: SettingLocation,
+        problems: &mut Problems,
+    ) {
+        for length in 1..path.len() {
+            self.note_section(path.get(..length).unwrap_or_default(), &place, problems);
+        }
+        self.set(key, path, value, place, problems);
     }
 
     fn set(
@@ -160,9 +176,6 @@ impl Layers {
         problems: &mut Problems,
     ) {
         debug_assert_eq!(key.path.split('.').count(), path.len());
-        for length in 1..path.len() {
-            self.note_section(path.get(..length).unwrap_or_default(), &place, problems);
-        }
         if let [.., section, name] = path
             && let Some(what) = owner_of_name(section)
             && !is_field_name(name)

@@ -84,6 +84,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V20__run_questions",
         include_str!("../../../migrations/sqlite/V20__run_questions.sql"),
     ),
+    (
+        "V21__schedule_timed_at",
+        include_str!("../../../migrations/sqlite/V21__schedule_timed_at.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

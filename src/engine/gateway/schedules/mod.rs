@@ -129,12 +129,12 @@ impl Schedules {
 
     /// Brings the times forward that are later than the next ones, because the clock was ahead when they were computed.
     async fn bring_forward(&self, at: Timestamp) -> Result<(), StoreError> {
-        for row in self.parts.store.schedules(None).await? {
+        for row in self.parts.store.schedules_timed_after(at).await? {
             if let Some(earlier) = earlier_time(&row, at) {
                 let (schedule, due) = (row.name.as_str(), row.due);
                 warn!(schedule, %due, %earlier, "the clock went back: the schedule {schedule} fires at an earlier time");
                 let times = (row.due, earlier);
-                self.parts.store.bring_schedule_forward(row.id, times).await?;
+                self.parts.store.bring_schedule_forward(row.id, times, at).await?;
             }
         }
         Ok(())
@@ -252,8 +252,8 @@ fn next_time(definition: &ScheduleDefinition, after: Timestamp) -> Option<Timest
     recurrence.next(after)
 }
 
-/// Returns the next time of a schedule that is on, if it waits for a later one.
+/// Returns the next time of a schedule, if it waits for a later one.
 fn earlier_time(row: &ScheduleRow, at: Timestamp) -> Option<Timestamp> {
     let next = next_time(&row.definition, at)?;
-    (row.off_why.is_none() && next < row.due).then_some(next)
+    (next < row.due).then_some(next)
 }

@@ -90,7 +90,7 @@ impl Store {
                 .partition(|row| row.definition.pipeline.is_some());
             for row in &of_pipelines {
                 match kept(row, &pipelines) {
-                    Some(definition) => store_content(tx, row, (&definition, row.due))?,
+                    Some(definition) => store_content(tx, row, (&definition, row.due), at)?,
                     None => remove_unconfigured(tx, row, at)?,
                 }
             }
@@ -103,7 +103,7 @@ impl Store {
                     _ => next(&new.definition, at),
                 };
                 match (row, due) {
-                    (Some(row), Some(due)) => store_content(tx, row, (&new.definition, due))?,
+                    (Some(row), Some(due)) => store_content(tx, row, (&new.definition, due), at)?,
                     (None, Some(due)) => insert(tx, &new.due_at(due), at)?,
                     (Some(row), None) => remove_unconfigured(tx, row, at)?,
                     (None, None) => {}
@@ -140,7 +140,7 @@ impl Store {
                             true => row.due,
                             false => new.due,
                         };
-                        store_content(tx, &row, (&new.definition, due))?;
+                        store_content(tx, &row, (&new.definition, due), at)?;
                         "changed"
                     }
                     None => {
@@ -197,10 +197,14 @@ fn store_content(
     tx: &Transaction<'_>,
     row: &StoredSchedule,
     (definition, due): (&ScheduleDefinition, Timestamp),
+    at: Timestamp,
 ) -> Result<(), StoreError> {
     if row.definition != *definition {
-        tx.prepare_cached("UPDATE schedule SET definition = ?2, due = ?3 WHERE id = ?1")?
-            .execute(params![row.id.0, json(definition)?, millis(due)])?;
+        let timed_at = (row.due != due).then(|| millis(at));
+        tx.prepare_cached(
+            "UPDATE schedule SET definition = ?2, due = ?3, timed_at = COALESCE(?4, timed_at) WHERE id = ?1",
+        )?
+        .execute(params![row.id.0, json(definition)?, millis(due), timed_at])?;
     }
     Ok(())
 }

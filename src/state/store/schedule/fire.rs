@@ -134,9 +134,10 @@ pub(super) fn begin(
     let (id, due) = (start.id.0, millis(start.due));
     let is_known = match start.next {
         Some(next) => {
-            let moved = "UPDATE schedule SET due = ?3 WHERE id = ?1 AND due = ?2 AND off_why IS NULL";
+            let moved =
+                "UPDATE schedule SET due = ?3, timed_at = ?4 WHERE id = ?1 AND due = ?2 AND off_why IS NULL";
             tx.prepare_cached(moved)?
-                .execute(params![id, due, millis(next)])?
+                .execute(params![id, due, millis(next), millis(at)])?
                 == 1
         }
         None => find(tx, start.id)?.is_some(),

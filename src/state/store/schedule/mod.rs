@@ -117,6 +117,18 @@ impl Store {
         .await
     }
 
+    /// Returns the schedules that are on and whose next times may be too late, because the clock went back: it showed a later
+    /// time than `at` when they were computed, or that is not known.
+    pub async fn schedules_timed_after(&self, at: Timestamp) -> Result<Vec<ScheduleRow>, StoreError> {
+        self.read(move |tx| {
+            let sql = format!(
+                "{SELECT} WHERE schedule.off_why IS NULL AND (schedule.timed_at IS NULL OR schedule.timed_at > ?1)"
+            );
+            rows(tx, &sql, params![millis(at)])
+        })
+        .await
+    }
+
     /// Returns the schedules that are due, those that have waited longest first, at most so many.
     pub async fn due_schedules(&self, at: Timestamp, count_max: u32) -> Result<Vec<ScheduleRow>, StoreError> {
         self.read(move |tx| {
@@ -166,16 +178,17 @@ impl Store {
         changed
     }
 
-    /// Moves the next time of a schedule from `due` to an earlier one, because the clock went back. A time that has fired
-    /// does not fire again.
+    /// Moves the next time of a schedule from `due` to one that was computed at `at`, because the clock went back. A time that
+    /// has fired does not fire again.
     pub async fn bring_schedule_forward(
         &self,
         id: ScheduleId,
         (due, earlier): (Timestamp, Timestamp),
+        at: Timestamp,
     ) -> Result<(), StoreError> {
         self.write(move |tx| {
-            tx.prepare_cached("UPDATE schedule SET due = ?3 WHERE id = ?1 AND due = ?2")?
-                .execute(params![id.0, millis(due), millis(earlier)])?;
+            tx.prepare_cached("UPDATE schedule SET due = ?3, timed_at = ?4 WHERE id = ?1 AND due = ?2")?
+                .execute(params![id.0, millis(due), millis(earlier), millis(at)])?;
             Ok(())
         })
         .await
@@ -206,9 +219,10 @@ fn change(
         ScheduleEdit::Remove(id) => remove(tx, *id)?,
         ScheduleEdit::TurnOn(id, due) => tx
             .prepare_cached(
-                "UPDATE schedule SET off_why = NULL, failures = 0, due = ?2 WHERE id = ?1 AND off_why IS NOT NULL",
+                "UPDATE schedule SET off_why = NULL, failures = 0, due = ?2, timed_at = ?3
+                 WHERE id = ?1 AND off_why IS NOT NULL",
             )?
-            .execute(params![id.0, millis(*due)])?,
+            .execute(params![id.0, millis(*due), millis(at)])?,
         ScheduleEdit::Disable(id, why) => turn_off(tx, *id, why)?,
         ScheduleEdit::TurnOff(id, why, ops) => {
             let changed = turn_off(tx, *id, why)?;
@@ -284,7 +298,7 @@ fn create(
 
 fn insert(tx: &Transaction<'_>, new: &NewSchedule, at: Timestamp) -> Result<(), StoreError> {
     tx.prepare_cached(
-        "INSERT INTO schedule (owner, name, definition, due, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO schedule (owner, name, definition, due, created_at, timed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
     )?
     .execute(params![
         json(&new.owner)?,

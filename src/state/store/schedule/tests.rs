@@ -330,7 +330,7 @@ async fn a_time_that_was_brought_forward_fires_once() {
     run(&store, 11, FireOutcome::Failed).await;
     for (due, then) in [(999, 1_000), (1_000, 10)] {
         store
-            .bring_schedule_forward(row.id, (at(due), at(10)))
+            .bring_schedule_forward(row.id, (at(due), at(10)), at(5))
             .await
             .unwrap();
         assert_eq!(only(&store).await.due, at(then));
@@ -338,6 +338,30 @@ async fn a_time_that_was_brought_forward_fires_once() {
     assert_eq!(begin(10, 20).await, Ok(FireResult::Gone));
     assert_eq!(count(&store, WAITING).await, 0);
     assert_eq!(begin(20, 30).await, Ok(FireResult::Started));
+}
+
+#[tokio::test]
+async fn a_next_time_is_looked_at_again_only_if_the_clock_was_ahead_when_it_was_computed() {
+    let (_directory, store) = fresh();
+    let row = created(&store).await;
+    let timed_after = async |second| store.schedules_timed_after(at(second)).await.unwrap().len();
+    assert_eq!((timed_after(-1).await, timed_after(0).await), (1, 0));
+    let begin = store.begin_fire(start(&row, 10, Some(1_000)), None, at(20));
+    assert_eq!(begin.await, Ok(FireResult::Started));
+    assert_eq!((timed_after(19).await, timed_after(20).await), (1, 0));
+    let times = (at(1_000), at(50));
+    let brought = store.bring_schedule_forward(row.id, times, at(5));
+    brought.await.unwrap();
+    assert_eq!((timed_after(4).await, timed_after(5).await), (1, 0));
+    let off = ScheduleEdit::Disable(row.id, "turned off by alice".to_owned());
+    edit(&store, off, 6).await;
+    assert_eq!(timed_after(4).await, 0);
+    edit(&store, ScheduleEdit::TurnOn(row.id, at(100)), 7).await;
+    assert_eq!((timed_after(6).await, timed_after(7).await), (1, 0));
+    // So it was stored before the time of the computation was.
+    let forget = store.write(|tx| Ok(tx.execute("UPDATE schedule SET timed_at = NULL", [])?));
+    assert_eq!(forget.await, Ok(1));
+    assert_eq!(timed_after(7).await, 1);
 }
 
 #[tokio::test]
