@@ -23,6 +23,7 @@ use drydock::simulation::demo::environment::DemoEnvironment;
 use drydock::simulation::demo::repository::HOOK_PROMPT;
 use drydock::simulation::emulator::model::{ModelRequest, says};
 use drydock::state::access::Role;
+use drydock::state::store::RunWork;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -282,7 +283,7 @@ impl RunBench {
         let store = &self.environment.app.as_ref().unwrap().admin.store;
         let started = Instant::now();
         while store.unsent_count("slack").await.unwrap() > 0
-            || store.next_run_deadline().await.unwrap().is_some()
+            || store.run_work(Timestamp::now(), 1).await.unwrap() != RunWork::default()
         {
             assert!(started.elapsed().as_secs() < 10, "something never ends");
             tokio::task::yield_now().await;

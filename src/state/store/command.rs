@@ -202,14 +202,15 @@ impl Store {
         Ok(written)
     }
 
-    /// Marks a command as answered and enqueues its answers, in one transaction. A repeated call changes nothing.
+    /// Marks a command as answered and enqueues its answers, in one transaction. A repeated call changes nothing. An answer is
+    /// posted once this is durable; the command, whose effect is stored already, is answered again if it never is.
     pub async fn finish_command(
         &self,
         inbox: InboxId,
         ops: Vec<Op>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.write(move |tx| finish(tx, inbox, &ops, at).map(|_| ()))
+        self.write_deferred(move |tx| finish(tx, inbox, &ops, at).map(|_| ()))
             .await
     }
 }

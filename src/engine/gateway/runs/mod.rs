@@ -118,13 +118,16 @@ impl Runs {
         let store = &self.parts.store;
         loop {
             let at = (self.parts.now)();
-            store.close_late_run_questions(at).await?;
-            let due = store.open_runs(at, DUE_AT_ONCE_MAX).await?;
-            if due.is_empty() {
-                return store.next_run_deadline().await;
+            let mut work = store.run_work(at, DUE_AT_ONCE_MAX).await?;
+            if work.next_deadline.is_some_and(|deadline| deadline <= at) {
+                store.close_late_run_questions(at).await?;
+                work = store.run_work(at, DUE_AT_ONCE_MAX).await?;
+            }
+            if work.due.is_empty() {
+                return Ok(work.next_deadline);
             }
             let mut failed = None;
-            for id in due {
+            for id in work.due {
                 if let Err(error) = self.advance_one(id, at).await {
                     warn!(run = %id, %error, "a run cannot go on");
                     failed = Some(error);

@@ -43,6 +43,16 @@ use serde_json::{Value, json};
 /// The most runs that a list looks at.
 const RUNS_LOOKED_AT_MAX: usize = 20_000;
 
+/// The work of the driver of runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunWork {
+    /// The runs that it has to look at, oldest first: those whose steps changed, those whose time is over, and those that
+    /// somebody else ended.
+    pub due: Vec<RunId>,
+    /// The next time at which the time of a run or of a question is over.
+    pub next_deadline: Option<Timestamp>,
+}
+
 impl Store {
     /// Returns a run with its steps, if there is one.
     pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, StoreError> {
@@ -75,17 +85,14 @@ impl Store {
         self.read(move |tx| rows::version(tx, id)).await
     }
 
-    /// Returns the runs that the driver has to look at, oldest first, at most so many: those whose steps changed, those whose
-    /// time is over, and those that somebody else ended.
-    pub async fn open_runs(&self, at: Timestamp, count_max: u32) -> Result<Vec<RunId>, StoreError> {
-        self.read(move |tx| rows::due(tx, at, count_max)).await
-    }
-
-    /// Returns the next time at which the time of a run or of a question is over.
-    pub async fn next_run_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.read(|tx| {
+    /// Returns the work of the driver, with at most so many runs.
+    pub async fn run_work(&self, at: Timestamp, count_max: u32) -> Result<RunWork, StoreError> {
+        self.read(move |tx| {
             let deadlines = [rows::next_deadline(tx)?, question::next_deadline(tx)?];
-            Ok(deadlines.into_iter().flatten().min())
+            Ok(RunWork {
+                due: rows::due(tx, at, count_max)?,
+                next_deadline: deadlines.into_iter().flatten().min(),
+            })
         })
         .await
     }

@@ -78,7 +78,7 @@ async fn advance(store: &Store, id: RunId, moves: RunAdvance, second: i64) -> Op
 }
 
 async fn due(store: &Store, second: i64) -> Vec<i64> {
-    let runs = store.open_runs(at(second), 10).await.unwrap();
+    let runs = store.run_work(at(second), 10).await.unwrap().due;
     runs.into_iter().map(|id| id.0).collect()
 }
 

@@ -145,7 +145,7 @@ mod tests {
         let first = "message 1 of 2 possibly not delivered: its answer was lost";
         assert_eq!(shown(&store).await.as_deref(), Some(first));
         // Nothing but its page shows this run.
-        assert_eq!(store.open_runs(at(3), 10).await, Ok(Vec::new()));
+        assert_eq!(store.run_work(at(3), 10).await.unwrap().due, []);
 
         let again = DeadLetterFilter::Op("run-1-0/reply-1".to_owned());
         store.send_again(again, "operator", at(4)).await.unwrap();
@@ -180,9 +180,9 @@ mod tests {
         let message = vec![placeholder("run-1/message", None, "begins")];
         store.enqueue(message, at(1)).await.unwrap();
         let before = store.run_version(RUN).await.unwrap().unwrap();
-        assert_eq!(store.open_runs(at(2), 10).await, Ok(Vec::new()));
+        assert_eq!(store.run_work(at(2), 10).await.unwrap().due, []);
         fail(&store, "run-1-0/reply-1", 3).await;
-        assert_eq!(store.open_runs(at(3), 10).await, Ok(vec![RUN]));
+        assert_eq!(store.run_work(at(3), 10).await.unwrap().due, [RUN]);
         assert_eq!(store.run_version(RUN).await.unwrap(), Some(before + 1));
     }
 }

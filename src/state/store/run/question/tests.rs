@@ -137,8 +137,8 @@ async fn count(store: &Store, sql: &'static str) -> i64 {
 async fn an_answer_ends_the_step_once_and_takes_the_buttons_away() {
     let (_directory, store) = fresh();
     let run = asking(&store, Some("no")).await;
-    assert_eq!(store.open_runs(at(1), 10).await, Ok(Vec::new()));
-    assert_eq!(store.next_run_deadline().await, Ok(Some(at(60))));
+    assert_eq!(store.run_work(at(1), 10).await.unwrap().due, []);
+    assert_eq!(store.run_work(at(0), 0).await.unwrap().next_deadline, Some(at(60)));
     let (asked, choice) = store.run_question_of_button([2; 32]).await.unwrap().unwrap();
     assert_eq!((asked.question.run, asked.step, choice), (run, 0, 1));
     assert_eq!((asked.step_name.as_str(), asked.answer), ("approve", None));
@@ -166,8 +166,8 @@ async fn an_answer_ends_the_step_once_and_takes_the_buttons_away() {
         closed("`alice` answered: no")
     );
     assert_eq!(ended(&store, run).await, (StepStatus::Succeeded, "no".to_owned()));
-    assert_eq!(store.open_runs(at(5), 10).await, Ok(vec![run]));
-    assert_eq!(store.next_run_deadline().await, Ok(Some(at(1_000))));
+    assert_eq!(store.run_work(at(5), 10).await.unwrap().due, [run]);
+    assert_eq!(store.run_work(at(0), 0).await.unwrap().next_deadline, Some(at(1_000)));
     store.close_late_run_questions(at(100)).await.unwrap();
     assert_eq!(
         (count(&store, CLOSED).await, count(&store, AUDITED).await),
@@ -210,7 +210,7 @@ async fn a_question_is_closed_at_its_deadline_also_if_an_answer_comes_first_to_t
                 (count(&store, CLOSED).await, count(&store, AUDITED).await),
                 (1, 1)
             );
-            assert_eq!(store.open_runs(at(61), 10).await, Ok(vec![run]));
+            assert_eq!(store.run_work(at(61), 10).await.unwrap().due, [run]);
         }
     }
 }
@@ -258,7 +258,7 @@ async fn the_end_of_a_run_closes_its_question_and_names_the_reason() {
     let question = only_question(&store, run).await;
     let why = "the access of its owner was revoked";
     assert_eq!(question.answer, Some(withdrawn(why)));
-    assert_eq!(store.next_run_deadline().await, Ok(None));
+    assert_eq!(store.run_work(at(0), 0).await.unwrap().next_deadline, None);
 }
 
 /// T06
@@ -323,7 +323,7 @@ async fn a_question_that_a_crash_cuts_short_is_not_asked_and_one_that_is_not_rea
         why,
         Some("its question cannot be read by this version; start the run again")
     );
-    assert_eq!(store.open_runs(at(60), 10).await, Ok(vec![run]));
+    assert_eq!(store.run_work(at(60), 10).await.unwrap().due, [run]);
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ async fn the_end_of_the_turn_ends_the_step_with_its_words_its_change_and_its_cos
         (run.head.status, run.head.started_at, run.deadline),
         (RunStatus::Running, Some(at(0)), Some(at(100)))
     );
-    assert_eq!(store.next_run_deadline().await, Ok(Some(at(100))));
+    assert_eq!(store.run_work(at(0), 0).await.unwrap().next_deadline, Some(at(100)));
     assert_eq!(due(&store, 0).await, [id.0]);
     assert_eq!(advance(&store, id, begins(id, 0), 1).await, Some(Vec::new()));
     assert_eq!(due(&store, 1).await, Vec::<i64>::new());
@@ -65,7 +65,7 @@ async fn the_end_of_the_turn_ends_the_step_with_its_words_its_change_and_its_cos
         (RunStatus::Succeeded, Some(at(3)))
     );
     assert_eq!(due(&store, 1_000).await, Vec::<i64>::new());
-    assert_eq!(store.next_run_deadline().await, Ok(None));
+    assert_eq!(store.run_work(at(0), 0).await.unwrap().next_deadline, None);
     assert_eq!(
         count(&store, "SELECT COUNT(*) FROM outbox WHERE op LIKE 'run-%'").await,
         2
