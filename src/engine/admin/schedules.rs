@@ -4,6 +4,7 @@ use super::{Admin, AdminError, AdminReply};
 use crate::base::recurrence::Recurrence;
 use crate::engine::gateway::{ScheduleStartError, start_now};
 use crate::state::store::{FireResult, ScheduleChange, ScheduleEdit, ScheduleRow};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// The one who changes a schedule, for the audit log.
@@ -55,20 +56,21 @@ impl Admin {
                     let why = format!("`{}` is in the configuration; remove its section there", row.name);
                     return Err(AdminError::Other(why));
                 }
-                self.edit_schedule(ScheduleEdit::Remove(row.id), "removed")
+                self.edit_schedule(ScheduleEdit::Remove(row.id), "removed", (self.now)())
                     .await?
             }
             ScheduleOrder::Disable => {
                 let edit = ScheduleEdit::Disable(row.id, "turned off by the operator".to_owned());
-                self.edit_schedule(edit, "off").await?
+                self.edit_schedule(edit, "off", (self.now)()).await?
             }
             ScheduleOrder::Enable => {
                 let definition = &row.definition;
                 let recurrence = Recurrence::parse(&definition.when, &definition.zone)
                     .map_err(|why| AdminError::Other(why.to_string()))?;
-                let due = recurrence.next((self.now)());
+                let at = (self.now)();
+                let due = recurrence.next(at);
                 let due = due.ok_or_else(|| AdminError::Other("its times are over".to_owned()))?;
-                self.edit_schedule(ScheduleEdit::TurnOn(row.id, due), "on")
+                self.edit_schedule(ScheduleEdit::TurnOn(row.id, due), "on", at)
                     .await?
             }
         };
@@ -81,9 +83,15 @@ impl Admin {
         })
     }
 
-    async fn edit_schedule(&self, edit: ScheduleEdit, done: &str) -> Result<String, AdminError> {
+    /// Changes a schedule. `at` is the time after which a next time in the change was computed.
+    async fn edit_schedule(
+        &self,
+        edit: ScheduleEdit,
+        done: &str,
+        at: Timestamp,
+    ) -> Result<String, AdminError> {
         let by = (BY.to_owned(), None);
-        let (changed, stopped) = self.store.edit_schedule(edit, by, (self.now)()).await?;
+        let (changed, stopped) = self.store.edit_schedule(edit, by, at).await?;
         if let Some(gateway) = &self.gateway {
             gateway.schedules.stop(&stopped);
         }

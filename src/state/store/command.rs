@@ -202,8 +202,9 @@ impl Store {
         Ok(written)
     }
 
-    /// Marks a command as answered and enqueues its answers, in one transaction. A repeated call changes nothing. An answer is
-    /// posted once this is durable; the command, whose effect is stored already, is answered again if it never is.
+    /// Marks a command as answered and enqueues its answers, in one transaction. A repeated call changes nothing. This does not
+    /// wait for the disk: answers that must not show twice are sent only once it is durable. If it never is, the command runs
+    /// again, and finds its effect if that was durable.
     pub async fn finish_command(
         &self,
         inbox: InboxId,

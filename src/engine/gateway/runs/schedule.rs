@@ -26,6 +26,8 @@ pub(in crate::engine::gateway) struct PublishedTimes {
     pub(in crate::engine::gateway) commit: String,
     /// A schedule for each trigger with set times.
     pub(in crate::engine::gateway) schedules: Vec<NewSchedule>,
+    /// The time of the clock after which their first times were computed.
+    pub(in crate::engine::gateway) timed_at: Timestamp,
 }
 
 /// The reason why the times of pipelines are not known, or why a time starts nothing.
@@ -55,11 +57,16 @@ impl PipelineDefinitions {
         let published = self.published(parts, repository, cancel).await;
         let PublishedPipelines { commit, loaded } =
             published.map_err(|why| unscheduled(repository, why, parts))?;
+        let timed_at = (parts.now)();
         let schedules = match loaded {
-            Some(loaded) => schedules_of((name, settings), &loaded.file, (parts.now)()).await?,
+            Some(loaded) => schedules_of((name, settings), &loaded.file, timed_at).await?,
             None => Vec::new(),
         };
-        Ok(PublishedTimes { commit, schedules })
+        Ok(PublishedTimes {
+            commit,
+            schedules,
+            timed_at,
+        })
     }
 
     /// Plans the run that a time starts, whose results go to `channel`. `None` if nothing starts: the condition of the trigger

@@ -174,6 +174,8 @@ impl RunTracer {
         let Some((head, steps)) = self.parts.store.run_steps(run).await? else {
             return Ok(TraceState::Written);
         };
+        // Files stay after a power failure that takes the run back, and another run may then get its number.
+        self.parts.store.wait_durable().await?;
         let directory = run_directory(self.data(), run);
         let mut state = TraceState::Written;
         for step in unwritten_steps(&directory, steps.clone()).await? {

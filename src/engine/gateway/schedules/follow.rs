@@ -105,9 +105,13 @@ impl Schedules {
             .await;
         let at = (self.parts.now)();
         match read {
-            Ok(PublishedTimes { commit, schedules }) => {
+            Ok(PublishedTimes {
+                commit,
+                schedules,
+                timed_at,
+            }) => {
                 let (store, owner) = (&self.parts.store, Sender::of_schedule(name));
-                if store.store_pipeline_schedules(owner, schedules, at).await? {
+                if store.store_pipeline_schedules(owner, schedules, timed_at).await? {
                     info!(schedule = name, commit, "the times of pipelines have changed");
                     self.changed.notify_one();
                 }

@@ -64,6 +64,18 @@ async fn finish_undo(
     store.finish_undo(inbox, id, prospect, rest, at(second)).await
 }
 
+/// Its commit does not wait for the disk, and that of the lease does.
+#[tokio::test]
+async fn the_answer_of_a_command_is_sent_only_once_it_is_durable() {
+    let (_directory, store) = fresh();
+    let inbox = command(&store, "!status", "m1", 0).await;
+    let answers = vec![post("a", None, "ok")];
+    store.finish_command(inbox, answers, at(1)).await.unwrap();
+    assert_eq!(store.lease_due("slack", at(1), 1).await.unwrap().len(), 1);
+    assert!(store.inner.writer.is_durable());
+    assert_eq!(store.unanswered().await, Ok(Vec::new()));
+}
+
 #[tokio::test]
 async fn undo_brings_back_the_same_bytes_message_by_message() {
     let (_directory, store) = fresh();

@@ -36,12 +36,12 @@ pub(in crate::state::store) fn reason_to_withhold(
     };
     let question = parse::<RunQuestion>("question", &content);
     let shown = parse::<QuestionPlace>("question", &address);
-    let owner = parse::<Sender>("sender", &owner);
     // The delivery of its thread does not stop at one that this version cannot read.
-    let (Ok(question), Ok(shown), Ok(owner)) = (question, shown, owner) else {
+    let (Ok(question), Ok(shown)) = (question, shown) else {
         return Ok(None);
     };
-    let mut accounts = vec![owner];
+    // Nor at an owner that is not readable. What is known about the person who is asked counts all the same.
+    let mut accounts: Vec<Sender> = parse("sender", &owner).into_iter().collect();
     if let AskedPeople::Person { user, .. } = question.asked {
         accounts.extend(people::person(tx, user)?.senders);
     }
@@ -177,5 +177,17 @@ mod tests {
         let revoked = store.write(|tx| revoke(tx, UserId(1), at(7))).await;
         assert!(revoked.is_ok_and(|tokens| tokens.is_some()));
         assert_eq!(reasons().await, [None; 4]);
+    }
+
+    #[tokio::test]
+    async fn a_question_to_a_revoked_person_is_withheld_also_if_the_owner_of_its_run_is_not_readable() {
+        let (_directory, store) = fresh();
+        asking(&store).await;
+        let odd = store.write(|tx| Ok(tx.execute("UPDATE run SET owner = 'odd'", [])?));
+        assert_eq!(odd.await, Ok(1));
+        assert_eq!(store.reason_to_withdraw(QUESTION).await, Ok(None));
+        let revoked = store.write(|tx| revoke(tx, UserId(2), at(4))).await;
+        assert_eq!(revoked, Ok(Some(Vec::new())));
+        assert_eq!(store.reason_to_withdraw(QUESTION).await, Ok(Some(REVOKED)));
     }
 }

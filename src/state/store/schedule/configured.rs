@@ -200,7 +200,8 @@ fn store_content(
     at: Timestamp,
 ) -> Result<(), StoreError> {
     if row.definition != *definition {
-        let timed_at = (row.due != due).then(|| millis(at));
+        // Other times may have the same next time.
+        let timed_at = (!row.has_times_of(definition)).then(|| millis(at));
         tx.prepare_cached(
             "UPDATE schedule SET definition = ?2, due = ?3, timed_at = COALESCE(?4, timed_at) WHERE id = ?1",
         )?

@@ -314,6 +314,19 @@ async fn the_times_of_pipelines_are_those_of_the_newest_definitions_and_what_is_
 }
 
 #[tokio::test]
+async fn other_times_with_the_same_next_time_are_computed_at_another_time() {
+    let (_directory, store) = fresh();
+    drift(&store).await;
+    let timed_after = async |second| store.schedules_timed_after(at(second)).await.unwrap().len();
+    let mut skipped = pipeline("drift", "daily 09:00", 10);
+    skipped.definition.missed = MissedRule::Skip;
+    assert!(stored(&store, vec![skipped], 5).await);
+    assert_eq!((timed_after(-1).await, timed_after(0).await), (1, 0));
+    assert!(stored(&store, vec![pipeline("drift", "every 1h", 10)], 5).await);
+    assert_eq!((timed_after(4).await, timed_after(5).await), (1, 0));
+}
+
+#[tokio::test]
 async fn the_configuration_keeps_the_times_of_pipelines_that_it_still_starts() {
     let (_directory, store) = fresh();
     let row = drift(&store).await;
