@@ -41,7 +41,7 @@ pub(in crate::state::store) fn reason_to_withhold(
         return Ok(None);
     };
     // Nor at an owner that is not readable. What is known about the person who is asked counts all the same.
-    let mut accounts: Vec<Sender> = parse("sender", &owner).into_iter().collect();
+    let mut accounts: Vec<Sender> = parse::<Sender>("sender", &owner).into_iter().collect();
     if let AskedPeople::Person { user, .. } = question.asked {
         accounts.extend(people::person(tx, user)?.senders);
     }
