@@ -49,7 +49,7 @@ fn shell(definition: &str) -> Shell {
     Shell::with_repository(&files).set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789")
 }
 
-fn concludes(verdict: &str, summary: &str) -> ScriptedAnswer {
+pub(crate) fn concludes(verdict: &str, summary: &str) -> ScriptedAnswer {
     calls("conclude", json!({ "verdict": verdict, "summary": summary }))
 }
 
@@ -61,7 +61,7 @@ fn url(model: &BlockingModel) -> String {
     format!("providers.anthropic.base_url={}", model.url())
 }
 
-fn run(shell: &Shell, model: &BlockingModel, arguments: &[&str]) -> ProgramOutput {
+pub(crate) fn run(shell: &Shell, model: &BlockingModel, arguments: &[&str]) -> ProgramOutput {
     shell.run(&[&["run", "--set", &url(model)], arguments].concat())
 }
 
@@ -178,8 +178,19 @@ fn the_steps_of_a_run_have_their_own_limits_read_earlier_results_and_leave_a_rep
     assert_eq!(read("check/result.txt"), "It holds.");
     let trace: Value = serde_json::from_str(&read("scan/trace.json")).unwrap();
     assert_eq!(trace["prompt"], first);
-    assert_eq!(trace["steps"], scan["steps"]);
-    for file in ["scan/trace.json", "scan/result.txt", "check/trace.json"] {
+    let texts = |step: &Value| {
+        let steps = step["steps"].as_array().unwrap().iter();
+        steps.map(|step| step["text"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&trace), texts(scan));
+    assert!(read("check/calls/1.stdout").starts_with("Four replicas."));
+    assert_eq!(read("check/calls/2.stderr"), refused.content);
+    for file in [
+        "scan/trace.json",
+        "scan/result.txt",
+        "check/trace.json",
+        "check/calls/1.stdout",
+    ] {
         assert!(!read(file).contains(SECRET), "{file}");
     }
 }

@@ -70,6 +70,7 @@ mod cli_review;
 mod cli_review_files;
 mod cli_review_stops;
 mod cli_run;
+mod cli_run_traces;
 mod cli_runs;
 mod cli_tanka;
 mod cli_tanka_fmt;

@@ -252,7 +252,14 @@ impl<'a> LocalRun<'a> {
             return StepEnd::failed("the step has no session; this is an error of Drydock");
         };
         let before = session.used();
-        let ended = match session.run(work).await {
+        let ended = session.run(work).await;
+        if self.traces.are_written()
+            && let Some(done) = self.done.get_mut(step)
+        {
+            let outcome = ended.as_ref().ok().map(|ended| &ended.outcome);
+            done.calls = Some(session.calls(outcome));
+        }
+        let ended = match ended {
             Ok(ended) => ended,
             Err(error) => {
                 return StepEnd {
@@ -308,11 +315,17 @@ impl<'a> LocalRun<'a> {
 
     fn write_trace(&self, planned: &PlannedStep, end: &StepEnd, done: &DoneStep) {
         let mut value = step_value(planned, end, done);
+        let calls = done.calls.as_ref();
         if let Some(fields) = value.as_object_mut() {
             fields.insert("prompt".to_owned(), done.request.clone().into());
+            let without_file = calls.map_or(0, |calls| calls.without_file);
+            fields.insert("calls_without_file".to_owned(), without_file.into());
+            if let Some(calls) = calls {
+                fields.insert("steps".to_owned(), calls.steps.clone().into());
+            }
         }
         let redact = self.session.as_deref().map(PipelineSession::redact);
-        self.trace(self.traces.end(&planned.name, end, value, redact));
+        self.trace(self.traces.end(&planned.name, (end, value), calls, redact));
     }
 
     /// Says why a trace was not written. The run goes on.

@@ -42,8 +42,9 @@ patch. Each of its steps has name, kind, status, why, text, verdict, source of t
 tokensUsed, steps (the calls of the model) and duration.
 
 --record writes trace.json, result.txt and status of each step, without secrets, to
-runs/<run>/<step> below that directory. Runs older than 30 days, and the oldest beyond 100 runs or
-256 MiB, are removed; those of the last day stay.
+runs/<run>/<step> below that directory, and the result of each call of a tool to a file in calls,
+such as calls/3.stdout, or calls/3.stderr if the call failed. Runs older than 30 days, and the
+oldest beyond 100 runs or 256 MiB, are removed; those of the last day stay.
 
 Exit codes: 0 the run succeeded, 1 it failed or was cancelled, 2 wrong arguments, 78 wrong
 configuration or a definition that cannot run here.";

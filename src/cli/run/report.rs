@@ -9,7 +9,7 @@ use crate::base::model::{
 };
 use crate::cli::CliError;
 use crate::cli::output::{Output, OutputStyle};
-use crate::cli::terminal::{ChangeCheck, PipelineSession};
+use crate::cli::terminal::{ChangeCheck, KeptCalls, PipelineSession};
 use crate::engine::pipeline::run::{PlannedStep, PlannedWork};
 use crate::state::recording::{Redact, redact_value};
 use crate::state::workspace::patch::Patch;
@@ -27,6 +27,8 @@ pub(super) struct DoneStep {
     pub(super) request: Option<String>,
     /// The calls of the model.
     pub(super) trace: Vec<Value>,
+    /// The calls of the model and of tools with their results, if they are recorded.
+    pub(super) calls: Option<KeptCalls>,
 }
 
 /// The report of a run.

@@ -1,11 +1,12 @@
-//! The traces of runs at a terminal: `runs/<run>/<step>/` with `trace.json`, `result.txt` and `status`, for this user only
-//! and without secrets. Old runs are removed.
+//! The traces of runs at a terminal: `runs/<run>/<step>/` with `trace.json`, `result.txt`, `status` and the results of calls, for
+//! this user only and without secrets. Old runs are removed.
 
 use crate::base::model::StepEnd;
 use crate::base::redact::Redactor;
 use crate::cli::CliError;
 use crate::cli::output::Output;
 use crate::cli::serve::{now, random};
+use crate::cli::terminal::KeptCalls;
 use crate::state::recording::{Redact, StepTrace, create_trace_directory, remove_run, traced_runs};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -61,6 +62,11 @@ impl RunTraces {
         Ok(Self { directory: Some(own) })
     }
 
+    /// Returns true if traces are wanted.
+    pub(super) fn are_written(&self) -> bool {
+        self.directory.is_some()
+    }
+
     /// Writes that a step runs.
     pub(super) fn begin(&self, step: &str) -> std::io::Result<()> {
         match self.step(step)? {
@@ -69,18 +75,22 @@ impl RunTraces {
         }
     }
 
-    /// Writes the end of a step. `trace` is the object with its details.
+    /// Writes the results of the calls of a step, then its end with the object that has its details.
     pub(super) fn end(
         &self,
         step: &str,
-        end: &StepEnd,
-        trace: Value,
+        (end, trace): (&StepEnd, Value),
+        calls: Option<&KeptCalls>,
         redact: Option<Redact>,
     ) -> std::io::Result<()> {
-        match self.step(step)? {
-            Some(files) => files.end(end, trace, &redact.unwrap_or_else(known_formats)),
-            None => Ok(()),
+        let Some(files) = self.step(step)? else {
+            return Ok(());
+        };
+        let redact = redact.unwrap_or_else(known_formats);
+        for call in calls.into_iter().flat_map(KeptCalls::files) {
+            files.call(call.number, call.stream, call.text, &redact)?;
         }
+        files.end(end, trace, &redact)
     }
 
     fn step(&self, step: &str) -> std::io::Result<Option<StepTrace>> {
@@ -137,7 +147,11 @@ mod tests {
     )]
     use super::{RUNS_MAX, RunTraces, is_run, new_id, remove_old};
     use crate::base::model::StepEnd;
+    use crate::base::spool::Spool;
     use crate::cli::output::Output;
+    use crate::cli::terminal::KeptCalls;
+    use crate::engine::pipeline::{CallFile, TracedCalls};
+    use crate::state::recording::CallStream;
     use jiff::Timestamp;
     use serde_json::json;
     use std::os::unix::fs::PermissionsExt;
@@ -161,16 +175,31 @@ mod tests {
         assert_eq!(std::fs::read_to_string(step.join("status")).unwrap(), "running");
         let end = StepEnd::succeeded(&format!("The key is {KEY}."));
         let trace = json!({ "text": end.output, "steps": [{ "text": KEY }] });
-        traces.end("scan", &end, trace, None).unwrap();
+        let calls = KeptCalls::new(
+            TracedCalls {
+                steps: Vec::new(),
+                files: vec![CallFile {
+                    number: 1,
+                    stream: CallStream::Stderr,
+                    text: KEY,
+                }],
+                without_file: 0,
+            },
+            &Spool::default(),
+        );
+        traces.end("scan", (&end, trace), Some(&calls), None).unwrap();
         assert_eq!(std::fs::read_to_string(step.join("status")).unwrap(), "succeeded");
-        for name in ["trace.json", "result.txt", "status"] {
+        for name in ["trace.json", "result.txt", "status", "calls/1.stderr"] {
             let text = std::fs::read_to_string(step.join(name)).unwrap();
             assert!(!text.contains(KEY), "{name}: {text}");
             assert_eq!(mode(&step.join(name)), 0o600, "{name}");
         }
-        assert_eq!(mode(&step), 0o700);
-        assert_eq!(std::fs::read_dir(&step).unwrap().count(), 3);
+        for directory in [&step, &step.join("calls")] {
+            assert_eq!(mode(directory), 0o700, "{}", directory.display());
+        }
+        assert_eq!(std::fs::read_dir(&step).unwrap().count(), 4);
         let none = RunTraces::open(None, &id, &Output::plain()).unwrap();
+        assert!(traces.are_written() && !none.are_written());
         none.begin("scan").unwrap();
     }
 

@@ -2,15 +2,18 @@
 //! them edit the same files.
 
 use super::checking::{ChangeCheck, CheckedChange};
+use super::kept_calls::KeptCalls;
 use super::opening::system;
 use super::session_model::SessionModel;
 use super::{CommonTerminalOptions, SessionStart, Terminal, TerminalOptions, results};
 use crate::base::model::{AgentBounds, BudgetBound, Budgets, History, Limits, Money, StepSpending};
 use crate::base::redact::Redactor;
+use crate::base::spool::Spool;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global};
 use crate::engine::agent::prompt::step_request;
 use crate::engine::agent::{Questions, TurnOutcome, VerdictRule};
+use crate::engine::pipeline::traced_calls;
 use crate::interfaces::tool::{Toolbox, get_step_result};
 use crate::state::access::{Identity, Role};
 use crate::state::recording::{DueNotes, Redact, SessionUsage};
@@ -154,6 +157,18 @@ impl PipelineSession {
         })
     }
 
+    /// Returns the calls of the last step, with their results. A step that ended with an error has no outcome.
+    pub(in crate::cli) fn calls(&self, outcome: Option<&TurnOutcome>) -> KeptCalls {
+        let terminal = &self.terminal;
+        let outputs = terminal.outputs.all();
+        let turn = terminal.history.turns().last();
+        let answers = turn.map(|turn| results::answers(turn, outcome));
+        let source = outcome.map(|outcome| outcome.source);
+        let traced = traced_calls(answers.unwrap_or_default(), &outputs, source);
+        let spool = Spool::in_directory(&terminal.config.sandbox.programs.scratch);
+        KeptCalls::new(traced, &spool)
+    }
+
     /// Returns the use of all steps.
     pub(in crate::cli) fn used(&self) -> SessionUsage {
         self.terminal.used()
@@ -178,13 +193,16 @@ impl PipelineSession {
 
     /// Sets the model, the limits, the rights and the tools of a step, with an empty conversation.
     fn begin(&mut self, bounds: &AgentBounds, results: BTreeMap<String, String>) -> Result<(), CliError> {
+        let terminal = &mut self.terminal;
+        // First, so that a step that cannot begin has no calls of the step before it.
+        terminal.history = History::default();
+        terminal.outputs.clear();
         let Some(model) = self.models.get(&bounds.model) else {
             return Err(CliError::failed(format!(
                 "the model {} was not prepared",
                 bounds.model
             )));
         };
-        let terminal = &mut self.terminal;
         terminal.use_model(model);
         terminal.config.limits.turn = self.limits.of_step(bounds);
         terminal.config.budgets.bounds = Budgets {
@@ -210,8 +228,6 @@ impl PipelineSession {
             Role::Viewer => CheckedChange::EarlierSteps,
             Role::Editor | Role::Admin => CheckedChange::Step(terminal.changes()?),
         };
-        terminal.history = History::default();
-        terminal.outputs.clear();
         terminal.due = DueNotes::default();
         terminal.effects_shown = String::new();
         Ok(())

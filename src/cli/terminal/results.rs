@@ -95,13 +95,20 @@ impl Terminal {
     }
 }
 
-/// Returns the steps of a turn: the words of the model, its calls, each of which worked or failed, and the tokens. The words
-/// of Drydock that end a turn without an answer are no step. A conclusion is the last call.
-pub(super) fn trace(turn: &Turn, outcome: &TurnOutcome) -> Vec<serde_json::Value> {
-    let steps = match turn.steps().split_last() {
-        Some((last, earlier)) if outcome.answer.is_empty() && last.is_final() => earlier,
+/// Returns the answers of the model in a turn. The words of Drydock that end a turn without an answer are none. A turn that ended
+/// with an error has no outcome.
+pub(super) fn answers<'t>(turn: &'t Turn, outcome: Option<&TurnOutcome>) -> &'t [Step] {
+    let is_unanswered = outcome.is_some_and(|outcome| outcome.answer.is_empty());
+    match turn.steps().split_last() {
+        Some((last, earlier)) if is_unanswered && last.is_final() => earlier,
         Some(_) | None => turn.steps(),
-    };
+    }
+}
+
+/// Returns the steps of a turn: the words of the model, its calls, each of which worked or failed, and the tokens. A conclusion
+/// is the last call.
+pub(super) fn trace(turn: &Turn, outcome: &TurnOutcome) -> Vec<serde_json::Value> {
+    let steps = answers(turn, Some(outcome));
     let mut trace: Vec<serde_json::Value> = steps.iter().map(traced_step).collect();
     if outcome.source == VerdictSource::Concluded
         && let Some(calls) = trace.last_mut().and_then(|last| last["calls"].as_array_mut())

@@ -2,7 +2,8 @@
 //! definitions are text that anybody with access to the repository can write, so every size is bounded.
 //!
 //! [`LoadedPipelines`] reads and checks a file, [`effective()`] resolves one pipeline of it, and [`CompiledCondition`]
-//! evaluates a condition. A run is planned and driven with [`run`], and [`TaskPrograms`] runs the programs of its tasks.
+//! evaluates a condition. A run is planned and driven with [`run`], [`TaskPrograms`] runs the programs of its tasks, and
+//! [`traced_calls()`] returns the calls of its agent steps for people.
 
 mod check;
 mod condition;
@@ -19,6 +20,7 @@ mod structure;
 mod task;
 #[cfg(test)]
 mod tests;
+mod traced_calls;
 
 pub use check::OperatorLimits;
 pub use condition::{
@@ -33,6 +35,7 @@ pub use problem::{DefinitionError, DefinitionProblem};
 pub use schema::json_schema;
 pub use source::{JSONNET_FILE, LoadedPipelines, YAML_FILE};
 pub use task::TaskPrograms;
+pub use traced_calls::{CallFile, TracedCalls, traced_calls};
 
 use definition::TimeLimit;
 

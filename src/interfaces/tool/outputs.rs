@@ -63,6 +63,16 @@ impl MemoryOutputs {
         }
     }
 
+    /// Returns all outputs, the oldest first.
+    pub fn all(&self) -> Vec<StoredOutput> {
+        let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let outputs = texts.iter().map(|(number, text)| StoredOutput {
+            number: *number,
+            text: String::from_utf8_lossy(text).into_owned(),
+        });
+        outputs.collect()
+    }
+
     /// Drops all outputs.
     pub fn clear(&self) {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,6 +118,8 @@ mod tests {
         }
         let expected = [4, 5, 6, 7, 8, 9].map(|number| (number, number.to_string()));
         assert_eq!(kept.split_last().unwrap().1, expected);
+        let all: Vec<OutputNumber> = outputs.all().iter().map(|output| output.number).collect();
+        assert_eq!(all, [4, 5, 6, 7, 8, 9, 10].map(OutputNumber));
         outputs.clear();
         assert_eq!(outputs.text(OutputNumber(10)).await.unwrap(), None);
     }

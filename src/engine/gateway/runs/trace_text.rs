@@ -1,17 +1,9 @@
 //! The content of the files about a step: an object with its details, and the results of its calls.
 
-use crate::base::model::{
-    OutputNumber, Step, StepEnd, StoredOutput, ToolCall, ToolResult, Usage, VerdictSource,
-};
-use crate::interfaces::tool::CONCLUDE;
-use crate::state::recording::CallStream;
+use crate::base::model::{Step, StepEnd, Usage};
+use crate::engine::pipeline::{CallFile, TracedCalls, traced_calls};
 use crate::state::store::{AgentStepWork, RunHead, StepRow};
 use serde_json::{Value, json};
-
-/// The maximum number of calls of a step whose results are files.
-const CALLS_MAX: usize = 1_000;
-/// The maximum number of bytes of these results.
-const CALLS_BYTES_MAX: usize = 16 << 20;
 
 /// The content of the files about a step.
 pub(super) struct StepFiles<'a> {
@@ -19,17 +11,6 @@ pub(super) struct StepFiles<'a> {
     pub(super) trace: Value,
     /// The results of the calls.
     pub(super) calls: Vec<CallFile<'a>>,
-}
-
-/// The result of a call of a tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CallFile<'a> {
-    /// The number of the call in its step, from 1.
-    pub(super) number: usize,
-    /// The end of the name of its file.
-    pub(super) stream: CallStream,
-    /// The result; all of it if that is stored.
-    pub(super) text: &'a str,
 }
 
 /// Returns the facts about a run that has ended.
@@ -55,23 +36,15 @@ pub(super) fn step_files<'a>(
     end: &StepEnd,
     work: &'a AgentStepWork,
 ) -> StepFiles<'a> {
-    let mut traced = TracedSteps {
-        outputs: &work.outputs,
-        calls: Vec::new(),
-        count: 0,
-        bytes: 0,
-    };
     let answers = work.steps.iter().filter(|step| !is_of_drydock(step));
-    let mut steps: Vec<Value> = answers.map(|step| traced.step(step)).collect();
-    if end.verdict_source == Some(VerdictSource::Concluded)
-        && let Some(calls) = steps.last_mut().and_then(|last| last["calls"].as_array_mut())
-    {
-        calls.push(json!({ "name": CONCLUDE, "is_error": false }));
-    }
+    let TracedCalls {
+        steps,
+        files,
+        without_file,
+    } = traced_calls(answers, &work.outputs, end.verdict_source);
     let duration = step.started_at.zip(step.ended_at);
     let duration = duration.map(|(began, ended)| ended.duration_since(began).as_secs_f64());
     let is_of_earlier_run = step.conversation.is_some() && step.inbox.is_none();
-    let calls_left_out = traced.count - traced.calls.len();
     let trace = json!({
         "run": head.id,
         "name": step.name,
@@ -89,14 +62,11 @@ pub(super) fn step_files<'a>(
         "began": step.started_at,
         "ended": step.ended_at,
         "duration": duration,
-        "calls_without_file": calls_left_out,
+        "calls_without_file": without_file,
         "is_cut": work.is_cut,
         "copied_from_run": head.retry_of.filter(|_| is_of_earlier_run),
     });
-    StepFiles {
-        trace,
-        calls: traced.calls,
-    }
+    StepFiles { trace, calls: files }
 }
 
 /// Returns true for the words with which Drydock ends a turn that has no answer. They are no call of a model.
@@ -104,63 +74,15 @@ fn is_of_drydock(step: &Step) -> bool {
     step.is_final() && step.assistant().usage == Usage::default()
 }
 
-/// The steps that were traced so far, with the results of their calls.
-struct TracedSteps<'a> {
-    outputs: &'a [StoredOutput],
-    calls: Vec<CallFile<'a>>,
-    /// The number of calls.
-    count: usize,
-    /// The bytes of their results.
-    bytes: usize,
-}
-
-impl<'a> TracedSteps<'a> {
-    fn step(&mut self, step: &'a Step) -> Value {
-        let assistant = step.assistant();
-        // Calls and results pair one to one, in order.
-        let calls = assistant.calls().zip(step.results());
-        let calls: Vec<Value> = calls.map(|(call, result)| self.call(call, result)).collect();
-        json!({ "text": assistant.text(), "calls": calls, "usage": assistant.usage })
-    }
-
-    fn call(&mut self, call: &ToolCall, result: &'a ToolResult) -> Value {
-        self.count += 1;
-        let text = whole_text(result, self.outputs);
-        self.bytes = self.bytes.saturating_add(text.len());
-        if self.count <= CALLS_MAX && self.bytes <= CALLS_BYTES_MAX {
-            self.calls.push(CallFile {
-                number: self.count,
-                stream: match result.is_error {
-                    true => CallStream::Stderr,
-                    false => CallStream::Stdout,
-                },
-                text,
-            });
-        }
-        json!({
-            "number": self.count,
-            "name": call.name,
-            "arguments": call.arguments.text(),
-            "is_error": result.is_error,
-        })
-    }
-}
-
-/// Returns the whole text of a result that was shortened, if it is stored; else the result.
-fn whole_text<'a>(result: &'a ToolResult, outputs: &'a [StoredOutput]) -> &'a str {
-    let number = OutputNumber::in_shortened_result(&result.content).map(|(number, _)| number);
-    let stored = outputs.iter().find(|output| Some(output.number) == number);
-    stored.map_or(result.content.as_str(), |output| output.text.as_str())
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{AgentStepWork, CONCLUDE, step_files};
+    use super::{AgentStepWork, step_files};
     use crate::base::model::{
         Assistant, ContentBlock, KeptText, OutputNumber, RunId, RunStatus, Sender, Step, StepEnd, StepStatus,
         StopReason, StoredOutput, ToolCall, ToolResult, Usage, Verdict, VerdictSource,
     };
+    use crate::interfaces::tool::CONCLUDE;
     use crate::state::recording::CallStream;
     use crate::state::store::{RunHead, StepRow};
     use jiff::Timestamp;
