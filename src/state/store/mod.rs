@@ -112,9 +112,9 @@ pub use run::{
     RunChange, RunCreation, RunHead, RunMessage, RunPage, RunRow, RunWork, StepBegin, StepRow,
 };
 pub use schedule::{
-    ConfiguredSchedule, FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, PIPELINE_SCHEDULES_MAX,
-    PipelineScheduleOwner, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit, ScheduleFire, ScheduleRow,
-    StoppedWork,
+    ConfiguredSchedule, FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, NextTime,
+    PIPELINE_SCHEDULES_MAX, PipelineScheduleOwner, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit,
+    ScheduleFire, ScheduleRow, StoppedWork,
 };
 pub use session_export::{ConversationReader, EXPORT, ExportOutcome};
 pub use shown_result::{REPLACED, RESULT_LINE_CHARS_MAX, with_line};

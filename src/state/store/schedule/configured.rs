@@ -16,6 +16,9 @@ const BY_CONFIGURATION: &str = "configuration";
 /// The one who changes a schedule of a pipeline.
 const BY_DEFINITION: &str = "definition";
 
+/// Returns the first time of a schedule after an instant.
+pub type NextTime = fn(&ScheduleDefinition, Timestamp) -> Option<Timestamp>;
+
 /// A schedule of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredSchedule {
@@ -80,7 +83,7 @@ impl Store {
         &self,
         configured: Vec<ConfiguredSchedule>,
         pipelines: Vec<PipelineScheduleOwner>,
-        (at, next): (Timestamp, fn(&ScheduleDefinition, Timestamp) -> Option<Timestamp>),
+        (at, next): (Timestamp, NextTime),
     ) -> Result<(), StoreError> {
         self.write(move |tx| {
             let platform = Account::of_schedules().platform.as_str();

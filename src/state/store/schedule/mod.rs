@@ -9,7 +9,7 @@ mod fire_run;
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 
-pub use configured::{ConfiguredSchedule, PIPELINE_SCHEDULES_MAX, PipelineScheduleOwner};
+pub use configured::{ConfiguredSchedule, NextTime, PIPELINE_SCHEDULES_MAX, PipelineScheduleOwner};
 pub(super) use fire::end_fire;
 pub use fire::{FAILURES_MAX, FireResult, FireStart, FireWork, ScheduleFire, StoppedWork};
 pub(super) use fire_run::end_fire_of_run;

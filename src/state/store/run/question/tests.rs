@@ -138,7 +138,10 @@ async fn an_answer_ends_the_step_once_and_takes_the_buttons_away() {
     let (_directory, store) = fresh();
     let run = asking(&store, Some("no")).await;
     assert_eq!(store.run_work(at(1), 10).await.unwrap().due, []);
-    assert_eq!(store.run_work(at(0), 0).await.unwrap().next_deadline, Some(at(60)));
+    assert_eq!(
+        store.run_work(at(0), 0).await.unwrap().next_deadline,
+        Some(at(60))
+    );
     let (asked, choice) = store.run_question_of_button([2; 32]).await.unwrap().unwrap();
     assert_eq!((asked.question.run, asked.step, choice), (run, 0, 1));
     assert_eq!((asked.step_name.as_str(), asked.answer), ("approve", None));
@@ -167,7 +170,10 @@ async fn an_answer_ends_the_step_once_and_takes_the_buttons_away() {
     );
     assert_eq!(ended(&store, run).await, (StepStatus::Succeeded, "no".to_owned()));
     assert_eq!(store.run_work(at(5), 10).await.unwrap().due, [run]);
-    assert_eq!(store.run_work(at(0), 0).await.unwrap().next_deadline, Some(at(1_000)));
+    assert_eq!(
+        store.run_work(at(0), 0).await.unwrap().next_deadline,
+        Some(at(1_000))
+    );
     store.close_late_run_questions(at(100)).await.unwrap();
     assert_eq!(
         (count(&store, CLOSED).await, count(&store, AUDITED).await),

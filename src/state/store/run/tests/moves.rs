@@ -18,7 +18,10 @@ async fn the_end_of_the_turn_ends_the_step_with_its_words_its_change_and_its_cos
         (run.head.status, run.head.started_at, run.deadline),
         (RunStatus::Running, Some(at(0)), Some(at(100)))
     );
-    assert_eq!(store.run_work(at(0), 0).await.unwrap().next_deadline, Some(at(100)));
+    assert_eq!(
+        store.run_work(at(0), 0).await.unwrap().next_deadline,
+        Some(at(100))
+    );
     assert_eq!(due(&store, 0).await, [id.0]);
     assert_eq!(advance(&store, id, begins(id, 0), 1).await, Some(Vec::new()));
     assert_eq!(due(&store, 1).await, Vec::<i64>::new());
