@@ -174,11 +174,14 @@ impl RunTracer {
         let Some((head, steps)) = self.parts.store.run_steps(run).await? else {
             return Ok(TraceState::Written);
         };
-        // Files stay after a power failure that takes the run back, and another run may then get its number.
-        self.parts.store.wait_durable().await?;
         let directory = run_directory(self.data(), run);
+        let unwritten = unwritten_steps(&directory, steps.clone()).await?;
+        if !unwritten.is_empty() || head.status.is_end() {
+            // Files stay after a power failure that takes the run back, and another run may then get its number.
+            self.parts.store.wait_durable().await?;
+        }
         let mut state = TraceState::Written;
-        for step in unwritten_steps(&directory, steps.clone()).await? {
+        for step in unwritten {
             match self.work_of(&step).await? {
                 Some(work) => self.write_step(&directory, &head, step, work).await?,
                 None => state = TraceState::Waits,
