@@ -87,10 +87,12 @@ impl RunTraces {
             return Ok(());
         };
         let redact = redact.unwrap_or_else(known_formats);
+        // A file that cannot be written keeps no other from it: what they have is to lose the secrets that are known by now.
+        let mut written = Ok(());
         for call in calls.into_iter().flat_map(KeptCalls::files) {
-            files.call(call.number, call.stream, call.text, &redact)?;
+            written = written.and(files.call(call.number, call.stream, call.text, &redact));
         }
-        files.end(end, trace, &redact)
+        written.and(files.end(end, trace, &redact))
     }
 
     fn step(&self, step: &str) -> std::io::Result<Option<StepTrace>> {
@@ -201,6 +203,31 @@ mod tests {
         let none = RunTraces::open(None, &id, &Output::plain()).unwrap();
         assert!(traces.are_written() && !none.are_written());
         none.begin("scan").unwrap();
+    }
+
+    #[test]
+    fn a_file_of_a_step_that_cannot_be_written_keeps_no_other_from_it() {
+        let home = tempfile::tempdir().unwrap();
+        let id = new_id();
+        let traces = RunTraces::open(Some(home.path()), &id, &Output::plain()).unwrap();
+        let step = home.path().join("runs").join(&id).join("scan");
+        std::fs::create_dir_all(step.join("calls/1.stdout")).unwrap();
+        let files = [(1, "one"), (2, "two")].map(|(number, text)| CallFile {
+            number,
+            stream: CallStream::Stdout,
+            text,
+        });
+        let traced = TracedCalls {
+            steps: Vec::new(),
+            files: files.to_vec(),
+            without_file: 0,
+        };
+        let calls = KeptCalls::new(traced, &Spool::default());
+        let end = (&StepEnd::succeeded("Done."), json!({}));
+        assert!(traces.end("scan", end, Some(&calls), None).is_err());
+        for (name, text) in [("calls/2.stdout", "two"), ("status", "succeeded")] {
+            assert_eq!(std::fs::read_to_string(step.join(name)).unwrap(), text, "{name}");
+        }
     }
 
     #[test]
