@@ -305,10 +305,11 @@ impl<'a> SettingsReader<'a> {
     /// Reads the name of an entry in another section, which must exist there.
     pub(super) fn reference(&mut self, path: &str, section: &str) -> Option<String> {
         let name = self.text(path)?;
-        let names = self.names(section);
-        if names.contains(&name) {
+        // The names of such sections have no dots.
+        if !name.contains('.') && self.layers.sections.contains_key(&format!("{section}.{name}")) {
             return Some(name);
         }
+        let names = self.names(section);
         let near = names.iter().find(|known| edit_distance(known, &name) <= 2);
         let hint = match near {
             Some(known) => format!("; did you mean {known}?"),

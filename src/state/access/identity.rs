@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// A role in some repositories and environments.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Grant {
     /// The role.
     pub role: Role,
@@ -70,8 +70,22 @@ impl CurrentGrants {
     }
 }
 
+/// The most grants, and the most globs, that are kept compiled.
+const COMPILED_MAX: usize = 1_000;
+
+/// Compiles grants. Many people and services have the same.
 fn compiled(grants: &[Grant]) -> Arc<[CompiledGrant]> {
-    grants.iter().filter_map(CompiledGrant::new).collect()
+    static COMPILED: Mutex<BTreeMap<Vec<Grant>, Arc<[CompiledGrant]>>> = Mutex::new(BTreeMap::new());
+    let mut known = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(compiled) = known.get(grants) {
+        return Arc::clone(compiled);
+    }
+    let compiled: Arc<[CompiledGrant]> = grants.iter().filter_map(CompiledGrant::new).collect();
+    if known.len() >= COMPILED_MAX {
+        known.clear();
+    }
+    known.insert(grants.to_vec(), Arc::clone(&compiled));
+    compiled
 }
 
 impl Identity {
@@ -297,9 +311,6 @@ fn grants_in<'a>(grants: &'a [CompiledGrant], repository: &str) -> impl Iterator
         .filter(move |grant| grant.repositories.is_match(repository))
 }
 
-/// The most globs that are kept compiled.
-const COMPILED_GLOBS_MAX: usize = 1_000;
-
 /// Compiles a glob. The grants of many people have the same few, and compiling one takes far longer than finding it.
 fn compile(glob: &str) -> Option<GlobMatcher> {
     static COMPILED: Mutex<BTreeMap<String, GlobMatcher>> = Mutex::new(BTreeMap::new());
@@ -308,7 +319,7 @@ fn compile(glob: &str) -> Option<GlobMatcher> {
         return Some(known.clone());
     }
     let matcher = Glob::new(glob).ok()?.compile_matcher();
-    if compiled.len() >= COMPILED_GLOBS_MAX {
+    if compiled.len() >= COMPILED_MAX {
         compiled.clear();
     }
     compiled.insert(glob.to_owned(), matcher.clone());

@@ -112,7 +112,7 @@ pub use run::{
     RunChange, RunCreation, RunHead, RunMessage, RunPage, RunRow, RunWork, StepBegin, StepRow,
 };
 pub use schedule::{
-    ConfiguredSchedule, FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, NextTime,
+    ConfiguredSchedule, FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, NewTime, NextTime,
     PIPELINE_SCHEDULES_MAX, PipelineScheduleOwner, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit,
     ScheduleFire, ScheduleRow, StoppedWork,
 };

@@ -18,8 +18,8 @@ use crate::base::config::ScheduleSettings;
 use crate::base::model::{ChatPlace, FireOutcome, MissedRule, ScheduleDefinition, Sender};
 use crate::base::recurrence::Recurrence;
 use crate::state::store::{
-    ConfiguredSchedule, FireResult, FireStart, FireWork, PipelineScheduleOwner, ScheduleEdit, ScheduleRow,
-    StoppedWork, Store, StoreError,
+    ConfiguredSchedule, FireResult, FireStart, FireWork, NewTime, PipelineScheduleOwner, ScheduleEdit,
+    ScheduleRow, StoppedWork, Store, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
 use start::{message, notice, pause_text};
@@ -129,15 +129,22 @@ impl Schedules {
 
     /// Brings the times forward that are later than the next ones, because the clock was ahead when they were computed.
     async fn bring_forward(&self, at: Timestamp) -> Result<(), StoreError> {
-        for row in self.parts.store.schedules_timed_after(at).await? {
-            if let Some(earlier) = earlier_time(&row, at) {
+        let store = &self.parts.store;
+        let rows = store.schedules_timed_after(at).await?;
+        let times = rows.iter().filter_map(|row| {
+            let next = next_time(&row.definition, at)?;
+            if next < row.due {
                 let (schedule, due) = (row.name.as_str(), row.due);
-                warn!(schedule, %due, %earlier, "the clock went back: the schedule {schedule} fires at an earlier time");
-                let times = (row.due, earlier);
-                self.parts.store.bring_schedule_forward(row.id, times, at).await?;
+                warn!(schedule, %due, earlier = %next, "the clock went back: the schedule {schedule} fires at an earlier time");
             }
+            // A time that is not too late is known to be right from now on.
+            Some(NewTime { id: row.id, due: row.due, next: next.min(row.due) })
+        });
+        let times: Vec<NewTime> = times.collect();
+        match times.is_empty() {
+            true => Ok(()),
+            false => store.retime_schedules(times, at).await,
         }
-        Ok(())
     }
 
     /// Fires all schedules that are due, and returns the next time of any. Each fire moves its schedule behind the current
@@ -250,10 +257,4 @@ impl Schedules {
 fn next_time(definition: &ScheduleDefinition, after: Timestamp) -> Option<Timestamp> {
     let recurrence = Recurrence::parse(&definition.when, &definition.zone).ok()?;
     recurrence.next(after)
-}
-
-/// Returns the next time of a schedule, if it waits for a later one.
-fn earlier_time(row: &ScheduleRow, at: Timestamp) -> Option<Timestamp> {
-    let next = next_time(&row.definition, at)?;
-    (next < row.due).then_some(next)
 }

@@ -73,6 +73,17 @@ pub struct NewSchedule {
     pub due: Timestamp,
 }
 
+/// A next time of a schedule that was computed anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewTime {
+    /// The schedule.
+    pub id: ScheduleId,
+    /// The time for which it waited.
+    pub due: Timestamp,
+    /// The time for which it waits now.
+    pub next: Timestamp,
+}
+
 /// A change of a schedule.
 #[derive(Clone, Debug)]
 pub enum ScheduleEdit {
@@ -178,17 +189,15 @@ impl Store {
         changed
     }
 
-    /// Moves the next time of a schedule from `due` to one that was computed at `at`, because the clock went back. A time that
-    /// has fired does not fire again.
-    pub async fn bring_schedule_forward(
-        &self,
-        id: ScheduleId,
-        (due, earlier): (Timestamp, Timestamp),
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
+    /// Stores next times that were computed anew at `at`, because the clock may have gone back. A schedule that has moved since
+    /// it was read stays as it is, and a time that has fired does not fire again.
+    pub async fn retime_schedules(&self, times: Vec<NewTime>, at: Timestamp) -> Result<(), StoreError> {
         self.write(move |tx| {
-            tx.prepare_cached("UPDATE schedule SET due = ?3, timed_at = ?4 WHERE id = ?1 AND due = ?2")?
-                .execute(params![id.0, millis(due), millis(earlier), millis(at)])?;
+            let mut statement =
+                tx.prepare_cached("UPDATE schedule SET due = ?3, timed_at = ?4 WHERE id = ?1 AND due = ?2")?;
+            for NewTime { id, due, next } in times {
+                statement.execute(params![id.0, millis(due), millis(next), millis(at)])?;
+            }
             Ok(())
         })
         .await

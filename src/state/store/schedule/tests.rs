@@ -4,12 +4,12 @@ mod pipelines;
 
 use super::fire::{self, begin};
 use super::{
-    ConfiguredSchedule, FireResult, FireStart, FireWork, NewSchedule, SCHEDULES_OF_PERSON_MAX,
+    ConfiguredSchedule, FireResult, FireStart, FireWork, NewSchedule, NewTime, SCHEDULES_OF_PERSON_MAX,
     ScheduleChange, ScheduleEdit, ScheduleRow,
 };
 use crate::base::model::{
-    Account, ChatPlace, FireOutcome, Inbound, InboundKind, MissedRule, ScheduleDefinition, ScheduledWork,
-    Sender, UserId,
+    Account, ChatPlace, FireOutcome, Inbound, InboundKind, MissedRule, ScheduleDefinition, ScheduleId,
+    ScheduledWork, Sender, UserId,
 };
 use crate::state::store::fixture::{EndDraft, at, claim, command, ends, fresh, person, place, post, says};
 use crate::state::store::people::{add_person, revoke};
@@ -63,6 +63,15 @@ async fn only(store: &Store) -> ScheduleRow {
     let mut rows = store.schedules(None).await.unwrap();
     assert_eq!(rows.len(), 1);
     rows.remove(0)
+}
+
+async fn retime(store: &Store, id: ScheduleId, (due, next): (i64, i64), second: i64) {
+    let time = NewTime {
+        id,
+        due: at(due),
+        next: at(next),
+    };
+    store.retime_schedules(vec![time], at(second)).await.unwrap();
 }
 
 fn message(row: &ScheduleRow, due: i64) -> Inbound {
@@ -329,10 +338,7 @@ async fn a_time_that_was_brought_forward_fires_once() {
     assert_eq!(begin(10, 1_000).await, Ok(FireResult::Started));
     run(&store, 11, FireOutcome::Failed).await;
     for (due, then) in [(999, 1_000), (1_000, 10)] {
-        store
-            .bring_schedule_forward(row.id, (at(due), at(10)), at(5))
-            .await
-            .unwrap();
+        retime(&store, row.id, (due, 10), 5).await;
         assert_eq!(only(&store).await.due, at(then));
     }
     assert_eq!(begin(10, 20).await, Ok(FireResult::Gone));
@@ -349,9 +355,7 @@ async fn a_next_time_is_looked_at_again_only_if_the_clock_was_ahead_when_it_was_
     let begin = store.begin_fire(start(&row, 10, Some(1_000)), None, at(20));
     assert_eq!(begin.await, Ok(FireResult::Started));
     assert_eq!((timed_after(19).await, timed_after(20).await), (1, 0));
-    let times = (at(1_000), at(50));
-    let brought = store.bring_schedule_forward(row.id, times, at(5));
-    brought.await.unwrap();
+    retime(&store, row.id, (1_000, 50), 5).await;
     assert_eq!((timed_after(4).await, timed_after(5).await), (1, 0));
     let off = ScheduleEdit::Disable(row.id, "turned off by alice".to_owned());
     edit(&store, off, 6).await;
