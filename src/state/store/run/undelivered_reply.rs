@@ -46,7 +46,8 @@ pub(in crate::state::store) fn note_reply(tx: &Transaction<'_>, op: &str) -> Res
 fn undelivered(tx: &Transaction<'_>, (run, step): (RunId, i64)) -> Result<Option<String>, StoreError> {
     let names = format!("run-{run}-{step}/");
     let mut statement = tx.prepare_cached(
-        "SELECT op, state, COALESCE(why, '') FROM outbox WHERE op >= ?1 AND op < ?2 ORDER BY op",
+        "SELECT op, state, COALESCE(why, '') FROM outbox
+         WHERE op >= ?1 AND op < ?2 ORDER BY length(op), op",
     )?;
     let messages = statement.query_map(params![names, format!("{names}\u{10FFFF}")], |row| {
         <(String, String, String)>::try_from(row)
@@ -84,8 +85,8 @@ mod tests {
 
     const RUN: RunId = RunId(1);
 
-    /// Ends a run whose only step replied with two messages.
-    async fn replied(store: &Store) {
+    /// Ends a run whose only step replied with so many messages.
+    async fn replied(store: &Store, count: usize) {
         let new = NewRun {
             pipeline: "review".to_owned(),
             repository: "infra".to_owned(),
@@ -107,10 +108,9 @@ mod tests {
         let moves = RunAdvance {
             end: vec![(0, StepEnd::succeeded("done"))],
             finish: Some((RunStatus::Succeeded, None)),
-            ops: vec![
-                post("run-1-0/reply-1", None, "a"),
-                post("run-1-0/reply-2", None, "b"),
-            ],
+            ops: (1..=count)
+                .map(|number| post(&format!("run-1-0/reply-{number}"), None, "a"))
+                .collect(),
             ..RunAdvance::default()
         };
         let moved = store.advance_run(RUN, version, moves, at(1)).await;
@@ -136,7 +136,7 @@ mod tests {
     #[tokio::test]
     async fn a_reply_that_was_given_up_is_shown_with_its_step_until_it_is_sent_again() {
         let (_directory, store) = fresh();
-        replied(&store).await;
+        replied(&store, 2).await;
         fail(&store, "run-1-0/reply-2", 2).await;
         let second = "message 2 of 2 not delivered: github answered 404";
         assert_eq!(shown(&store).await.as_deref(), Some(second));
@@ -159,9 +159,20 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_messages_of_a_long_reply_are_numbered_as_they_are_sent() {
+        let (_directory, store) = fresh();
+        replied(&store, 12).await;
+        for number in [10, 2] {
+            fail(&store, &format!("run-1-0/reply-{number}"), 2).await;
+            let why = format!("message {number} of 12 not delivered: github answered 404");
+            assert_eq!(shown(&store).await, Some(why));
+        }
+    }
+
+    #[tokio::test]
     async fn a_repetition_does_not_show_the_undelivered_reply_of_the_run_before_it() {
         let (_directory, store) = fresh();
-        replied(&store).await;
+        replied(&store, 2).await;
         fail(&store, "run-1-0/reply-1", 2).await;
         assert!(shown(&store).await.is_some());
         let failed = store.write(|tx| Ok(tx.execute("UPDATE run SET status = 'failed' WHERE id = 1", [])?));
@@ -176,7 +187,7 @@ mod tests {
     #[tokio::test]
     async fn the_message_of_a_run_is_edited_when_a_reply_is_given_up_after_its_end() {
         let (_directory, store) = fresh();
-        replied(&store).await;
+        replied(&store, 2).await;
         let message = vec![placeholder("run-1/message", None, "begins")];
         store.enqueue(message, at(1)).await.unwrap();
         let before = store.run_version(RUN).await.unwrap().unwrap();
