@@ -260,7 +260,7 @@ fn prompt(repository: &Repository, head: &str, path: &str) -> Result<String, Rep
 
 /// Reports the layers of the sandbox on this system; fails if a required one is missing.
 pub(super) fn check_sandbox(may_lack: &[String]) -> Result<String, SandboxError> {
-    let status = sandbox::layer_status(&ProgramPath::current(), may_lack)?;
+    let status = sandbox::layer_status(sandbox::layers(&ProgramPath::current())?, may_lack)?;
     let present = sandbox_layers::format_layers(&status.present);
     Ok(match status.absent.as_slice() {
         [] => present,

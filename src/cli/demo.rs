@@ -51,7 +51,7 @@ fn may_lack(arguments: &DemoArguments) -> Result<Vec<String>, CliError> {
 
 pub(super) async fn run(arguments: DemoArguments, output: &Output) -> Result<(), CliError> {
     let may_lack = may_lack(&arguments)?;
-    let status = sandbox_layers::check_layers(&may_lack)?;
+    let status = sandbox_layers::check_layers(sandbox_layers::find_layers(), &may_lack)?;
     let interactive = !arguments.headless && !output.json() && std::io::stdin().is_terminal();
     let pace = Duration::from_millis(arguments.pace.unwrap_or(if interactive { 300 } else { 0 }));
     let started = Instant::now();

@@ -2,11 +2,19 @@
 //! the consequence and the possible remedies.
 
 use super::CliError;
-use crate::rendering::sandbox::{self, LayerName, LayerStatus, ProgramPath, SandboxError};
+use crate::rendering::sandbox::{self, LayerName, LayerStatus, ProgramPath, SandboxError, SandboxLayer};
+
+/// The layers of this system, or the reason why they are unknown.
+pub(super) type FoundLayers = Result<Vec<SandboxLayer>, SandboxError>;
+
+/// Tries the layers of this system. Starts a process and waits for it.
+pub(super) fn find_layers() -> FoundLayers {
+    sandbox::layers(&ProgramPath::current())
+}
 
 /// Returns the layers of this system. Fails with exit code 78 if a layer that is not in `may_lack` is missing.
-pub(super) fn check_layers(may_lack: &[String]) -> Result<LayerStatus, CliError> {
-    match sandbox::layer_status(&ProgramPath::current(), may_lack) {
+pub(super) fn check_layers(found: FoundLayers, may_lack: &[String]) -> Result<LayerStatus, CliError> {
+    match found.and_then(|layers| sandbox::layer_status(layers, may_lack)) {
         Ok(status) => Ok(status),
         Err(SandboxError::MissingLayers(missing)) => {
             Err(CliError::config(missing_layers_message(&missing, may_lack)))

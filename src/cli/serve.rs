@@ -48,6 +48,8 @@ impl ServeArguments {
 pub(super) async fn run(arguments: ServeArguments, global: &Global) -> Result<(), CliError> {
     system::without_large_pages();
     let limit = descriptors::raise();
+    // The layers are tried while the configuration is read.
+    let layers = tokio::task::spawn_blocking(sandbox_layers::find_layers);
     let mut config = Config::load(global.sources()?).map_err(CliError::config)?;
     let format = if std::io::stderr().is_terminal() {
         LogFormat::Pretty
@@ -58,9 +60,9 @@ pub(super) async fn run(arguments: ServeArguments, global: &Global) -> Result<()
     telemetry::init(format, global.log.as_deref(), redactor, std::io::stderr).map_err(CliError::config)?;
     telemetry::log_panics();
     ignored().iter().for_each(|line| tracing::warn!("{line}"));
-    if let Some(note) =
-        sandbox_layers::absent_layers_note(&sandbox_layers::check_layers(&config.sandbox.layers_missing)?)
-    {
+    let layers = layers.await.map_err(CliError::failed)?;
+    let status = sandbox_layers::check_layers(layers, &config.sandbox.layers_missing)?;
+    if let Some(note) = sandbox_layers::absent_layers_note(&status) {
         tracing::warn!("{note}");
     }
     let mut terminate = signal(SignalKind::terminate()).map_err(CliError::failed)?;

@@ -1,6 +1,7 @@
 //! Combines file, environment and flags into one flat list of typed values; later layers override earlier ones. All
 //! checks that need only the table of keys are made here.
 
+use crate::base::config::entries::{Entries, Entry};
 use crate::base::config::error::{Problems, SettingLocation};
 use crate::base::config::keys::{self, ConfigKey, KeyMatch, ValueKind};
 use crate::base::config::sources::{ConfigSources, SourceFile};
@@ -11,18 +12,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// A key that was set.
-#[derive(Clone)]
-pub(super) struct LayerEntry {
-    /// The value, or `None` if it was refused; the problem is already recorded.
-    pub(super) value: Option<Value>,
-    pub(super) location: SettingLocation,
-}
-
 /// All keys that were set, by dotted path, and the sections that exist.
 #[derive(Default)]
 pub(super) struct Layers {
-    pub(super) entries: BTreeMap<String, LayerEntry>,
+    pub(super) entries: Entries,
     pub(super) sections: BTreeMap<String, SettingLocation>,
     /// True if the file is not TOML, so the keys that it sets are unknown.
     pub(super) is_file_unread: bool,
@@ -56,10 +49,10 @@ impl Layers {
     }
 
     /// Reads a table of the file. `path` are the names of the table, which is noted as a section.
-    fn read_table(
+    fn read_table<'a>(
         &mut self,
-        table: &DeTable<'_>,
-        path: &mut Vec<String>,
+        table: &'a DeTable<'_>,
+        path: &mut Vec<&'a str>,
         lines: &Lines,
         problems: &mut Problems,
     ) {
@@ -67,7 +60,7 @@ impl Layers {
             if problems.is_full() {
                 return;
             }
-            path.push(name.get_ref().to_string());
+            path.push(name.get_ref());
             let place = lines.location(name.span().start);
             match (keys::find(path), value.get_ref()) {
                 (KeyMatch::Key(key), value) => {
@@ -81,7 +74,8 @@ impl Layers {
                 }
                 (KeyMatch::Section, _) => problems.add(&place, &path.join("."), "expected a table"),
                 (KeyMatch::Nothing, _) => {
-                    problems.add(&place, &path.join("."), unknown(path, &|path| path.join(".")))
+                    let names = owned(path);
+                    problems.add(&place, &path.join("."), unknown(&names, &|path| path.join(".")))
                 }
             }
             path.pop();
@@ -161,6 +155,7 @@ impl Layers {
         place: SettingLocation,
         problems: &mut Problems,
     ) {
+        let path: &[&str] = &path.iter().map(String::as_str).collect::<Vec<_>>();
         for length in 1..path.len() {
             self.note_section(path.get(..length).unwrap_or_default(), &place, problems);
         }
@@ -170,7 +165,7 @@ impl Layers {
     fn set(
         &mut self,
         key: &ConfigKey,
-        path: &[String],
+        path: &[&str],
         value: Result<Value, String>,
         place: SettingLocation,
         problems: &mut Problems,
@@ -185,22 +180,20 @@ impl Layers {
         }
         let name = path.join(".");
         let value = value.map_err(|why| problems.add(&place, &name, why)).ok();
-        self.entries.insert(
-            name,
-            LayerEntry {
-                value,
-                location: place,
-            },
-        );
+        let entry = Entry {
+            value,
+            location: place,
+        };
+        self.entries.insert(&name, entry);
     }
 
-    fn note_section(&mut self, path: &[String], place: &SettingLocation, problems: &mut Problems) {
+    fn note_section(&mut self, path: &[&str], place: &SettingLocation, problems: &mut Problems) {
         let name = path.join(".");
         if self.sections.contains_key(&name) {
             return;
         }
         if let [first, second] = path
-            && NAMED_SECTIONS.contains(&first.as_str())
+            && NAMED_SECTIONS.contains(first)
             && !is_name(second)
         {
             problems.add(place, &name, "a name is 1 to 32 of a-z, 0-9 and -");
@@ -285,6 +278,10 @@ fn find_text(path: &[String]) -> Option<(&'static ConfigKey, Vec<String>, KeyPar
         }
         KeyMatch::Key(_) | KeyMatch::Section | KeyMatch::Nothing => None,
     }
+}
+
+fn owned(path: &[&str]) -> Vec<String> {
+    path.iter().map(|name| (*name).to_owned()).collect()
 }
 
 fn unknown(path: &[String], written: &dyn Fn(&[String]) -> String) -> String {

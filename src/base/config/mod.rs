@@ -4,6 +4,7 @@
 mod budgets;
 mod channels;
 mod edit;
+mod entries;
 mod error;
 mod hooks;
 mod keys;

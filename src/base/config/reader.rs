@@ -9,7 +9,7 @@ use crate::base::config::sources::ConfigSources;
 use crate::base::config::url::Url;
 use crate::base::config::value::{self, SecretSource, Value};
 use crate::base::model::{Secret, TokenPrice, edit_distance};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(super) struct SettingsReader<'a> {
     secret_resolver: SecretResolver<'a>,
     stored_keys: &'a BTreeMap<String, Secret>,
     /// The defaults that were read, by the path in the table of keys. Each section of many has the same.
-    defaults: BTreeMap<&'static str, Option<Value>>,
+    defaults: HashMap<&'static str, Option<Value>>,
 }
 
 impl<'a> SettingsReader<'a> {
@@ -34,7 +34,7 @@ impl<'a> SettingsReader<'a> {
             problems,
             secret_resolver: SecretResolver::new(&sources.environment, directory),
             stored_keys: &sources.stored_keys,
-            defaults: BTreeMap::new(),
+            defaults: HashMap::new(),
         }
     }
 
@@ -57,17 +57,20 @@ impl<'a> SettingsReader<'a> {
 
     /// Returns the operator's names in a section whose tables have no tables of their own. Such a name may have dots.
     pub(super) fn dotted_names(&self, section: &str) -> BTreeSet<String> {
-        below(&self.layers.sections, section).map(str::to_owned).collect()
+        let prefix = format!("{section}.");
+        let from = self.layers.sections.range(prefix.clone()..);
+        let below = from.map_while(|(path, _)| path.strip_prefix(&prefix));
+        below.map(str::to_owned).collect()
     }
 
     /// Returns the keys set directly in a section.
     pub(super) fn keys_in(&self, section: &str) -> Vec<String> {
-        below(&self.layers.entries, section).map(str::to_owned).collect()
+        self.layers.entries.names_in(section)
     }
 
     /// Returns true if a layer sets the key, validly or not.
     pub(super) fn is_set(&self, path: &str) -> bool {
-        self.layers.entries.contains_key(path)
+        self.layers.entries.get(path).is_some()
     }
 
     /// Returns true if the key's value was refused; the problem is already recorded.
@@ -214,11 +217,14 @@ impl<'a> SettingsReader<'a> {
 
     /// Returns the paths of all secret files.
     pub(super) fn secret_files(&self) -> BTreeSet<PathBuf> {
-        let entries = self.layers.entries.values();
-        let files = entries.filter_map(|entry| match &entry.value {
-            Some(Value::Secret(SecretSource::File(path))) => Some(self.secret_resolver.path_of(path)),
-            _ => None,
-        });
+        let files = self
+            .layers
+            .entries
+            .all()
+            .filter_map(|(_, entry)| match &entry.value {
+                Some(Value::Secret(SecretSource::File(path))) => Some(self.secret_resolver.path_of(path)),
+                _ => None,
+            });
         files.collect()
     }
 
@@ -292,8 +298,8 @@ impl<'a> SettingsReader<'a> {
             return;
         }
         match self.layers.entries.get(other).cloned() {
-            Some(entry) => drop(self.layers.entries.insert(path.to_owned(), entry)),
-            None => drop(self.layers.entries.remove(path)),
+            Some(entry) => self.layers.entries.insert(path, entry),
+            None => self.layers.entries.remove(path),
         }
     }
 
@@ -382,13 +388,6 @@ fn required(path: &str, kind: ValueKind) -> String {
         ValueKind::Choice(words) => format!("is required: one of {}", words.join(", ")),
         _ => "is required".to_owned(),
     }
-}
-
-/// Returns the rest of each path below a section.
-fn below<'a, T>(paths: &'a BTreeMap<String, T>, section: &str) -> impl Iterator<Item = &'a str> {
-    let prefix = format!("{section}.");
-    let from = paths.range(prefix.clone()..).map(|(path, _)| path.as_str());
-    from.map_while(move |path| path.strip_prefix(&prefix))
 }
 
 fn key(path: &str) -> Option<&'static ConfigKey> {

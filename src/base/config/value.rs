@@ -54,8 +54,7 @@ impl SecretSource {
 
 /// Converts a value of the file.
 pub(super) fn from_toml(kind: ValueKind, value: &DeValue<'_>) -> Result<Value, String> {
-    let expected = expected(kind);
-    let wrong = || format!("expected {expected}, found {}", found(value));
+    let wrong = || format!("expected {}, found {}", expected(kind), found(value));
     match (kind, value) {
         (ValueKind::Secret { .. }, DeValue::Table(table)) => secret_reference(table),
         (ValueKind::Secret { .. }, DeValue::String(_)) => Err(SECRET_IN_FILE.to_owned()),
@@ -64,7 +63,7 @@ pub(super) fn from_toml(kind: ValueKind, value: &DeValue<'_>) -> Result<Value, S
         (ValueKind::Price, DeValue::Float(number)) => price(number.as_str()),
         (ValueKind::Boolean, DeValue::Boolean(value)) => Ok(Value::Boolean(*value)),
         (ValueKind::List, DeValue::Array(entries)) => {
-            list(entries).ok_or_else(|| format!("expected {expected}"))
+            list(entries).ok_or_else(|| format!("expected {}", expected(kind)))
         }
         (
             ValueKind::Text | ValueKind::Choice(_) | ValueKind::Address | ValueKind::Url | ValueKind::Path,

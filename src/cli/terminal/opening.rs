@@ -45,7 +45,7 @@ impl Terminal {
         // A missing repository is reported before problems of the configuration.
         let config = Config::for_terminal(sources).map_err(CliError::config);
         if let Ok(config) = &config {
-            sandbox_layers::check_layers(&config.sandbox.layers_missing)?;
+            sandbox_layers::check_layers(sandbox_layers::find_layers(), &config.sandbox.layers_missing)?;
         }
         let directory = Directory::open(&here).map_err(CliError::failed)?;
         let config = config?;

@@ -123,7 +123,6 @@ impl Gateway {
         for name in services.await? {
             warn!("`{name}` was revoked; nothing starts in its name");
         }
-        store_configured(&parts.store, &parts.config.schedules, (parts.now)()).await?;
         let parts = Arc::new(parts);
         let (shutdown, background) = (CancellationToken::new(), TaskTracker::new());
         let active_turns = ActiveTurns::default();

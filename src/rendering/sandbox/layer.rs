@@ -34,12 +34,12 @@ pub fn layers(program: &ProgramPath) -> Result<Vec<SandboxLayer>, SandboxError> 
         .collect())
 }
 
-/// Returns the layers that are present and absent. Only layers listed in `may_lack`, by their names in the
+/// Divides layers into those that are present and those that are absent. Only layers listed in `may_lack`, by their names in the
 /// configuration, may be missing. If another layer is missing, the error is [`SandboxError::MissingLayers`] with all of
 /// those.
-pub fn layer_status(program: &ProgramPath, may_lack: &[String]) -> Result<LayerStatus, SandboxError> {
+pub fn layer_status(layers: Vec<SandboxLayer>, may_lack: &[String]) -> Result<LayerStatus, SandboxError> {
     let (present, absent): (Vec<SandboxLayer>, Vec<SandboxLayer>) =
-        layers(program)?.into_iter().partition(|layer| layer.present);
+        layers.into_iter().partition(|layer| layer.present);
     let names = |layers: Vec<SandboxLayer>| -> Vec<LayerName> {
         layers.into_iter().map(|layer| layer.name).collect()
     };

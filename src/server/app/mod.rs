@@ -15,7 +15,7 @@ use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::engine::admin::{self, Admin, ServerFacts};
 use crate::engine::agent::context::{RoomError, check_room};
-use crate::engine::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention};
+use crate::engine::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention, store_configured};
 use crate::interfaces::channel;
 use crate::interfaces::provider;
 use crate::interfaces::tool::{self, ToolServices, Toolbox};
@@ -144,7 +144,13 @@ impl App {
             config.repositories.keys().cloned().collect(),
         ));
         retention.clear_unfinished().await;
-        let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
+        // One thread reads the people while another one stores the schedules.
+        let (access, stored) = tokio::join!(
+            Access::load(store.clone(), &config.limits),
+            store_configured(&store, &config.schedules, (host.now)())
+        );
+        stored.map_err(AccessError::from)?;
+        let access = Arc::new(access?);
         let redactor = Arc::new(Redactor::new(config.secrets()));
         let repositories = Repositories::new(
             &config.repositories,

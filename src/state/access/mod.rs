@@ -136,7 +136,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Loads all admitted people.
+    /// Loads all admitted people. Nobody changes them meanwhile.
     pub async fn load(store: Store, limits: &LimitSettings) -> Result<Self, AccessError> {
         let access = Self {
             store,
@@ -148,7 +148,8 @@ impl Access {
             ))),
             code_attempts: Arc::default(),
         };
-        access.refresh().await?;
+        let people = access.store.people().await?;
+        put(&access.admitted, &people);
         Ok(access)
     }
 

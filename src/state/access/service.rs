@@ -6,7 +6,7 @@
 use super::{Access, AccessError, Grant, Identity, Role, people, put};
 use crate::base::config::{Grants, HookSettings, ScheduleSettings, ServiceSettings};
 use crate::base::model::{Sender, UserId};
-use crate::state::store::people::{GrantRow, store_service, withdraw_service};
+use crate::state::store::people::{store_service, withdraw_service};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -15,23 +15,22 @@ use std::sync::{Arc, PoisonError};
 struct ServiceAccount {
     sender: Sender,
     name: String,
-    grant: GrantRow,
+    grant: Grant,
 }
 
 impl ServiceAccount {
-    fn new(sender: Sender, (repository, grants): (&str, &Grants)) -> Result<Self, AccessError> {
+    fn new(sender: Sender, (repository, grants): (&str, &Grants)) -> Self {
         let grant = Grant {
             role: grants.role.min(Role::Editor),
             // The setting is a name, not a glob, even if it looks like one.
             repositories: globset::escape(repository),
             environments: grants.environments.clone(),
         };
-        people::check(&grant)?;
-        Ok(Self {
+        Self {
             name: format!("{}:{}", sender.platform.as_str(), sender.id),
-            grant: people::row(&grant),
+            grant,
             sender,
-        })
+        }
     }
 }
 
@@ -60,8 +59,11 @@ impl Access {
             ServiceAccount::new(Sender::of_service(name), grants)
         });
         let accounts = hooks.chain(schedules).chain(services);
-        let mut changed: Vec<ServiceAccount> = accounts.collect::<Result<_, _>>()?;
-        changed.retain(|account| !self.has_only(&account.sender, &account.grant));
+        let changed = accounts.filter(|account| !self.has_only(&account.sender, &account.grant));
+        let changed: Vec<ServiceAccount> = changed.collect();
+        changed
+            .iter()
+            .try_for_each(|account| people::check(&account.grant))?;
         let names = changed
             .iter()
             .map(|account| (account.sender.clone(), account.name.clone()));
@@ -74,12 +76,9 @@ impl Access {
     }
 
     /// Returns true if a service is admitted with exactly this grant.
-    fn has_only(&self, sender: &Sender, grant: &GrantRow) -> bool {
-        let identity = self.admit(sender);
-        let grant = people::grant(grant);
-        identity
-            .zip(grant)
-            .is_some_and(|(identity, grant)| identity.has_only(&grant))
+    fn has_only(&self, sender: &Sender, grant: &Grant) -> bool {
+        self.admit(sender)
+            .is_some_and(|identity| identity.has_only(grant))
     }
 
     /// Returns the users of admitted services that have no section.
@@ -107,7 +106,8 @@ impl Access {
                 move |tx| {
                     let mut changed = Vec::new();
                     for account in &accounts {
-                        let stored = store_service(tx, (&account.sender, &account.name), &account.grant, at)?;
+                        let grant = people::row(&account.grant);
+                        let stored = store_service(tx, (&account.sender, &account.name), &grant, at)?;
                         changed.extend(stored);
                     }
                     for user in removed {

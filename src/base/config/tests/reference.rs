@@ -1,6 +1,7 @@
 //! Tests that the reference file and the table of keys agree.
 
 use super::*;
+use crate::base::config::entries::Entry;
 use crate::base::config::error::Problems;
 use crate::base::config::keys::{KEYS, UnsetRule};
 use crate::base::config::layers::Layers;
@@ -66,6 +67,15 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// Returns every key that is set, with its path.
+fn keys_of(layers: &Layers) -> impl Iterator<Item = (String, &Entry)> {
+    let keys = layers.entries.all();
+    keys.map(|((section, name), entry)| {
+        let path = [section, name].join(".");
+        (path.trim_start_matches('.').to_owned(), entry)
+    })
+}
+
 /// STK-6, STK-7, STK-9
 #[test]
 fn the_reference_file_holds_every_key_with_its_default_and_no_other() {
@@ -78,10 +88,10 @@ fn the_reference_file_holds_every_key_with_its_default_and_no_other() {
         &mut problems,
     );
     problems.finish().unwrap();
-    let documented: BTreeSet<String> = layers.entries.keys().map(|path| pattern(path)).collect();
+    let documented: BTreeSet<String> = keys_of(&layers).map(|(path, _)| pattern(&path)).collect();
     assert_eq!(documented, KEYS.iter().map(|key| key.path.to_owned()).collect());
-    for (path, entry) in &layers.entries {
-        let key = KEYS.iter().find(|key| key.path == pattern(path)).unwrap();
+    for (path, entry) in keys_of(&layers) {
+        let key = KEYS.iter().find(|key| key.path == pattern(&path)).unwrap();
         if let UnsetRule::Default(text) = key.unset {
             let default = default_value(key.kind, text).expect(key.path);
             assert_eq!(shown(entry.value.as_ref().unwrap()), shown(&default), "{path}");
@@ -166,7 +176,7 @@ fn examples() -> (Config, Vec<(String, String)>) {
     let text = uncommented().replace("{ file = \"apps-token\" }", "{ env = \"APPS_TOKEN\" }");
     let layers = Layers::read(&sources(&text), &mut Problems::default());
     let (mut environment, mut values) = (BTreeMap::new(), Vec::new());
-    for (path, entry) in &layers.entries {
+    for (path, entry) in keys_of(&layers) {
         let Some(Value::Secret(SecretSource::Variable(name))) = &entry.value else {
             continue;
         };
@@ -181,7 +191,7 @@ fn examples() -> (Config, Vec<(String, String)>) {
         );
         let is_first = environment.insert(name.as_str(), value.clone()).is_none();
         assert!(is_first, "{path}: another key has the variable {name} as well");
-        values.push((pattern(path), value));
+        values.push((pattern(&path), value));
     }
     let environment: Vec<(&str, &str)> = environment
         .iter()
