@@ -4,18 +4,11 @@
 //! allocates again. Threads that read large values may then wait for a long time, so such freed blocks would add up.
 //! The system's allocator maps each large block separately, and returns it to the system when any thread frees it.
 
-use libmimalloc_sys::{mi_option_get, mi_option_set, mi_option_t};
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// Bytes from which a block is large.
 const LARGE_BYTES: usize = 1 << 20;
-
-/// The option for the milliseconds before mimalloc returns freed memory to the system, `mi_option_purge_delay` in its
-/// header.
-const PURGE_DELAY: mi_option_t = 15;
-/// The delay that applies unless it is configured. The processes of the sandbox start with another delay.
-const PURGE_DELAY_DEFAULT: i64 = 10;
 
 /// The allocator of the program.
 pub(super) struct Allocator;
@@ -80,38 +73,18 @@ fn is_large(bytes: usize) -> bool {
     bytes >= LARGE_BYTES
 }
 
-/// Makes both allocators return freed memory to the system at once. Otherwise the system's allocator reuses kept memory
-/// for sizes that were freed before, and a mimalloc thread keeps freed memory until it allocates again.
-#[allow(unsafe_code)]
-pub(super) fn release_at_once() {
-    // SAFETY: the call reads and sets one number of the allocator, before there is another thread.
-    unsafe {
-        if mi_option_get(PURGE_DELAY) == PURGE_DELAY_DEFAULT {
-            mi_option_set(PURGE_DELAY, 0);
-        }
-    }
+/// Makes the system's allocator map each large block separately. Otherwise it reuses kept memory for sizes that were freed
+/// before.
+pub(super) fn map_large_blocks() {
     drydock::base::system::map_large_blocks(LARGE_BYTES);
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(unsafe_code, clippy::unwrap_used)]
-    use super::{Allocator, LARGE_BYTES, PURGE_DELAY, PURGE_DELAY_DEFAULT, release_at_once};
-    use libmimalloc_sys::{mi_is_in_heap_region, mi_option_get};
+    use super::{Allocator, LARGE_BYTES};
+    use libmimalloc_sys::mi_is_in_heap_region;
     use std::alloc::{GlobalAlloc as _, Layout};
-
-    fn purge_delay() -> i64 {
-        // SAFETY: the call only reads a number.
-        unsafe { mi_option_get(PURGE_DELAY) }
-    }
-
-    /// Only this option has the default 10 among its neighbours, so the test detects a header with another order.
-    #[test]
-    fn freed_memory_returns_to_the_system_without_delay() {
-        assert_eq!(purge_delay(), PURGE_DELAY_DEFAULT);
-        release_at_once();
-        assert_eq!(purge_delay(), 0);
-    }
 
     /// No other test of this program uses SQLite, which takes an allocator before its first connection only.
     #[test]

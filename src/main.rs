@@ -8,6 +8,6 @@ use std::process::ExitCode;
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 fn main() -> ExitCode {
-    allocator::release_at_once();
+    allocator::map_large_blocks();
     drydock::cli::main()
 }

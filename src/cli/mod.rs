@@ -55,6 +55,7 @@ mod user_directory;
 
 use crate::base::config::SandboxSettings;
 use crate::base::redact::Redactor;
+use crate::base::system;
 use crate::rendering::compare::Comparer;
 use crate::rendering::helm::{ChartRepositories, Helm};
 use crate::rendering::jsonnet;
@@ -367,6 +368,10 @@ fn is_set_to_nothing(variable: &str) -> bool {
 async fn run(arguments: CommandLine, output: &Output) -> Result<(), CliError> {
     let global = &arguments.global;
     global.check_log_filter()?;
+    // A server does it after its start.
+    if !matches!(arguments.command, CliCommand::Serve(_)) {
+        system::release_freed_memory();
+    }
     // The server logs them, and the demo reads no variables.
     if !matches!(
         arguments.command,

@@ -70,6 +70,7 @@ pub(super) async fn run(arguments: ServeArguments, global: &Global) -> Result<()
     let mut input = arguments.input().map_err(CliError::failed)?;
     bound_connections(&mut config, limit);
     let mut app = App::start(config, host()).await.map_err(start_error)?;
+    system::release_freed_memory();
     let notifier = Notifier::from_environment();
     let announcing = notifier
         .clone()

@@ -3,7 +3,7 @@
 
 use crate::base::config::error::SettingLocation;
 use crate::base::config::value::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// A key that was set.
 #[derive(Clone)]
@@ -16,46 +16,47 @@ pub(super) struct Entry {
 /// All keys that were set, by dotted path.
 #[derive(Default)]
 pub(super) struct Entries {
-    /// The keys by the path of their section, and then by their own name.
-    sections: HashMap<String, BTreeMap<String, Entry>>,
+    /// The few keys of each section with their own names, by the path of the section.
+    sections: HashMap<String, Vec<(String, Entry)>>,
 }
 
 impl Entries {
     pub(super) fn get(&self, path: &str) -> Option<&Entry> {
         let (section, name) = divided(path);
-        self.sections.get(section)?.get(name)
+        let mut keys = self.sections.get(section)?.iter();
+        keys.find(|(known, _)| known == name).map(|(_, entry)| entry)
     }
 
     pub(super) fn insert(&mut self, path: &str, entry: Entry) {
+        self.remove(path);
         let (section, name) = divided(path);
+        let key = (name.to_owned(), entry);
         match self.sections.get_mut(section) {
-            Some(keys) => drop(keys.insert(name.to_owned(), entry)),
-            None => {
-                let keys = BTreeMap::from([(name.to_owned(), entry)]);
-                self.sections.insert(section.to_owned(), keys);
-            }
+            Some(keys) => keys.push(key),
+            None => drop(self.sections.insert(section.to_owned(), vec![key])),
         }
     }
 
     pub(super) fn remove(&mut self, path: &str) {
         let (section, name) = divided(path);
         if let Some(keys) = self.sections.get_mut(section) {
-            keys.remove(name);
+            keys.retain(|(known, _)| known != name);
         }
     }
 
     /// Returns the names of the keys set directly in a section, in order.
     pub(super) fn names_in(&self, section: &str) -> Vec<String> {
-        let keys = self.sections.get(section);
-        keys.map(|keys| keys.keys().cloned().collect())
-            .unwrap_or_default()
+        let keys = self.sections.get(section).map_or(&[][..], Vec::as_slice);
+        let mut names: Vec<String> = keys.iter().map(|(name, _)| name.clone()).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Returns the keys of all sections with the path of the section and their names, in no particular order.
     pub(super) fn all(&self) -> impl Iterator<Item = ((&str, &str), &Entry)> {
         self.sections.iter().flat_map(|(section, keys)| {
-            let named = keys.iter();
-            named.map(|(name, entry)| ((section.as_str(), name.as_str()), entry))
+            let keys = keys.iter();
+            keys.map(|(name, entry)| ((section.as_str(), name.as_str()), entry))
         })
     }
 }

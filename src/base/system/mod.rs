@@ -30,6 +30,7 @@ mod allocator;
 compile_error!("Drydock runs on Linux and macOS. Windows: use WSL 2.");
 
 mod bounds;
+mod freed_memory;
 mod service_manager;
 
 pub use allocator::map_large_blocks;
@@ -40,4 +41,5 @@ pub(crate) use chosen::{
     confine_external_program, may_be_supervisor, on_open_directory, open_beneath, resident_bytes,
     service_manager, this_program, thread_count, without_large_pages,
 };
+pub(crate) use freed_memory::release_freed_memory;
 pub(crate) use service_manager::ServiceManager;

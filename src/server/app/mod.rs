@@ -6,28 +6,20 @@ mod ingress;
 mod refusals;
 mod secret_pairs;
 mod tasks;
+mod tools;
 mod watch;
 
 use crate::base::config::Config;
 use crate::base::health::Health;
-use crate::base::http_client;
-use crate::base::redact::Redactor;
 use crate::crash_point;
 use crate::engine::admin::{self, Admin, ServerFacts};
-use crate::engine::agent::context::{RoomError, check_room};
+use crate::engine::agent::context::RoomError;
 use crate::engine::gateway::{Gateway, MirrorBounds, Parts, Repositories, Retention, store_configured};
 use crate::interfaces::channel;
-use crate::interfaces::provider;
-use crate::interfaces::tool::{self, ToolServices, Toolbox};
-use crate::rendering::bundler::{Fetch, NetworkFetcher, OfflineFetcher};
-use crate::rendering::compare::Comparer;
-use crate::rendering::helm::{ChartRepositories, Helm};
 use crate::rendering::sandbox::{ProgramPath, Scratch};
-use crate::rendering::tanka::{Evaluate, LazyEvaluator};
 use crate::server::http;
 use crate::state::access::{Access, AccessError};
 use crate::state::store::{self, Condition, GroupAccess, OpenError, Store};
-use crate::state::workspace::DeniedFiles;
 use clocks::ClockMonitor;
 use ingress::{GatewayIngress, IngressRoutes};
 use jiff::Timestamp;
@@ -41,6 +33,7 @@ use std::time::Duration;
 use tasks::{TaskLifetime, Tasks};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tools::Tools;
 use tracing::{info, warn};
 
 /// The longest time that a shutdown waits for running work.
@@ -126,16 +119,15 @@ impl App {
         let mut config = config;
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
-        // The system's certificates are read while the store is opened.
         let directory = config.data.directory.clone();
         let group = GroupAccess::from_setting(config.data.group_access);
         let opening = tokio::task::spawn_blocking(move || {
             store::prepare_directory(&directory, group)?;
             Store::open(&directory)
         });
-        let client = http_client::api_client();
+        let tools = Tools::new(&config, host);
         let store = opening.await.map_err(setup)??;
-        let client = client.map_err(setup)?;
+        let tools = tools?;
         clear_scratch(config.sandbox.programs.scratch.clone()).await;
         let retention = Arc::new(Retention::new(
             store.clone(),
@@ -144,14 +136,6 @@ impl App {
             config.repositories.keys().cloned().collect(),
         ));
         retention.clear_unfinished().await;
-        // One thread reads the people while another one stores the schedules.
-        let (access, stored) = tokio::join!(
-            Access::load(store.clone(), &config.limits),
-            store_configured(&store, &config.schedules, (host.now)())
-        );
-        stored.map_err(AccessError::from)?;
-        let access = Arc::new(access?);
-        let redactor = Arc::new(Redactor::new(config.secrets()));
         let repositories = Repositories::new(
             &config.repositories,
             config.data.directory.clone(),
@@ -159,22 +143,28 @@ impl App {
             Arc::new(log_progress),
             host.now,
         );
-        // Sandbox workers are started only when the first evaluation is requested.
-        let evaluator: Arc<dyn Evaluate> =
-            Arc::new(LazyEvaluator::new((host.program)(), config.sandbox.clone()));
-        let mask_key = (host.random)().to_vec();
-        let comparer = Comparer::new(Arc::clone(&evaluator), Arc::clone(&redactor), mask_key);
-        let comparer = Arc::new(comparer.with_spool_directory(&config.sandbox.programs.scratch));
+        // They open while the rest is read.
+        repositories
+            .names()
+            .for_each(|name| repositories.keep_current(name));
+        // One thread reads the people while another one stores the schedules.
+        let (access, stored) = tokio::join!(
+            Access::load(store.clone(), &config.limits),
+            store_configured(&store, &config.schedules, (host.now)())
+        );
+        stored.map_err(AccessError::from)?;
+        let access = Arc::new(access?);
         let health = Health::default();
+        let client = tools.client;
         let parts = Parts {
             store: store.clone(),
             access: Arc::clone(&access),
-            providers: provider::build(&config.providers, client.clone(), config.model.answer_mode),
-            toolbox: toolbox(&config, client.clone(), evaluator, Arc::clone(&comparer), host)?,
-            comparer,
+            providers: tools.providers,
+            toolbox: tools.toolbox,
+            comparer: tools.comparer,
             repositories,
-            redactor,
-            denied: Arc::new(DeniedFiles::from_config(&config.sandbox.secrets_denied)),
+            redactor: tools.redactor,
+            denied: tools.denied,
             launcher: (host.program)(),
             config: Arc::clone(&config),
             health: health.clone(),
@@ -378,58 +368,6 @@ async fn clear_scratch(scratch: PathBuf) {
     if let Ok(Err(why)) = cleared {
         warn!("files of earlier runs remain in the data directory: {why}");
     }
-}
-
-/// Builds the toolbox with every tool.
-fn toolbox(
-    config: &Config,
-    client: reqwest::Client,
-    evaluator: Arc<dyn Evaluate>,
-    comparer: Arc<Comparer>,
-    host: Host,
-) -> Result<Toolbox, StartError> {
-    let settings = &config.sandbox.programs;
-    // If no host is allowed, no download client is built.
-    let client = match settings.hosts_allowed.is_empty() && config.bundler.hosts_allowed.is_empty() {
-        true => client,
-        false => http_client::download_client().map_err(setup)?,
-    };
-    let runtime = tokio::runtime::Handle::current();
-    let mut charts = ChartRepositories::new(&settings.hosts_allowed, client.clone(), runtime, host.now);
-    for (name, address) in host.host_overrides {
-        charts = charts.with_host_override(name, address).map_err(setup)?;
-    }
-    let helm = Helm::configured((host.program)(), settings).map(|helm| helm.with_repositories(charts));
-    let services = ToolServices {
-        packages: packages(config, client, host.host_overrides)?,
-        evaluator,
-        comparer,
-        helm: helm.map(Arc::new),
-    };
-    let toolbox = Toolbox::new(tool::all(&services)).map_err(setup)?;
-    check_room(config, &toolbox)?;
-    Ok(toolbox)
-}
-
-/// Returns the source of Jsonnet packages: the network, or an offline source if no host is allowed.
-fn packages(
-    config: &Config,
-    client: reqwest::Client,
-    host_overrides: &[(&str, &str)],
-) -> Result<Arc<dyn Fetch>, StartError> {
-    let hosts = &config.bundler.hosts_allowed;
-    if hosts.is_empty() {
-        return Ok(Arc::new(OfflineFetcher));
-    }
-    let runtime = tokio::runtime::Handle::current();
-    let scratch = config.data.directory.join("scratch");
-    let kept = config.data.directory.join("packages");
-    let network = NetworkFetcher::new(hosts, client, runtime, scratch);
-    let mut network = network.with_package_cache(kept, config.bundler.kept_bytes_max);
-    for (host, address) in host_overrides {
-        network = network.with_host_override(host, address).map_err(setup)?;
-    }
-    Ok(Arc::new(network))
 }
 
 fn setup(why: impl std::fmt::Display) -> StartError {
