@@ -3,19 +3,23 @@
 use crate::cli_serve::{TOML, shell};
 use crate::support::shell::Shell;
 use drydock::base::model::{
-    RunConflictRule, RunId, RunStatus, Sender, StepEnd, StepStatus, Verdict, VerdictSource,
+    Account, Action, ChatPlace, Op, Platform, Reply, ReplyMessages, RunConflictRule, RunId, RunStatus,
+    Sender, StepEnd, StepStatus, Verdict, VerdictSource, reply_name,
 };
 use drydock::state::store::{GroupReach, NewRun, RunAdvance, Store};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::json;
 use std::time::Duration;
 
-/// Stores a run whose second step failed, and one that runs.
-fn store_runs(shell: &Shell) {
-    let at = Timestamp::from_second(1_800_000_000).unwrap();
-    let later = at + SignedDuration::from_secs(65);
-    let step = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
-    let new = NewRun {
+/// Returns the time of a second.
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_800_000_000 + second).unwrap()
+}
+
+/// Returns a run of a hook with these steps.
+fn new_run(steps: &[(&str, &str)]) -> NewRun {
+    let steps = steps.iter();
+    NewRun {
         pipeline: "review".to_owned(),
         repository: "infra".to_owned(),
         owner: Sender::of_hook("ci"),
@@ -28,9 +32,16 @@ fn store_runs(shell: &Shell) {
         commit: "0123456789abcdef".repeat(3).chars().take(40).collect(),
         plan: "{}".to_owned(),
         inputs: "{}".to_owned(),
-        steps: vec![step("look", "agent"), step("judge", "agent")],
+        steps: steps
+            .map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned()))
+            .collect(),
         timeout: Duration::from_secs(600),
-    };
+    }
+}
+
+/// Stores a run whose second step failed, and one that runs.
+fn store_runs(shell: &Shell) {
+    let new = new_run(&[("look", "agent"), ("judge", "agent")]);
     let judged = StepEnd {
         verdict: Some(Verdict::Fail),
         verdict_source: Some(VerdictSource::Concluded),
@@ -44,9 +55,9 @@ fn store_runs(shell: &Shell) {
     let store = Store::open(&shell.work().join("data")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        store.create_run(new.clone(), None, at).await.unwrap();
+        store.create_run(new.clone(), None, at(0)).await.unwrap();
         store
-            .advance_run(RunId(1), 0, ended, later)
+            .advance_run(RunId(1), 0, ended, at(65))
             .await
             .unwrap()
             .unwrap();
@@ -57,11 +68,81 @@ fn store_runs(shell: &Shell) {
                     ..new
                 },
                 None,
-                at,
+                at(0),
             )
             .await
             .unwrap();
     });
+}
+
+/// Stores a run whose reply has two messages, the second of which was refused.
+fn store_undelivered_reply(shell: &Shell) {
+    let post = |index: usize| Op {
+        id: format!("run-1-0/{}", reply_name(index)),
+        channel: "team".to_owned(),
+        place: ChatPlace {
+            account: Account {
+                platform: Platform::Slack,
+                id: "T0ACME".to_owned(),
+            },
+            chat: "C0OPS".to_owned(),
+            thread: None,
+        },
+        action: Action::Post {
+            reply: Reply::text("x"),
+            reply_to: None,
+            placeholder: false,
+        },
+        response_url: None,
+    };
+    let told = StepEnd {
+        reply: Some(ReplyMessages::of(2)),
+        ..StepEnd::succeeded("x x")
+    };
+    let ended = RunAdvance {
+        end: vec![(0, told)],
+        finish: Some((RunStatus::Succeeded, None)),
+        ops: vec![post(0), post(1)],
+        ..RunAdvance::default()
+    };
+    let store = Store::open(&shell.work().join("data")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let new = new_run(&[("tell", "reply")]);
+        store.create_run(new, None, at(0)).await.unwrap();
+        let moved = store.advance_run(RunId(1), 0, ended, at(1)).await;
+        assert!(moved.unwrap().is_some());
+        let sent = store.record_delivered("run-1-0/reply-1", None, at(2));
+        sent.await.unwrap();
+        let refused = store.record_failed("run-1-0/reply-2", "is_archived", None, at(3));
+        refused.await.unwrap();
+    });
+}
+
+#[test]
+fn an_undelivered_reply_is_shown_with_its_run_and_says_when_the_operator_dropped_it() {
+    let shell = shell(TOML);
+    store_undelivered_reply(&shell);
+    let shown = || {
+        let table = shell.run(&["runs", "show", "1"]).out;
+        let steps = shell.run(&["runs", "show", "1", "--json"]).json()["steps"].clone();
+        let why = steps[0]["end"]["why"].as_str().unwrap().to_owned();
+        assert!(table.contains(&why), "{table}");
+        (why, steps[0]["end"]["reply"].clone())
+    };
+    let refused = "not delivered: is_archived";
+    let reply = |outcome: &str| json!({ "count": 2, "undelivered": [{ "number": 2, "outcome": outcome }] });
+    assert_eq!(shown(), (format!("message 2 of 2 {refused}"), reply(refused)));
+    let dropped = shell.run(&["outbox", "drop", "run-1-0/reply-2"]);
+    assert_eq!(
+        (dropped.code, dropped.out.as_str()),
+        (Some(0), "1 operation is dropped\n")
+    );
+    let dropped = "given up: the operator dropped it; it was not delivered: is_archived";
+    assert_eq!(shown(), (format!("message 2 of 2 {dropped}"), reply(dropped)));
+    let again = shell.run(&["outbox", "retry", "run-1-0/reply-2"]);
+    assert_eq!((again.code, again.out.as_str()), (Some(1), ""), "{again:?}");
+    assert!(again.err.contains("it is dropped"), "{again:?}");
 }
 
 #[test]

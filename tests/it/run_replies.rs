@@ -6,7 +6,8 @@ use crate::runs_api::{READ, SHOW, send, token};
 use crate::secrets::commit;
 use crate::support::app::{BOUND, TestApp, visible_text};
 use crate::support::world::now;
-use drydock::engine::admin::{AdminReply, AdminRequest};
+use drydock::base::model::RunId;
+use drydock::engine::admin::{AdminReply, AdminRequest, RunOrder};
 use drydock::simulation::demo::environment::{GITHUB_TOKEN, MODEL_KEY, SLACK_CHANNEL};
 use drydock::simulation::emulator::github::{GithubEmulator, GithubFault, GithubOptions, IssueState};
 use drydock::simulation::emulator::model::{AnswerScript, queue, says};
@@ -273,4 +274,53 @@ async fn a_refused_comment_is_shown_wherever_its_run_is_shown_until_it_is_sent_a
         (!visible_text(of_run).contains(WHY)).then_some(())
     })
     .await;
+}
+
+/// It cannot be sent any more then.
+#[tokio::test]
+async fn a_refused_comment_that_the_operator_drops_says_so_wherever_its_run_is_shown() {
+    const REFUSED: &str = "not delivered: github answered 410 This issue was deleted";
+    let why = format!("given up: the operator dropped it; it was {REFUSED}");
+    let (app, github) = with_github(queue([says("One.")]), &[]).await;
+    app.admit_slack_user(ALICE, Role::Viewer, &[]).await;
+    github.set_issue(REPOSITORY, 7, IssueState::Deleted);
+    assert_eq!(
+        deliver(&app, "pull_request", ONE, &opened(REPOSITORY)).await.0,
+        200
+    );
+    let steps = steps_of_ended_runs(&app, 1).await;
+    assert_eq!(steps[1], format!("answer succeeded: {REFUSED}"));
+    let before = app.wait_for_slack_message(SLACK_CHANNEL, REFUSED).await;
+
+    let which = DeadLetterFilter::Op("run-1-1/reply-1".to_owned());
+    let answer = app.send_admin_request(AdminRequest::OutboxDrop { which }).await;
+    assert!(
+        matches!(answer, AdminReply::Letters { count: 1, .. }),
+        "{answer:?}"
+    );
+    let edited = app.wait_for_slack_message(SLACK_CHANNEL, &why).await;
+    assert_eq!(edited.ts, before.ts);
+    let steps = steps_of_ended_runs(&app, 1).await;
+    assert_eq!(
+        steps,
+        ["review succeeded".to_owned(), format!("answer succeeded: {why}")]
+    );
+    app.demo.slack.dm(ALICE, "!runs show 1").await.unwrap();
+    app.wait_for_slack_message(DIRECT, &why).await;
+    let api = Api::new(&app).await;
+    let token = token(&app, ALICE, &[READ]).await;
+    let (status, shown) = send(&api, SHOW, &token, 1).await;
+    assert_eq!((status, &shown["steps"][1]["why"]), (200, &json!(why)));
+    let order = RunOrder::Show;
+    match app
+        .send_admin_request(AdminRequest::Run { id: RunId(1), order })
+        .await
+    {
+        AdminReply::Run { steps, .. } => {
+            let end = steps[1].end.as_ref().unwrap();
+            assert_eq!(end.why.as_deref(), Some(why.as_str()));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(github.comments(REPOSITORY, 7), Vec::<String>::new());
 }

@@ -33,6 +33,7 @@ mod response_url;
 mod role;
 mod run;
 mod run_question;
+mod run_reply;
 mod schedule;
 pub mod seconds;
 mod secret;
@@ -84,9 +85,10 @@ pub use response_url::ResponseUrl;
 pub use role::Role;
 pub use run::{
     AgentBounds, PipelineWork, RunConflictRule, RunStatus, STEP_OUTPUT_BYTES_MAX, StepEnd, StepSpending,
-    StepStatus, reply_name, reply_of_operation, step_of_operation,
+    StepStatus, step_of_operation,
 };
 pub use run_question::{AskedPeople, RunAnswer, RunQuestion, choice_named};
+pub use run_reply::{ReplyMessages, UndeliveredMessage, reply_name, reply_of_operation};
 pub use schedule::{
     FireOutcome, MissedRule, OverlapRule, PipelineSchedule, ScheduleDefinition, ScheduledPipeline,
     ScheduledWork,

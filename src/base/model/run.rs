@@ -1,6 +1,6 @@
 //! Runs of pipelines: their states, the ends of their steps, and the work of an agent step.
 
-use super::{Money, RunId, Verdict, VerdictSource, seconds, truncated_result};
+use super::{Money, ReplyMessages, RunId, Verdict, VerdictSource, seconds, truncated_result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +11,6 @@ pub const STEP_OUTPUT_BYTES_MAX: usize = 256 << 10;
 /// The bytes that are kept of a longer one. The rest is for the line about the missing ones.
 const OUTPUT_HEAD_BYTES: u32 = 16 << 10;
 const OUTPUT_TAIL_BYTES: u32 = 239 << 10;
-/// The beginning of the names of the operations that send a reply.
-const REPLY: &str = "reply-";
 
 /// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -136,6 +134,9 @@ pub struct StepEnd {
     /// The amounts that the step has used.
     #[serde(default)]
     pub spent: StepSpending,
+    /// The messages of a reply of a server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<ReplyMessages>,
 }
 
 impl StepEnd {
@@ -177,6 +178,7 @@ impl StepEnd {
             verdict: None,
             verdict_source: None,
             spent: StepSpending::default(),
+            reply: None,
         }
     }
 }
@@ -187,17 +189,6 @@ pub fn step_of_operation(id: &str) -> Option<(RunId, usize, &str)> {
     let (step_id, name) = id.split_once('/')?;
     let (run, step) = step_id.strip_prefix("run-")?.split_once('-')?;
     Some((RunId(run.parse().ok()?), step.parse().ok()?, name))
-}
-
-/// Returns the name of the operation that sends a message of a reply, by its place among them.
-pub fn reply_name(index: usize) -> String {
-    format!("{REPLY}{}", index + 1)
-}
-
-/// Returns the run and the step whose reply an operation sends; `None` for another operation.
-pub fn reply_of_operation(id: &str) -> Option<(RunId, usize)> {
-    let (run, step, name) = step_of_operation(id)?;
-    name.starts_with(REPLY).then_some((run, step))
 }
 
 /// The amounts that a step has used.
@@ -306,7 +297,7 @@ impl RunConflictRule {
 
 #[cfg(test)]
 mod tests {
-    use super::{reply_name, reply_of_operation, step_of_operation};
+    use super::step_of_operation;
     use crate::base::model::RunId;
 
     #[test]
@@ -326,8 +317,5 @@ mod tests {
         ] {
             assert_eq!(step_of_operation(other), None, "{other}");
         }
-        let reply = format!("run-12-3/{}", reply_name(1));
-        assert_eq!(reply_of_operation(&reply), Some((RunId(12), 3)));
-        assert_eq!(reply_of_operation("run-12-3/missing"), None);
     }
 }

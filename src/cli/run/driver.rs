@@ -363,6 +363,7 @@ fn agent_end(ended: &SessionStep) -> StepEnd {
         verdict: Some(*verdict),
         verdict_source: Some(*source),
         spent: ended.spent,
+        reply: None,
     };
     end.with_output(&ended.answer)
 }

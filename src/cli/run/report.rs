@@ -284,6 +284,7 @@ mod tests {
                 tokens: 1_234,
                 cost: Money::ZERO,
             },
+            reply: None,
         }
     }
 

@@ -41,6 +41,10 @@ impl Admin {
     pub(super) async fn drop_letters(&self, which: DeadLetterFilter) -> Result<AdminReply, AdminError> {
         self.check_channel(which.channel()).await?;
         let dropped = self.store.drop_letters(which, "operator", (self.now)()).await?;
+        if let Some(gateway) = &self.gateway {
+            // The run of a dropped reply is shown with it.
+            gateway.runs.wake();
+        }
         Ok(AdminReply::Letters {
             count: dropped.len() as u64,
             withdrawn: Vec::new(),

@@ -3,19 +3,21 @@
 use super::people::GrantRow;
 use super::question::TypedAnswer;
 use super::{
-    AcceptOutcome, Announcement, Claim, Claimable, ComposedWrite, Cost, FileEdits, FinishedTurn, NewChange,
-    ProspectiveChange, QueueKind, QueueLimits, Store, StoreError, StoredChange, TurnAnswer, TurnEnd,
-    TurnStart, TurnWorker,
+    AcceptOutcome, Announcement, Claim, Claimable, ComposedWrite, Cost, FileEdits, FinishedTurn, GroupReach,
+    NewChange, NewRun, ProspectiveChange, QueueKind, QueueLimits, Store, StoreError, StoredChange,
+    TurnAnswer, TurnEnd, TurnStart, TurnWorker,
 };
 use crate::base::model::{
     Account, Action, AskedQuestion, Assistant, BudgetScopes, Change, ChangeOverview, ChatPlace, ContentBlock,
     ContextState, ConversationId, FileMode, FileVersion, Inbound, InboundKind, InboxId, Op, Platform, Reply,
-    RepoPath, Sender, Step, StopReason, ToolCall, ToolResult, TurnId, Usage, UserId, Verdict, VerdictSource,
+    RepoPath, RunConflictRule, Sender, Step, StopReason, ToolCall, ToolResult, TurnId, Usage, UserId,
+    Verdict, VerdictSource,
 };
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 pub(super) fn at(second: i64) -> Timestamp {
@@ -189,6 +191,30 @@ pub(super) fn room(of_conversation_max: usize) -> QueueLimits {
         of_conversation_max,
         of_hook_max: 200,
         refusal: None,
+    }
+}
+
+/// Returns a run of one person with these steps, by their names and the kinds of their work. It may last 100 seconds, and has
+/// no message.
+pub(super) fn new_run(steps: &[(&str, &str)]) -> NewRun {
+    let steps = steps.iter();
+    NewRun {
+        pipeline: "review".to_owned(),
+        repository: "infra".to_owned(),
+        owner: person("U1"),
+        trigger: "chat".to_owned(),
+        deliveries: Vec::new(),
+        group: None,
+        on_conflict: RunConflictRule::Serial,
+        reach: GroupReach::Own,
+        place: None,
+        commit: "0".repeat(40),
+        plan: "{}".to_owned(),
+        inputs: "{}".to_owned(),
+        steps: steps
+            .map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned()))
+            .collect(),
+        timeout: Duration::from_secs(100),
     }
 }
 

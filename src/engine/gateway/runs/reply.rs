@@ -5,7 +5,9 @@
 use super::Runs;
 use super::moves::RunMove;
 use super::slash::is_of_command;
-use crate::base::model::{Account, Action, ChatPlace, Op, Reply, ReplyPart, Sender, StepEnd, reply_name};
+use crate::base::model::{
+    Account, Action, ChatPlace, Op, Reply, ReplyMessages, ReplyPart, Sender, StepEnd, reply_name,
+};
 use crate::engine::gateway::compose::{Address, MESSAGES_MAX};
 use crate::engine::pipeline::run::RunInputs;
 use crate::interfaces::channel;
@@ -37,8 +39,12 @@ impl Runs {
         let text = self.parts.redactor.redact(text).into_owned();
         match self.reply(moves, inputs, step, (to, &text)) {
             ReplyOutcome::Sent(ops) => {
+                let end = StepEnd {
+                    reply: Some(ReplyMessages::of(ops.len())),
+                    ..StepEnd::succeeded(&text)
+                };
                 moves.advance.ops.extend(ops);
-                moves.end(step, StepEnd::succeeded(&text));
+                moves.end(step, end);
             }
             ReplyOutcome::Skipped(why) => moves.end(step, StepEnd::skipped(why)),
             ReplyOutcome::Failed(why) => moves.end(step, StepEnd::failed(why)),

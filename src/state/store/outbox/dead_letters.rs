@@ -181,6 +181,7 @@ impl Store {
                 if let Some(why) = reason_to_withdraw(tx, &op)? {
                     tx.prepare_cached("UPDATE outbox SET state = 'dropped', why = ?2 WHERE op = ?1")?
                         .execute(params![op, why])?;
+                    run::note_reply(tx, &op)?;
                     let data = serde_json::json!({ "by": by, "op": op, "why": why });
                     audit_in(tx, "outbox.drop", data, at)?;
                     resent.withdrawn.push(op);
@@ -202,7 +203,8 @@ impl Store {
         .await
     }
 
-    /// Drops dead letters, which are then never sent. Returns the channel of each.
+    /// Drops dead letters, which are then never sent. Their reason then also says that the operator did it. Returns the
+    /// channel of each.
     pub async fn drop_letters(
         &self,
         which: DeadLetterFilter,
@@ -212,9 +214,12 @@ impl Store {
         let by = by.to_owned();
         self.write(move |tx| {
             let letters = chosen(tx, &which)?;
-            for (op, _, _) in &letters {
-                tx.prepare_cached("UPDATE outbox SET state = 'dropped' WHERE op = ?1")?
-                    .execute([op])?;
+            for (op, _, state) in &letters {
+                tx.prepare_cached(
+                    "UPDATE outbox SET state = 'dropped', why = ?2 || COALESCE(why, '') WHERE op = ?1",
+                )?
+                .execute(params![op, dropped_words(state)])?;
+                run::note_reply(tx, op)?;
                 audit_in(tx, "outbox.drop", serde_json::json!({ "by": by, "op": op }), at)?;
             }
             Ok(letters.into_iter().map(|(_, channel, _)| channel).collect())
@@ -254,6 +259,14 @@ fn chosen(
                 ))),
             }
         }
+    }
+}
+
+/// Returns the beginning of the reason of a dropped dead letter, which the reason of its state follows.
+fn dropped_words(state: &str) -> &'static str {
+    match state {
+        "failed" => "the operator dropped it; it was not delivered: ",
+        _ => "the operator dropped it; it is unknown whether it was delivered: ",
     }
 }
 

@@ -126,29 +126,16 @@ fn abandon(
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::base::model::{RunConflictRule, RunId, RunStatus};
-    use crate::state::store::fixture::{at, fresh, person, place, post};
-    use crate::state::store::{GroupReach, NewRun, Store};
-    use std::time::Duration;
+    use crate::base::model::{RunId, RunStatus};
+    use crate::state::store::fixture::{at, fresh, new_run, place, post};
+    use crate::state::store::{NewRun, Store};
 
     const RUN: RunId = RunId(1);
 
     async fn start(store: &Store) {
         let new = NewRun {
-            pipeline: "review".to_owned(),
-            repository: "infra".to_owned(),
-            owner: person("U1"),
-            trigger: "chat".to_owned(),
-            deliveries: Vec::new(),
-            group: None,
-            on_conflict: RunConflictRule::Serial,
-            reach: GroupReach::All,
             place: Some(("slack".to_owned(), place(None))),
-            commit: "0".repeat(40),
-            plan: "{}".to_owned(),
-            inputs: "{}".to_owned(),
-            steps: vec![("look".to_owned(), "agent".to_owned())],
-            timeout: Duration::from_secs(100),
+            ..new_run(&[("look", "agent")])
         };
         store.create_run(new, None, at(0)).await.unwrap();
     }

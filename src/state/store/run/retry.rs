@@ -152,8 +152,9 @@ fn kept(steps: &[StepRow]) -> impl Iterator<Item = (usize, &StepRow)> {
 fn copy(tx: &Transaction<'_>, (run, index): (RunId, usize), step: &StepRow) -> Result<(), StoreError> {
     let end = step.end.clone().map(|end| StepEnd {
         spent: StepSpending::default(),
-        // An undelivered reply is that of the other run, and is shown there until it is sent again.
+        // The messages of a reply are those of the other run, which shows the undelivered ones.
         why: None,
+        reply: None,
         ..end
     });
     tx.prepare_cached(

@@ -7,32 +7,16 @@ mod starts;
 
 use super::{GroupReach, NewRun, RunAdvance, RunCreation, RunRow, StepBegin};
 use crate::base::model::{ChatPlace, Inbound, RunConflictRule, RunId, RunStatus, UserId};
-use crate::state::store::fixture::{AnswerDraft, EndDraft, at, claim, cost, person, place, says};
+use crate::state::store::fixture::{AnswerDraft, EndDraft, at, claim, cost, new_run, place, says};
 use crate::state::store::{Claim, ClaimedWork, StoppedWork, Store, TurnStart};
-use std::time::Duration;
 
 /// Returns a run of two agent steps and a reply, which may last 100 seconds.
 fn new(deliveries: &[&str]) -> NewRun {
-    let step = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
     NewRun {
-        pipeline: "review".to_owned(),
-        repository: "infra".to_owned(),
-        owner: person("U1"),
-        trigger: "chat".to_owned(),
         deliveries: deliveries.iter().map(|name| (*name).to_owned()).collect(),
-        group: None,
-        on_conflict: RunConflictRule::Serial,
         reach: GroupReach::All,
         place: Some(("slack".to_owned(), place(Some("1.0")))),
-        commit: "0".repeat(40),
-        plan: "{}".to_owned(),
-        inputs: "{}".to_owned(),
-        steps: vec![
-            step("look", "agent"),
-            step("judge", "agent"),
-            step("tell", "reply"),
-        ],
-        timeout: Duration::from_secs(100),
+        ..new_run(&[("look", "agent"), ("judge", "agent"), ("tell", "reply")])
     }
 }
 

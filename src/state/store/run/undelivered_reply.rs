@@ -1,6 +1,6 @@
 //! The replies of runs that were not delivered. A step that replies has ended when its messages are in the outbox, so its state
-//! does not change any more. The transaction that gives up one of these messages also stores the reason with the step, where
-//! everybody who may see the run reads it.
+//! does not change any more. The transaction that gives up one of these messages, drops it or sends it again also stores that
+//! with the step, where everybody who may see the run reads it. It stays there after retention has removed the operations.
 
 use super::position;
 use crate::base::model::{RunId, StepEnd, StepStatus, reply_of_operation};
@@ -11,7 +11,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 /// Stores with the step of a reply whether all of its messages were delivered or may still be, after that has changed for this
 /// operation. Does nothing for another operation. The driver looks at a run that goes on or has a message.
 pub(in crate::state::store) fn note_reply(tx: &Transaction<'_>, op: &str) -> Result<(), StoreError> {
-    let Some((run, step)) = reply_of_operation(op) else {
+    let Some((run, step, _)) = reply_of_operation(op) else {
         return Ok(());
     };
     let place = (run, position(step));
@@ -26,13 +26,22 @@ pub(in crate::state::store) fn note_reply(tx: &Transaction<'_>, op: &str) -> Res
     let Some(mut end) = end.filter(|end| end.status == StepStatus::Succeeded) else {
         return Ok(());
     };
-    let why = undelivered(tx, place)?;
-    if end.why == why {
+    let before = end.reply.take();
+    let mut messages = before.clone().unwrap_or_default();
+    for (number, outcome) in outcomes(tx, place)? {
+        messages.note(number, outcome);
+    }
+    let why = messages.why();
+    let shows_the_same = end.why == why;
+    if shows_the_same && before.as_ref() == Some(&messages) {
         return Ok(());
     }
-    end.why = why;
+    (end.why, end.reply) = (why, Some(messages));
     tx.prepare_cached("UPDATE run_step SET result = ?3 WHERE run = ?1 AND step = ?2")?
         .execute(params![run.0, place.1, json(&end)?])?;
+    if shows_the_same {
+        return Ok(());
+    }
     tx.prepare_cached(
         "UPDATE run SET version = version + 1, due = due OR ended_at IS NULL
            OR EXISTS (SELECT 1 FROM outbox WHERE op = 'run-' || ?1 || '/message')
@@ -42,27 +51,27 @@ pub(in crate::state::store) fn note_reply(tx: &Transaction<'_>, op: &str) -> Res
     Ok(())
 }
 
-/// Returns the reason why the first message of a reply that was given up was not delivered; `None` if there is none.
-fn undelivered(tx: &Transaction<'_>, (run, step): (RunId, i64)) -> Result<Option<String>, StoreError> {
+/// Returns the numbers of the messages of a reply that are stored, each with its outcome if it was given up. Retention may
+/// have removed others.
+fn outcomes(
+    tx: &Transaction<'_>,
+    (run, step): (RunId, i64),
+) -> Result<Vec<(usize, Option<String>)>, StoreError> {
     let names = format!("run-{run}-{step}/");
-    let mut statement = tx.prepare_cached(
-        "SELECT op, state, COALESCE(why, '') FROM outbox
-         WHERE op >= ?1 AND op < ?2 ORDER BY length(op), op",
-    )?;
+    let mut statement =
+        tx.prepare_cached("SELECT op, state, COALESCE(why, '') FROM outbox WHERE op >= ?1 AND op < ?2")?;
     let messages = statement.query_map(params![names, format!("{names}\u{10FFFF}")], |row| {
         <(String, String, String)>::try_from(row)
     })?;
-    let mut messages = messages.collect::<rusqlite::Result<Vec<_>>>()?;
-    messages.retain(|(op, ..)| reply_of_operation(op).is_some());
-    let count = messages.len();
-    let mut numbered = messages.into_iter().enumerate();
-    Ok(numbered.find_map(|(index, (_, state, why))| {
-        let outcome = outcome_words(&state)?;
-        Some(match count {
-            1 => format!("{outcome}: {why}"),
-            _ => format!("message {} of {count} {outcome}: {why}", index + 1),
-        })
-    }))
+    let mut outcomes = Vec::new();
+    for message in messages {
+        let (op, state, why) = message?;
+        if let Some((.., number)) = reply_of_operation(&op) {
+            let words = outcome_words(&state);
+            outcomes.push((number, words.map(|words| format!("{words}: {why}"))));
+        }
+    }
+    Ok(outcomes)
 }
 
 /// Returns the words for the outcome of a message that is not sent any more; `None` for others.
@@ -78,38 +87,33 @@ fn outcome_words(state: &str) -> Option<&'static str> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::base::model::{RunConflictRule, RunId, RunStatus, StepEnd, StepStatus};
-    use crate::state::store::fixture::{at, fresh, person, placeholder, post};
-    use crate::state::store::{DeadLetterFilter, GroupReach, NewRun, RunAdvance, RunCreation, Store};
-    use std::time::Duration;
+    use crate::base::model::{ReplyMessages, RunId, RunStatus, StepEnd, StepStatus};
+    use crate::state::store::fixture::{at, fresh, new_run, placeholder, post};
+    use crate::state::store::{
+        DataKind, DeadLetterFilter, Prune, PrunePosition, RunAdvance, RunCreation, Store,
+    };
 
     const RUN: RunId = RunId(1);
 
+    /// Returns the id of the operation that sends a message of the reply.
+    fn message(number: usize) -> String {
+        format!("run-1-0/reply-{number}")
+    }
+
     /// Ends a run whose only step replied with so many messages.
     async fn replied(store: &Store, count: usize) {
-        let new = NewRun {
-            pipeline: "review".to_owned(),
-            repository: "infra".to_owned(),
-            owner: person("U1"),
-            trigger: "chat".to_owned(),
-            deliveries: Vec::new(),
-            group: None,
-            on_conflict: RunConflictRule::Serial,
-            reach: GroupReach::Own,
-            place: None,
-            commit: "0".repeat(40),
-            plan: "{}".to_owned(),
-            inputs: "{}".to_owned(),
-            steps: vec![("tell".to_owned(), "reply".to_owned())],
-            timeout: Duration::from_secs(100),
-        };
+        let new = new_run(&[("tell", "reply")]);
         store.create_run(new, None, at(0)).await.unwrap();
         let version = store.run(RUN).await.unwrap().unwrap().version;
+        let end = StepEnd {
+            reply: Some(ReplyMessages::of(count)),
+            ..StepEnd::succeeded("done")
+        };
         let moves = RunAdvance {
-            end: vec![(0, StepEnd::succeeded("done"))],
+            end: vec![(0, end)],
             finish: Some((RunStatus::Succeeded, None)),
             ops: (1..=count)
-                .map(|number| post(&format!("run-1-0/reply-{number}"), None, "a"))
+                .map(|number| post(&message(number), None, "a"))
                 .collect(),
             ..RunAdvance::default()
         };
@@ -126,36 +130,147 @@ mod tests {
         end.why
     }
 
-    async fn fail(store: &Store, op: &str, second: i64) {
-        store
-            .record_failed(op, "github answered 404", None, at(second))
-            .await
-            .unwrap();
+    async fn fail(store: &Store, number: usize, second: i64) {
+        let failed = store.record_failed(&message(number), "github answered 404", None, at(second));
+        failed.await.unwrap();
+    }
+
+    async fn lose(store: &Store, number: usize, second: i64) {
+        let lost = store.record_ambiguous(&message(number), "its answer was lost", None, at(second));
+        lost.await.unwrap();
+    }
+
+    async fn deliver(store: &Store, number: usize, second: i64) {
+        let delivered = store.record_delivered(&message(number), None, at(second));
+        delivered.await.unwrap();
+    }
+
+    async fn send_again(store: &Store, number: usize, second: i64) {
+        let again = DeadLetterFilter::Op(message(number));
+        let resent = store.send_again(again, "operator", at(second)).await.unwrap();
+        assert_eq!(resent.queued, ["slack"]);
+    }
+
+    /// Drops a message, and returns the number of dropped ones.
+    async fn drop_letter(store: &Store, number: usize, second: i64) -> usize {
+        let letter = DeadLetterFilter::Op(message(number));
+        let dropped = store.drop_letters(letter, "operator", at(second)).await;
+        dropped.map_or(0, |channels| channels.len())
+    }
+
+    /// Removes what was done before a second, and returns the number of removed operations.
+    async fn prune(store: &Store, kind: DataKind, second: i64) -> u64 {
+        let from = PrunePosition::default();
+        let pruned = store.prune_slice(kind, at(second), &from, Prune::Remove, at(500));
+        pruned.await.unwrap().rows
     }
 
     #[tokio::test]
     async fn a_reply_that_was_given_up_is_shown_with_its_step_until_it_is_sent_again() {
         let (_directory, store) = fresh();
         replied(&store, 2).await;
-        fail(&store, "run-1-0/reply-2", 2).await;
+        fail(&store, 2, 2).await;
         let second = "message 2 of 2 not delivered: github answered 404";
         assert_eq!(shown(&store).await.as_deref(), Some(second));
-        let lost = store.record_ambiguous("run-1-0/reply-1", "its answer was lost", None, at(3));
-        lost.await.unwrap();
+        lose(&store, 1, 3).await;
         let first = "message 1 of 2 possibly not delivered: its answer was lost";
         assert_eq!(shown(&store).await.as_deref(), Some(first));
         // Nothing but its page shows this run.
         assert_eq!(store.run_work(at(3), 10).await.unwrap().due, []);
 
-        let again = DeadLetterFilter::Op("run-1-0/reply-1".to_owned());
-        store.send_again(again, "operator", at(4)).await.unwrap();
+        send_again(&store, 1, 4).await;
         assert_eq!(shown(&store).await.as_deref(), Some(second));
-        let again = DeadLetterFilter::Op("run-1-0/reply-2".to_owned());
-        store.send_again(again.clone(), "operator", at(5)).await.unwrap();
+        send_again(&store, 2, 5).await;
         assert_eq!(shown(&store).await, None);
-        fail(&store, "run-1-0/reply-2", 6).await;
-        store.drop_letters(again, "operator", at(7)).await.unwrap();
+        fail(&store, 2, 6).await;
         assert_eq!(shown(&store).await.as_deref(), Some(second));
+        deliver(&store, 1, 7).await;
+        assert_eq!(shown(&store).await.as_deref(), Some(second));
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_the_operator_dropped_says_so_with_its_step_for_good() {
+        let (_directory, store) = fresh();
+        replied(&store, 3).await;
+        fail(&store, 3, 2).await;
+        lose(&store, 2, 2).await;
+        let version = store.run_version(RUN).await.unwrap().unwrap();
+        assert_eq!(drop_letter(&store, 2, 3).await, 1);
+        let second = "message 2 of 3 given up: the operator dropped it; it is unknown whether it was delivered: its \
+                      answer was lost";
+        assert_eq!(shown(&store).await.as_deref(), Some(second));
+        assert_eq!(store.run_version(RUN).await.unwrap(), Some(version + 1));
+        // It is dropped once, and never sent.
+        assert_eq!(drop_letter(&store, 2, 4).await, 0);
+        let again = DeadLetterFilter::Op(message(2));
+        assert!(store.send_again(again, "operator", at(4)).await.is_err());
+        assert_eq!(shown(&store).await.as_deref(), Some(second));
+
+        // All of a channel.
+        fail(&store, 1, 5).await;
+        let all = DeadLetterFilter::Channel("slack".to_owned());
+        let dropped = store.drop_letters(all, "operator", at(6)).await.unwrap();
+        assert_eq!(dropped.len(), 2);
+        let first =
+            "message 1 of 3 given up: the operator dropped it; it was not delivered: github answered 404";
+        assert_eq!(shown(&store).await.as_deref(), Some(first));
+        assert_eq!(prune(&store, DataKind::DeadLetters, 400).await, 3);
+        assert_eq!(shown(&store).await.as_deref(), Some(first));
+    }
+
+    #[tokio::test]
+    async fn a_reply_that_may_not_be_sent_any_more_is_shown_with_the_reason() {
+        let (_directory, store) = fresh();
+        replied(&store, 1).await;
+        let withdrawn = store.record_withdrawn(&message(1), "its person was revoked", at(2));
+        withdrawn.await.unwrap();
+        let why = "given up: its person was revoked";
+        assert_eq!(shown(&store).await.as_deref(), Some(why));
+    }
+
+    #[tokio::test]
+    async fn an_undelivered_message_keeps_its_number_when_the_delivered_ones_are_removed() {
+        let (_directory, store) = fresh();
+        replied(&store, 3).await;
+        deliver(&store, 1, 2).await;
+        fail(&store, 2, 3).await;
+        deliver(&store, 3, 4).await;
+        let why = "message 2 of 3 not delivered: github answered 404";
+        assert_eq!(shown(&store).await.as_deref(), Some(why));
+        assert_eq!(prune(&store, DataKind::Operations, 400).await, 2);
+        send_again(&store, 2, 401).await;
+        assert_eq!(shown(&store).await, None);
+        fail(&store, 2, 402).await;
+        assert_eq!(shown(&store).await.as_deref(), Some(why));
+    }
+
+    #[tokio::test]
+    async fn an_undelivered_message_is_shown_after_its_operation_was_removed() {
+        let (_directory, store) = fresh();
+        replied(&store, 2).await;
+        fail(&store, 1, 2).await;
+        fail(&store, 2, 10).await;
+        assert_eq!(prune(&store, DataKind::DeadLetters, 5).await, 1);
+        let why = "message 1 of 2 not delivered: github answered 404";
+        send_again(&store, 2, 11).await;
+        assert_eq!(shown(&store).await.as_deref(), Some(why));
+        deliver(&store, 2, 12).await;
+        assert_eq!(prune(&store, DataKind::Operations, 400).await, 1);
+        assert_eq!(shown(&store).await.as_deref(), Some(why));
+    }
+
+    #[tokio::test]
+    async fn a_reply_of_a_version_that_did_not_count_its_messages_is_shown_without_their_count() {
+        let (_directory, store) = fresh();
+        replied(&store, 2).await;
+        let uncounted = "UPDATE run_step SET result = json_remove(result, '$.reply')";
+        let changed = store.write(move |tx| Ok(tx.execute(uncounted, [])?));
+        assert_eq!(changed.await, Ok(1));
+        for (number, second) in [(2, 2), (1, 3)] {
+            fail(&store, number, second).await;
+            let why = format!("message {number} not delivered: github answered 404");
+            assert_eq!(shown(&store).await, Some(why));
+        }
     }
 
     #[tokio::test]
@@ -163,7 +278,7 @@ mod tests {
         let (_directory, store) = fresh();
         replied(&store, 12).await;
         for number in [10, 2] {
-            fail(&store, &format!("run-1-0/reply-{number}"), 2).await;
+            fail(&store, number, 2).await;
             let why = format!("message {number} of 12 not delivered: github answered 404");
             assert_eq!(shown(&store).await, Some(why));
         }
@@ -173,7 +288,7 @@ mod tests {
     async fn a_repetition_does_not_show_the_undelivered_reply_of_the_run_before_it() {
         let (_directory, store) = fresh();
         replied(&store, 2).await;
-        fail(&store, "run-1-0/reply-1", 2).await;
+        fail(&store, 1, 2).await;
         assert!(shown(&store).await.is_some());
         let failed = store.write(|tx| Ok(tx.execute("UPDATE run SET status = 'failed' WHERE id = 1", [])?));
         assert_eq!(failed.await, Ok(1));
@@ -181,19 +296,27 @@ mod tests {
         assert_eq!(creation, RunCreation::Created(RunId(2)));
         let repeated = store.run(RunId(2)).await.unwrap().unwrap();
         let end = repeated.steps[0].end.clone().unwrap();
-        assert_eq!((end.status, end.why), (StepStatus::Succeeded, None));
+        assert_eq!(
+            (end.status, end.why, end.reply),
+            (StepStatus::Succeeded, None, None)
+        );
     }
 
     #[tokio::test]
-    async fn the_message_of_a_run_is_edited_when_a_reply_is_given_up_after_its_end() {
+    async fn the_message_of_a_run_is_edited_when_a_reply_is_given_up_after_its_end_and_when_it_is_dropped() {
         let (_directory, store) = fresh();
         replied(&store, 2).await;
-        let message = vec![placeholder("run-1/message", None, "begins")];
-        store.enqueue(message, at(1)).await.unwrap();
+        let shown = vec![placeholder("run-1/message", None, "begins")];
+        store.enqueue(shown, at(1)).await.unwrap();
         let before = store.run_version(RUN).await.unwrap().unwrap();
         assert_eq!(store.run_work(at(2), 10).await.unwrap().due, []);
-        fail(&store, "run-1-0/reply-1", 3).await;
+        fail(&store, 1, 3).await;
         assert_eq!(store.run_work(at(3), 10).await.unwrap().due, [RUN]);
         assert_eq!(store.run_version(RUN).await.unwrap(), Some(before + 1));
+        let edited = store.advance_run(RUN, before + 1, RunAdvance::default(), at(4));
+        assert_eq!(edited.await, Ok(Some(Vec::new())));
+        assert_eq!(store.run_work(at(4), 10).await.unwrap().due, []);
+        assert_eq!(drop_letter(&store, 1, 5).await, 1);
+        assert_eq!(store.run_work(at(5), 10).await.unwrap().due, [RUN]);
     }
 }

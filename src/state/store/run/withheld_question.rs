@@ -58,13 +58,12 @@ pub(in crate::state::store) fn reason_to_withhold(
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::REVOKED;
-    use crate::base::model::{AskedPeople, Inbound, RunConflictRule, RunId, RunQuestion, UserId};
-    use crate::state::store::fixture::{accept, at, fresh, person, post, says};
+    use crate::base::model::{AskedPeople, Inbound, RunId, RunQuestion, UserId};
+    use crate::state::store::fixture::{accept, at, fresh, new_run, person, post, says};
     use crate::state::store::people::{add_person, revoke};
     use crate::state::store::{
-        DeadLetterFilter, GroupReach, NewRun, NewRunQuestion, QuestionPlace, RunAdvance, StepBegin, Store,
+        DeadLetterFilter, NewRun, NewRunQuestion, QuestionPlace, RunAdvance, StepBegin, Store,
     };
-    use std::time::Duration;
 
     const RUN: RunId = RunId(1);
     const QUESTION: &str = "run-1-0/question";
@@ -86,19 +85,8 @@ mod tests {
     fn run_of(user: &str) -> NewRun {
         NewRun {
             pipeline: "release".to_owned(),
-            repository: "infra".to_owned(),
             owner: person(user),
-            trigger: "chat".to_owned(),
-            deliveries: Vec::new(),
-            group: None,
-            on_conflict: RunConflictRule::Serial,
-            reach: GroupReach::Own,
-            place: None,
-            commit: "0".repeat(40),
-            plan: "{}".to_owned(),
-            inputs: "{}".to_owned(),
-            steps: vec![("approve".to_owned(), "ask".to_owned())],
-            timeout: Duration::from_secs(1_000),
+            ..new_run(&[("approve", "ask")])
         }
     }
 

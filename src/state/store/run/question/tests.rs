@@ -2,15 +2,14 @@
 
 use super::{AskedRunQuestion, NewRunQuestion, RunAnswerOutcome, RunAnswerRequest};
 use crate::base::model::{
-    AskedPeople, InboxId, Role, RunAnswer, RunConflictRule, RunId, RunQuestion, RunStatus, StepEnd,
-    StepStatus, UserId,
+    AskedPeople, InboxId, Role, RunAnswer, RunId, RunQuestion, RunStatus, StepEnd, StepStatus, UserId,
 };
-use crate::state::store::fixture::{at, command, fresh, person, place, post};
+use crate::state::store::fixture::{at, command, fresh, new_run, person, place, post};
 use crate::state::store::people::{add_person, revoke};
 use crate::state::store::run::advance::apply;
 use crate::state::store::{
-    DataKind, GroupReach, NewRun, Prune, PrunePosition, QuestionPlace, RunAdvance, RunCreation, RunRow,
-    StepBegin, Store, StoreError,
+    DataKind, NewRun, Prune, PrunePosition, QuestionPlace, RunAdvance, RunCreation, RunRow, StepBegin, Store,
+    StoreError,
 };
 use std::time::Duration;
 
@@ -23,22 +22,11 @@ async fn created(store: &Store) -> RunId {
     let grant = ("editor".into(), "*".into(), Vec::new());
     let added = store.write(move |tx| add_person(tx, "alice", "operator", &person("U1"), &grant, at(0)));
     assert_eq!(added.await, Ok(UserId(1)));
-    let step = |name: &str, kind: &str| (name.to_owned(), kind.to_owned());
     let new = NewRun {
         pipeline: "release".to_owned(),
-        repository: "infra".to_owned(),
-        owner: person("U1"),
-        trigger: "chat".to_owned(),
-        deliveries: Vec::new(),
-        group: None,
-        on_conflict: RunConflictRule::Serial,
-        reach: GroupReach::Own,
         place: Some(("slack".to_owned(), place(None))),
-        commit: "0".repeat(40),
-        plan: "{}".to_owned(),
-        inputs: "{}".to_owned(),
-        steps: vec![step("approve", "ask"), step("tell", "reply")],
         timeout: Duration::from_secs(1_000),
+        ..new_run(&[("approve", "ask"), ("tell", "reply")])
     };
     match store.create_run(new, None, at(0)).await.unwrap().0 {
         RunCreation::Created(id) => id,

@@ -5,13 +5,12 @@ use crate::base::model::{
     FireOutcome, MissedRule, OverlapRule, PipelineSchedule, RunConflictRule, RunId, RunStatus,
     ScheduleDefinition, Sender,
 };
-use crate::state::store::fixture::{claim, fresh};
+use crate::state::store::fixture::{claim, fresh, new_run};
 use crate::state::store::run::{create, end};
 use crate::state::store::{
     ConfiguredSchedule, FireResult, GroupReach, NewRun, NewSchedule, PipelineScheduleOwner, RunAdvance,
     RunCreation, ScheduleChange, ScheduleEdit, ScheduleRow, Store, StoreError,
 };
-use std::time::Duration;
 
 const ENDED: &str = "SELECT COUNT(*) FROM run WHERE ended_at IS NOT NULL";
 const RUNS: &str = "SELECT COUNT(*) FROM run";
@@ -50,19 +49,10 @@ async fn drift(store: &Store) -> ScheduleRow {
 fn run() -> NewRun {
     NewRun {
         pipeline: "drift".to_owned(),
-        repository: "infra".to_owned(),
         owner: owner(),
         trigger: "schedule nightly/drift".to_owned(),
-        deliveries: Vec::new(),
-        group: None,
-        on_conflict: RunConflictRule::Serial,
         reach: GroupReach::All,
-        place: None,
-        commit: "0".repeat(40),
-        plan: "{}".to_owned(),
-        inputs: "{}".to_owned(),
-        steps: vec![("tell".to_owned(), "reply".to_owned())],
-        timeout: Duration::from_secs(100),
+        ..new_run(&[("tell", "reply")])
     }
 }
 
