@@ -131,17 +131,20 @@ mod tests {
     }
 
     async fn fail(store: &Store, number: usize, second: i64) {
-        let failed = store.record_failed(&message(number), "github answered 404", None, at(second));
+        let name = message(number);
+        let failed = store.record_failed(&name, "github answered 404", None, at(second));
         failed.await.unwrap();
     }
 
     async fn lose(store: &Store, number: usize, second: i64) {
-        let lost = store.record_ambiguous(&message(number), "its answer was lost", None, at(second));
+        let name = message(number);
+        let lost = store.record_ambiguous(&name, "its answer was lost", None, at(second));
         lost.await.unwrap();
     }
 
     async fn deliver(store: &Store, number: usize, second: i64) {
-        let delivered = store.record_delivered(&message(number), None, at(second));
+        let name = message(number);
+        let delivered = store.record_delivered(&name, None, at(second));
         delivered.await.unwrap();
     }
 
@@ -222,7 +225,8 @@ mod tests {
     async fn a_reply_that_may_not_be_sent_any_more_is_shown_with_the_reason() {
         let (_directory, store) = fresh();
         replied(&store, 1).await;
-        let withdrawn = store.record_withdrawn(&message(1), "its person was revoked", at(2));
+        let name = message(1);
+        let withdrawn = store.record_withdrawn(&name, "its person was revoked", at(2));
         withdrawn.await.unwrap();
         let why = "given up: its person was revoked";
         assert_eq!(shown(&store).await.as_deref(), Some(why));
