@@ -65,6 +65,49 @@ fn a_problem_of_a_pipeline_is_named_with_file_line_and_key() {
     );
 }
 
+/// CI-8
+#[test]
+fn a_check_with_a_configuration_names_what_its_server_does_not_run() {
+    let file = "\
+defaults: {model: anthropic/claude-sonnet-4-5}
+pipelines:
+  here:
+    triggers: [{command_line: {}}]
+    steps: [{name: lint, task: {command: [lint, dev]}}]
+  there:
+    triggers: [{command_line: {}}, {chat: {}}]
+    steps:
+      - {name: lint, task: {command: [lint, dev]}}
+      - {name: look, agent: {prompt: review, image: 'example.com/a:1'}}
+";
+    let shell = shell(".drydock/pipelines.yaml", file);
+    let alone = shell.run(&["pipeline", "check"]);
+    assert_eq!(alone.code, Some(0), "{alone:?}");
+    let check = |more: &str| {
+        shell.put("server.toml", &format!("{CONFIG}{more}"));
+        shell.run(&["pipeline", "check", "--config", "server.toml"])
+    };
+    let program = ".drydock/pipelines.yaml:9:pipelines.there.steps[0].task.command: the program lint is not permitted here; ask \
+                   the operator to add it to [pipelines.programs]\n";
+    let image = ".drydock/pipelines.yaml:10:pipelines.there.steps[1].agent.image: images are not used yet; remove the key\n";
+    let refused = check("");
+    assert_eq!(
+        (refused.code, refused.out),
+        (Some(1), format!("{program}{image}"))
+    );
+    let refused = check("programs.lint = \"/usr/local/bin/lint\"\n");
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), image));
+    shell.put(
+        ".drydock/pipelines.yaml",
+        &file.replace(", image: 'example.com/a:1'", ""),
+    );
+    let fine = check("programs.lint = \"/usr/local/bin/lint\"\n");
+    assert_eq!(
+        (fine.code, fine.out.as_str()),
+        (Some(0), ".drydock/pipelines.yaml: 2 pipelines, no problems\n")
+    );
+}
+
 /// CI-13
 #[test]
 fn an_effective_value_is_explained_with_its_level_and_line() {
