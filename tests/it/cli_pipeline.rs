@@ -108,6 +108,35 @@ pipelines:
     );
 }
 
+#[test]
+fn a_question_that_no_run_waits_for_to_its_end_is_a_problem() {
+    let file = |deadline: &str, budget: &str| {
+        format!(
+            "pipelines:\n  p:\n    triggers: [{{chat: {{}}}}]\n    budget: {{{budget}}}\n    steps:\n      - name: approve\n        \
+             ask: {{to: {{group: editors}}, question: Go on?, choices: [a, b], default: b, deadline: {deadline}}}\n"
+        )
+    };
+    let shell = shell(".drydock/pipelines.yaml", &file("1h", "max_steps: 3"));
+    shell.put("server.toml", CONFIG);
+    let check = || shell.run(&["pipeline", "check", "--config", "server.toml"]);
+    let late = check();
+    assert_eq!(late.code, Some(1), "{late:?}");
+    assert_eq!(
+        late.out,
+        ".drydock/pipelines.yaml:7:pipelines.p.steps[0].ask.deadline: a run ends after 1h, so its deadline is never reached; give \
+         it a shorter time, or the run a longer budget.timeout, up to pipelines.run_seconds_max of the server\n"
+    );
+    for (deadline, budget, code) in [
+        ("59m", "max_steps: 3", 0),
+        ("20m", "timeout: 20m", 1),
+        ("19m", "timeout: 20m", 0),
+    ] {
+        shell.put(".drydock/pipelines.yaml", &file(deadline, budget));
+        let ended = check();
+        assert_eq!(ended.code, Some(code), "{deadline} {budget}: {ended:?}");
+    }
+}
+
 /// CI-13
 #[test]
 fn an_effective_value_is_explained_with_its_level_and_line() {

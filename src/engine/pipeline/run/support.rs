@@ -57,8 +57,27 @@ pub fn check_available(loaded: &LoadedPipelines, operator: &OperatorLimits) -> R
         for UnsupportedStep { key, why } in planned.err().unwrap_or_default() {
             problems.add(loaded.line(&key), &key, why);
         }
+        for (key, why) in late_questions(&pipeline) {
+            problems.add(loaded.line(&key), &key, why);
+        }
     }
     problems.finish(loaded.path)
+}
+
+/// Returns the questions of a pipeline that its runs never wait for to their end.
+fn late_questions(pipeline: &EffectivePipeline<'_>) -> Vec<(String, String)> {
+    let run_time = pipeline.budget.timeout.value;
+    let questions = pipeline.steps.iter().filter_map(|step| match step.step.work {
+        Some(StepWork::Ask(ask)) if ask.deadline >= run_time => {
+            let why = format!(
+                "a run ends after {run_time}, so its deadline is never reached; give it a shorter time, or the run a longer \
+                 budget.timeout, up to pipelines.run_seconds_max of the server"
+            );
+            Some((format!("{}.ask.deadline", step.key), why))
+        }
+        _ => None,
+    });
+    questions.collect()
 }
 
 /// Returns the parts of a pipeline that are not available, in the order of its steps.
