@@ -9,6 +9,7 @@ use crate::base::config::Config;
 use crate::base::model::pluralize;
 use crate::base::redact::Redactor;
 use crate::engine::pipeline::definition::{PipelineDefinition, PipelineName};
+use crate::engine::pipeline::run::check_available;
 use crate::engine::pipeline::{
     DefinitionError, ExplainedValue, JSONNET_FILE, LoadedPipelines, OperatorLimits, YAML_FILE, effective,
     explain, json_schema, similar_pipeline,
@@ -134,6 +135,11 @@ fn operator(global: &Global) -> Result<OperatorLimits, CliError> {
 async fn check(directory: &Path, global: &Global, output: &Output) -> Result<(), CliError> {
     match load(directory, global).await {
         Ok((loaded, operator)) => {
+            if operator.server.is_some()
+                && let Err(error) = check_available(&loaded, &operator)
+            {
+                return report(error, output);
+            }
             let count = loaded.file.pipelines.len();
             if output.json() {
                 output.value(&json!({ "ok": true, "file": loaded.path, "pipelines": count, "problems": [] }));
@@ -146,7 +152,7 @@ async fn check(directory: &Path, global: &Global, output: &Output) -> Result<(),
             ));
             if operator.server.is_none() {
                 output.message(
-                    "Without --config, hooks, tools and reply targets of a server are not compared.",
+                    "Without --config, hooks, tools, programs and reply targets of a server are not compared.",
                 );
             }
             Ok(())

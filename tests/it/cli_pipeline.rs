@@ -65,6 +65,78 @@ fn a_problem_of_a_pipeline_is_named_with_file_line_and_key() {
     );
 }
 
+/// CI-8
+#[test]
+fn a_check_with_a_configuration_names_what_its_server_does_not_run() {
+    let file = "\
+defaults: {model: anthropic/claude-sonnet-4-5}
+pipelines:
+  here:
+    triggers: [{command_line: {}}]
+    steps: [{name: lint, task: {command: [lint, dev]}}]
+  there:
+    triggers: [{command_line: {}}, {chat: {}}]
+    steps:
+      - {name: lint, task: {command: [lint, dev]}}
+      - {name: look, agent: {prompt: review, image: 'example.com/a:1'}}
+";
+    let shell = shell(".drydock/pipelines.yaml", file);
+    let alone = shell.run(&["pipeline", "check"]);
+    assert_eq!(alone.code, Some(0), "{alone:?}");
+    let check = |more: &str| {
+        shell.put("server.toml", &format!("{CONFIG}{more}"));
+        shell.run(&["pipeline", "check", "--config", "server.toml"])
+    };
+    let program = ".drydock/pipelines.yaml:9:pipelines.there.steps[0].task.command: the program lint is not permitted here; ask \
+                   the operator to add it to [pipelines.programs]\n";
+    let image = ".drydock/pipelines.yaml:10:pipelines.there.steps[1].agent.image: images are not used yet; remove the key\n";
+    let refused = check("");
+    assert_eq!(
+        (refused.code, refused.out),
+        (Some(1), format!("{program}{image}"))
+    );
+    let refused = check("programs.lint = \"/usr/local/bin/lint\"\n");
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), image));
+    shell.put(
+        ".drydock/pipelines.yaml",
+        &file.replace(", image: 'example.com/a:1'", ""),
+    );
+    let fine = check("programs.lint = \"/usr/local/bin/lint\"\n");
+    assert_eq!(
+        (fine.code, fine.out.as_str()),
+        (Some(0), ".drydock/pipelines.yaml: 2 pipelines, no problems\n")
+    );
+}
+
+#[test]
+fn a_question_that_no_run_waits_for_to_its_end_is_a_problem() {
+    let file = |deadline: &str, budget: &str| {
+        format!(
+            "pipelines:\n  p:\n    triggers: [{{chat: {{}}}}]\n    budget: {{{budget}}}\n    steps:\n      - name: approve\n        \
+             ask: {{to: {{group: editors}}, question: Go on?, choices: [a, b], default: b, deadline: {deadline}}}\n"
+        )
+    };
+    let shell = shell(".drydock/pipelines.yaml", &file("1h", "max_steps: 3"));
+    shell.put("server.toml", CONFIG);
+    let check = || shell.run(&["pipeline", "check", "--config", "server.toml"]);
+    let late = check();
+    assert_eq!(late.code, Some(1), "{late:?}");
+    assert_eq!(
+        late.out,
+        ".drydock/pipelines.yaml:7:pipelines.p.steps[0].ask.deadline: a run ends after 1h, so its deadline is never reached; give \
+         it a shorter time, or the run a longer budget.timeout, up to pipelines.run_seconds_max of the server\n"
+    );
+    for (deadline, budget, code) in [
+        ("59m", "max_steps: 3", 0),
+        ("20m", "timeout: 20m", 1),
+        ("19m", "timeout: 20m", 0),
+    ] {
+        shell.put(".drydock/pipelines.yaml", &file(deadline, budget));
+        let ended = check();
+        assert_eq!(ended.code, Some(code), "{deadline} {budget}: {ended:?}");
+    }
+}
+
 /// CI-13
 #[test]
 fn an_effective_value_is_explained_with_its_level_and_line() {

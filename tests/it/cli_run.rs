@@ -293,6 +293,43 @@ pipelines:
     assert!(checks.iter().any(|check| check["state"] == "fail"), "{report}");
 }
 
+/// STK-31
+#[test]
+fn a_run_in_the_readonly_profile_edits_nothing() {
+    let definition = "\
+defaults: {model: anthropic/claude-sonnet-4-5}
+pipelines:
+  scale:
+    triggers: [{command_line: {}}]
+    steps: [{name: scale, agent: {prompt: Set four replicas in dev.}}]
+";
+    let shell = shell(definition);
+    let profiles = "[profiles.default]\nprovider = \"anthropic\"\nmodel = \"claude-sonnet-4-5\"\n\n[profiles.readonly]\n\
+                    access = \"read\"\n";
+    let directory = shell.home().join(".config/drydock");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("drydock.toml"), profiles).unwrap();
+    let model = BlockingModel::start(queue([
+        edits(MAIN, "2", "4"),
+        concludes("fail", "I cannot edit here."),
+        edits(MAIN, "2", "4"),
+        concludes("pass", "Dev has four replicas."),
+    ]));
+    let ended = run(&shell, &model, &["scale", "--profile", "readonly"]);
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(shell.get(MAIN), "{ replicas: 2 }\n");
+    let asked = model.asked();
+    assert!(
+        asked[0].system.contains("The person has role viewer"),
+        "{}",
+        asked[0].system
+    );
+    assert!(!asked[0].tools.iter().any(|tool| tool.name == "file_edit"));
+    let ended = run(&shell, &model, &["scale"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(shell.get(MAIN), "{ replicas: 4 }\n");
+}
+
 /// CI-8, CI-20, CI-21
 #[test]
 fn what_cannot_run_here_is_refused_with_its_line_before_a_model_is_asked() {

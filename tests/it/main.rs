@@ -134,6 +134,7 @@ mod no_apply;
 mod other_systems;
 mod outbox;
 mod outputs;
+mod own_schedules;
 mod packages;
 mod packages_in_chat;
 mod panics;

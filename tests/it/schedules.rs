@@ -3,10 +3,12 @@
 use crate::support::app::{BOUND, TestApp, visible_text};
 use crate::support::shell::Shell;
 use crate::support::world::{advance, world};
+use drydock::base::model::FireOutcome;
 use drydock::engine::admin::{AdminReply, AdminRequest, ScheduleOrder};
 use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, calls, queue, says};
 use drydock::state::access::Role;
+use drydock::state::store::ScheduleFire;
 use serde_json::json;
 use std::time::Duration;
 
@@ -176,7 +178,7 @@ async fn a_persons_schedule_begins_with_a_confirmation_and_ends_with_their_acces
     assert_eq!(app.model_requests().len(), 1);
 }
 
-/// STK-19, STK-20
+/// STK-19, STK-20, STK-21
 #[tokio::test]
 async fn three_failures_in_a_row_pause_a_schedule_until_it_is_turned_on() {
     let fails = |_: &ModelRequest| {
@@ -201,6 +203,15 @@ async fn three_failures_in_a_row_pause_a_schedule_until_it_is_turned_on() {
         app.column("SELECT off_why FROM schedule"),
         ["3 fires in a row failed"]
     );
+    let AdminReply::ScheduleFires { fires, .. } = order(&app, ScheduleOrder::History).await else {
+        panic!("no fires");
+    };
+    assert!(
+        fires.is_sorted_by(|newer, older| newer.due > older.due),
+        "{fires:?}"
+    );
+    let ended = |fire: &ScheduleFire| fire.outcome == Some(FireOutcome::Failed) && fire.ended_at.is_some();
+    assert!(fires.len() == 3 && fires.iter().all(ended), "{fires:?}");
     let AdminReply::ScheduleChanged { done, .. } = order(&app, ScheduleOrder::Enable).await else {
         panic!("not turned on");
     };

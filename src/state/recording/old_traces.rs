@@ -177,6 +177,7 @@ mod tests {
         set_run_time(&run, at(hour)).unwrap();
     }
 
+    /// CI-22
     #[test]
     fn old_traces_of_a_server_are_removed_for_ever_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
@@ -199,6 +200,7 @@ mod tests {
         assert_eq!(removed_until(data), Some(at(2)));
     }
 
+    /// CI-22
     #[test]
     fn the_oldest_traces_go_while_there_are_too_many_or_they_are_too_large() {
         let run = |name: &str, hour, bytes| TracedRun {

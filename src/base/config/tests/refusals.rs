@@ -17,7 +17,12 @@ fn broken(from: &str, to: &str) -> Vec<String> {
 fn a_hook_without_a_secret_is_refused_by_name() {
     let expected = "drydock.toml:15: hooks.ci.secret: is required; write secret = { env = \"NAME\" } or { file = \"path\" }";
     let without = GOOD.replacen("secret = { env = \"HOOK_SECRET\" }", "", 1);
-    for scheme in ["github", "generic", "generic-body\"\nallow_replayable = true #"] {
+    for scheme in [
+        "github",
+        "slack",
+        "generic",
+        "generic-body\"\nallow_replayable = true #",
+    ] {
         let text = without.replacen("\"github\"", &format!("\"{scheme}\""), 1);
         let loopback = with(&text, &[("DRYDOCK_SERVER__LISTEN", "127.0.0.1:7700")]);
         assert_eq!(problems(loopback), [expected], "{scheme}");

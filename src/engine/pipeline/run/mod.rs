@@ -18,5 +18,5 @@ pub use inputs::{ParameterProblem, RunGroup, RunInputs, run_group, trigger_admit
 pub use moves::{RunMoves, next_moves};
 pub use plan::{PlannedAgent, PlannedStep, PlannedWork, RunPlan};
 pub use state::{RunState, StepState};
-pub use support::{RunDoor, UnsupportedStep};
+pub use support::{RunDoor, UnsupportedStep, check_available};
 pub use work::{ResolvedWork, TaskWork, resolved_work};

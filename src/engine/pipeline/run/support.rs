@@ -1,8 +1,12 @@
 //! The kinds of work that a run cannot do yet. They are refused before anything begins.
 
-use crate::engine::pipeline::definition::{ReplyStep, StepWork, TaskStep};
-use crate::engine::pipeline::problem::shown_name;
-use crate::engine::pipeline::{EffectiveAgent, EffectivePipeline, EffectiveStep, ValueSource};
+use super::RunPlan;
+use crate::engine::pipeline::definition::{ReplyStep, StepWork, TaskStep, TriggerSource};
+use crate::engine::pipeline::problem::{FoundProblems, shown_name};
+use crate::engine::pipeline::{
+    DefinitionError, EffectiveAgent, EffectivePipeline, EffectiveStep, LoadedPipelines, OperatorLimits,
+    ValueSource, effective,
+};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -37,6 +41,44 @@ const NO_VARIABLES: &str = "variables are only for container tools, which do not
 const NO_SERVERS: &str = "MCP servers are not used yet; remove the entry";
 const NO_LOCAL_REPLY: &str =
     "reply steps run on a server only; remove the step: the terminal shows the output of each step";
+
+/// Checks that a server with these limits can run each pipeline of a file, except those that only a terminal starts.
+pub fn check_available(loaded: &LoadedPipelines, operator: &OperatorLimits) -> Result<(), DefinitionError> {
+    let mut problems = FoundProblems::default();
+    for (name, definition) in &loaded.file.pipelines {
+        let mut sources = definition.triggers.iter().map(|trigger| &trigger.source);
+        if sources.all(|source| matches!(source, TriggerSource::CommandLine(_))) {
+            continue;
+        }
+        let Some(pipeline) = effective(&loaded.file, name.as_str(), operator) else {
+            continue;
+        };
+        let planned = RunPlan::of(name.as_str(), &pipeline, RunDoor::Server);
+        for UnsupportedStep { key, why } in planned.err().unwrap_or_default() {
+            problems.add(loaded.line(&key), &key, why);
+        }
+        for (key, why) in late_questions(&pipeline) {
+            problems.add(loaded.line(&key), &key, why);
+        }
+    }
+    problems.finish(loaded.path)
+}
+
+/// Returns the questions of a pipeline that its runs never wait for to their end.
+fn late_questions(pipeline: &EffectivePipeline<'_>) -> Vec<(String, String)> {
+    let run_time = pipeline.budget.timeout.value;
+    let questions = pipeline.steps.iter().filter_map(|step| match step.step.work {
+        Some(StepWork::Ask(ask)) if ask.deadline >= run_time => {
+            let why = format!(
+                "a run ends after {run_time}, so its deadline is never reached; give it a shorter time, or the run a longer \
+                 budget.timeout, up to pipelines.run_seconds_max of the server"
+            );
+            Some((format!("{}.ask.deadline", step.key), why))
+        }
+        _ => None,
+    });
+    questions.collect()
+}
 
 /// Returns the parts of a pipeline that are not available, in the order of its steps.
 pub(super) fn unsupported(effective: &EffectivePipeline<'_>, door: RunDoor) -> Vec<UnsupportedStep> {

@@ -90,6 +90,7 @@ fn refusals(loaded: &LoadedPipelines, door: RunDoor) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
+/// CI-8, CI-9, CI-10, CI-11
 #[test]
 fn work_that_is_not_available_is_refused_with_its_key_before_anything_begins() {
     let loaded = LoadedPipelines::from_yaml(COMPLETE.as_bytes(), &operator()).unwrap();
@@ -113,6 +114,7 @@ fn work_that_is_not_available_is_refused_with_its_key_before_anything_begins() {
     );
 }
 
+/// CI-8
 #[test]
 fn a_terminal_and_a_server_refuse_different_work() {
     let ask = "name: question, ask: {to: {person: Ann}, question: Go on?, choices: [a, b], deadline: 1h}";

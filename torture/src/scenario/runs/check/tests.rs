@@ -1,8 +1,9 @@
 //! Tests of the checks: each fault is found.
 
-use super::{StoredRun, StoredStep, ends, posts, starts, turns_taken};
+use super::{StoredRun, StoredStep, ends, posts, runs_of_fires, starts, turns_taken};
 use crate::hook;
 use crate::scenario::runs::shown::{ShownRun, ShownRuns};
+use std::collections::BTreeSet;
 
 fn run(id: i64, pipeline: &str, status: &str, event: u32) -> StoredRun {
     StoredRun {
@@ -36,6 +37,31 @@ fn a_run_that_is_there_twice_or_not_at_all_is_found() {
     assert_eq!(
         starts(&[first], 2),
         ["event 2 started 0 runs of turns instead of 1"]
+    );
+}
+
+#[test]
+fn a_fire_with_two_runs_or_none_and_a_run_without_a_fire_are_found() {
+    let of_fire = |id, event: &str| StoredRun {
+        event: event.to_owned(),
+        ..run(id, "tick-1", "succeeded", 1)
+    };
+    let fired: BTreeSet<String> = ["schedule:1:5/run", "schedule:2:5/run"].map(str::to_owned).into();
+    let mut runs = vec![
+        of_fire(1, "schedule:1:5/run"),
+        of_fire(2, "schedule:2:5/run"),
+        run(3, "plain", "succeeded", 8),
+    ];
+    assert!(runs_of_fires(&fired, &runs).is_empty());
+    runs[1] = of_fire(2, "schedule:1:5/run");
+    runs.push(of_fire(4, "schedule:1:6/run"));
+    assert_eq!(
+        runs_of_fires(&fired, &runs),
+        [
+            "the fire schedule:1:5/run started 2 runs",
+            "the fire schedule:2:5/run started 0 runs",
+            "schedule:1:6/run is no fire, and started a run"
+        ]
     );
 }
 
