@@ -37,6 +37,13 @@ impl Entries {
         }
     }
 
+    /// Adds the keys of a section that has none yet.
+    pub(super) fn insert_section(&mut self, section: String, keys: Vec<(String, Entry)>) {
+        if !keys.is_empty() {
+            self.sections.insert(section, keys);
+        }
+    }
+
     pub(super) fn remove(&mut self, path: &str) {
         let (section, name) = divided(path);
         if let Some(keys) = self.sections.get_mut(section) {

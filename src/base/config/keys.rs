@@ -348,19 +348,22 @@ static KEYS_BY_SECTION: LazyLock<BTreeMap<&'static str, Vec<DividedKey>>> = Lazy
 pub(super) fn find<T: AsRef<str>>(path: &[T]) -> KeyMatch {
     let first = path.first().map_or("", AsRef::as_ref);
     let keys = KEYS_BY_SECTION.get(first).map_or(&[][..], Vec::as_slice);
-    let mut section = false;
-    for (pattern, key) in keys {
-        let mut both = path.iter().zip(pattern);
-        let fits = both.all(|(name, part)| *part == "*" || *part == name.as_ref());
-        if fits && pattern.len() == path.len() {
-            return KeyMatch::Key(key);
-        }
-        section |= fits && path.len() < pattern.len();
+    // The last names differ most.
+    let fits = |pattern: &[&str]| {
+        let mut both = path.iter().zip(pattern).rev();
+        both.all(|(name, part)| *part == "*" || *part == name.as_ref())
+    };
+    let same_length = |(pattern, _): &&DividedKey| pattern.len() == path.len() && fits(pattern);
+    if let Some((_, key)) = keys.iter().find(same_length) {
+        return KeyMatch::Key(key);
     }
-    if section {
-        KeyMatch::Section
-    } else {
-        KeyMatch::Nothing
+    let is_below = |(pattern, _): &DividedKey| {
+        let start = pattern.get(..path.len()).unwrap_or_default();
+        pattern.len() > path.len() && fits(start)
+    };
+    match keys.iter().any(is_below) {
+        true => KeyMatch::Section,
+        false => KeyMatch::Nothing,
     }
 }
 

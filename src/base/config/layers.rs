@@ -56,16 +56,18 @@ impl Layers {
         lines: &Lines,
         problems: &mut Problems,
     ) {
+        let mut keys = Vec::new();
         for (name, value) in table {
             if problems.is_full() {
-                return;
+                break;
             }
             path.push(name.get_ref());
             let place = lines.location(name.span().start);
             match (keys::find(path), value.get_ref()) {
                 (KeyMatch::Key(key), value) => {
                     let value = value::from_toml(key.kind, value);
-                    self.set(key, path, value, place, problems);
+                    let entry = entry(key, path, (value, place), problems);
+                    keys.push((name.get_ref().to_string(), entry));
                 }
                 // Recursion is bounded by the table of keys: no path is longer than four names.
                 (KeyMatch::Section, DeValue::Table(table)) => {
@@ -80,6 +82,7 @@ impl Layers {
             }
             path.pop();
         }
+        self.entries.insert_section(path.join("."), keys);
     }
 
     fn read_environment(&mut self, environment: &BTreeMap<String, String>, problems: &mut Problems) {
@@ -159,32 +162,8 @@ impl Layers {
         for length in 1..path.len() {
             self.note_section(path.get(..length).unwrap_or_default(), &place, problems);
         }
-        self.set(key, path, value, place, problems);
-    }
-
-    fn set(
-        &mut self,
-        key: &ConfigKey,
-        path: &[&str],
-        value: Result<Value, String>,
-        place: SettingLocation,
-        problems: &mut Problems,
-    ) {
-        debug_assert_eq!(key.path.split('.').count(), path.len());
-        if let [.., section, name] = path
-            && let Some(what) = owner_of_name(section)
-            && !is_field_name(name)
-        {
-            let why = format!("{what} name is 1 to 64 of a-z, A-Z, 0-9, _ and -");
-            problems.add(&place, &path.join("."), why);
-        }
-        let name = path.join(".");
-        let value = value.map_err(|why| problems.add(&place, &name, why)).ok();
-        let entry = Entry {
-            value,
-            location: place,
-        };
-        self.entries.insert(&name, entry);
+        let entry = entry(key, path, (value, place), problems);
+        self.entries.insert(&path.join("."), entry);
     }
 
     fn note_section(&mut self, path: &[&str], place: &SettingLocation, problems: &mut Problems) {
@@ -200,6 +179,27 @@ impl Layers {
         }
         self.sections.insert(name, place.clone());
     }
+}
+
+/// Returns the entry of a key, whose value is missing if it was refused.
+fn entry(
+    key: &ConfigKey,
+    path: &[&str],
+    (value, location): (Result<Value, String>, SettingLocation),
+    problems: &mut Problems,
+) -> Entry {
+    debug_assert_eq!(key.path.split('.').count(), path.len());
+    if let [.., section, name] = path
+        && let Some(what) = owner_of_name(section)
+        && !is_field_name(name)
+    {
+        let why = format!("{what} name is 1 to 64 of a-z, A-Z, 0-9, _ and -");
+        problems.add(&location, &path.join("."), why);
+    }
+    let value = value
+        .map_err(|why| problems.add(&location, &path.join("."), why))
+        .ok();
+    Entry { value, location }
 }
 
 /// The start of each line of the file, used to convert offsets to lines.

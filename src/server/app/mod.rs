@@ -147,13 +147,10 @@ impl App {
         repositories
             .names()
             .for_each(|name| repositories.keep_current(name));
-        // One thread reads the people while another one stores the schedules.
-        let (access, stored) = tokio::join!(
-            Access::load(store.clone(), &config.limits),
-            store_configured(&store, &config.schedules, (host.now)())
-        );
-        stored.map_err(AccessError::from)?;
-        let access = Arc::new(access?);
+        let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
+        store_configured(&store, &config.schedules, (host.now)())
+            .await
+            .map_err(AccessError::from)?;
         let health = Health::default();
         let client = tools.client;
         let parts = Parts {

@@ -136,7 +136,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Loads all admitted people. Nobody changes them meanwhile.
+    /// Loads all admitted people.
     pub async fn load(store: Store, limits: &LimitSettings) -> Result<Self, AccessError> {
         let access = Self {
             store,
@@ -148,8 +148,7 @@ impl Access {
             ))),
             code_attempts: Arc::default(),
         };
-        let people = access.store.people().await?;
-        put(&access.admitted, &people);
+        access.refresh().await?;
         Ok(access)
     }
 
