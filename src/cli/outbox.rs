@@ -16,9 +16,11 @@ Examples:
   drydock outbox retry --all --channel team     send all of a channel again
   drydock outbox drop inbox-7/result            drop one: it is never sent
 
-A `failed` operation was not sent. An `ambiguous` one may have been sent: `retry` searches the chat for it first, if the
-platform allows that. If not, it sends the operation again, so check the chat before. A message of a person whom its
-recipient has blocked is withdrawn instead. Each retry and drop is a line of the audit log. The delivery starts at once if a server is running, otherwise at the next start.";
+A `failed` operation was not sent. An `ambiguous` one may have been sent: `retry` searches the
+chat for it first, if the platform allows that. If not, it sends the operation again, so check the
+chat before. A message of a person whom its recipient has blocked is withdrawn instead, and so is
+a message in the private chat of a person whose access was revoked. Each retry and drop is a line
+of the audit log. The delivery starts at once if a server is running, otherwise at the next start.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum OutboxCommand {

@@ -164,6 +164,7 @@ mod runs_api;
 mod result_buttons;
 mod revisions;
 mod revocation;
+mod revoked_deliveries;
 mod secret_pairs;
 mod secrets;
 mod service_tokens;

@@ -107,6 +107,12 @@ impl Sender {
         Some(format!("{kind}.{}", self.id))
     }
 
+    /// Returns the beginning of the ids of the operations that answer the invites of this account, which come in its private
+    /// chat only.
+    pub fn join_op_prefix(&self) -> String {
+        format!("join/{self}/")
+    }
+
     /// Returns the person at the terminal.
     pub fn of_terminal(name: &str) -> Self {
         Self {

@@ -68,7 +68,7 @@ pub use limits::{ContextStrategyName, Limits};
 pub use money::Money;
 pub use name_folding::{compose_name, fold_name};
 pub use numbers::{by_number, group_thousands, is_hex, pluralize, totals};
-pub use outbound::{Action, DiffTab, Op, Receipt, WorkStatus};
+pub use outbound::{ACCESS_REVOKED, Action, DiffTab, Op, Receipt, WorkStatus};
 pub use overview::{ChangeOverview, ObjectOverview};
 pub use path::{PathError, RepoPath};
 pub use person_message::{

@@ -6,6 +6,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
+/// The only text that a revoked person gets.
+pub const ACCESS_REVOKED: &str = "Access was revoked.";
+
 /// An outgoing operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Op {
@@ -208,6 +211,29 @@ impl Action {
         }
     }
 
+    /// Returns true for what a person still gets alone after their access was revoked: the line that says so, and the end of
+    /// what their platform shows until then.
+    pub fn may_follow_revocation(&self) -> bool {
+        match self {
+            Self::Post { reply, .. }
+            | Self::Edit { reply, .. }
+            | Self::Fill { reply, .. }
+            | Self::Notice { reply, .. }
+            | Self::Respond { reply, .. } => *reply == Reply::text(ACCESS_REVOKED),
+            Self::AnswerClick { text, .. } => text.is_empty() || text == ACCESS_REVOKED,
+            Self::ShowWork { status, .. } => *status == WorkStatus::Ended,
+            Self::React { .. }
+            | Self::Stream { .. }
+            | Self::Progress { .. }
+            | Self::Draft { .. }
+            | Self::Upload { .. }
+            | Self::ShowDiff { .. }
+            | Self::CloseDiff { .. }
+            | Self::AskForWords { .. }
+            | Self::ShowHome { .. } => false,
+        }
+    }
+
     /// Returns true for a line that an [`Action::Fill`] replaces.
     pub fn is_placeholder(&self) -> bool {
         match self {
@@ -253,4 +279,35 @@ pub enum Receipt {
     Queued,
     /// The message was [`Receipt::Queued`], and its work starts now.
     Started,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ACCESS_REVOKED, Action, WorkStatus};
+    use crate::base::model::Reply;
+
+    #[test]
+    fn nothing_but_the_line_about_it_follows_a_revocation() {
+        let post = |text: &str, placeholder| Action::Post {
+            reply: Reply::text(text),
+            reply_to: None,
+            placeholder,
+        };
+        let fill = |text: &str| Action::Fill {
+            post: "inbox-1/card".to_owned(),
+            reply: Reply::text(text),
+        };
+        let work = |status| Action::ShowWork { status, title: None };
+        for (action, may_follow) in [
+            (post(ACCESS_REVOKED, false), true),
+            (fill(ACCESS_REVOKED), true),
+            (work(WorkStatus::Ended), true),
+            (post("Access was revoked. The secret is 7.", false), false),
+            (post("…", true), false),
+            (fill("Done."), false),
+            (work(WorkStatus::Running), false),
+        ] {
+            assert_eq!(action.may_follow_revocation(), may_follow, "{action:?}");
+        }
+    }
 }

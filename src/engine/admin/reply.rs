@@ -132,7 +132,7 @@ pub enum AdminReply {
     Letters {
         /// Number of dead letters.
         count: u64,
-        /// The messages between people that are not sent again, because a sender was blocked or a person revoked.
+        /// The operations that are not sent again, because a sender was blocked or a person revoked.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         withdrawn: Vec<String>,
     },

@@ -318,7 +318,8 @@ impl Reception {
         let sender = inbound.clone();
         let answer = move |redeemed: &JoinOutcome| {
             let id = sender.delivery.first().map_or("", String::as_str);
-            let address = Address::for_inbound(&sender, format!("join/{id}"));
+            let prefix = format!("{}{id}", sender.sender.join_op_prefix());
+            let address = Address::for_inbound(&sender, prefix);
             let reply = greeting(redeemed);
             // A failed guess is not stored, and its reply may be lost.
             reply

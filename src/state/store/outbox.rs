@@ -6,11 +6,13 @@ mod delivered;
 mod in_flight;
 pub(super) mod response_url;
 mod lease;
+mod recipient;
+mod undelivered;
 mod unreadable;
 mod withdrawal;
 
 use super::column::{json, millis, time};
-use super::{Store, StoreError, card, login_message, run, session_export};
+use super::{Store, StoreError, card};
 use crate::base::model::{Action, Op};
 pub use dead_letters::{DeadLetter, DeadLetterFilter, ResentLetters};
 use jiff::Timestamp;
@@ -18,6 +20,7 @@ pub use lease::POSTPONED_MAX;
 use lease::{HEADS, is_due};
 pub(super) use lease::{InFlightLock, lease_enqueued};
 use rusqlite::{Transaction, params};
+pub(super) use withdrawal::withdraw_all_for;
 
 /// State of an operation that is not leased yet. One that must not show twice is marked before it is leased.
 const WAITING: &str = "waiting";
@@ -170,42 +173,6 @@ impl Store {
         result
     }
 
-    /// Gives up an operation that was not delivered and never will be. Its thread continues, and the fallback `instead`
-    /// is enqueued.
-    pub async fn record_failed(
-        &self,
-        op: &str,
-        why: &str,
-        instead: impl IntoIterator<Item = Op>,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let instead = instead.into_iter().collect();
-        self.finish_operation(op, "failed", why, instead, at).await
-    }
-
-    /// Gives up an operation that may have been delivered and must not show twice, if the outcome cannot be found out.
-    /// It is not sent again. Its thread continues, and the notice about it is enqueued.
-    pub async fn record_ambiguous(
-        &self,
-        op: &str,
-        why: &str,
-        instead: impl IntoIterator<Item = Op>,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let instead = instead.into_iter().collect();
-        self.finish_operation(op, "ambiguous", why, instead, at).await
-    }
-
-    /// Withdraws an operation that must not be sent any more. Its thread continues.
-    pub async fn record_withdrawn(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
-        self.finish_operation(op, "dropped", why, Vec::new(), at).await
-    }
-
-    /// Replaces a placeholder line that may already show: its fill becomes a new post.
-    pub async fn record_replaced(&self, op: &str, why: &str, at: Timestamp) -> Result<(), StoreError> {
-        self.finish_operation(op, "replaced", why, Vec::new(), at).await
-    }
-
     /// Returns the next time at which [`Store::lease_due`] has an operation for this channel, as currently known.
     pub async fn next_due(&self, channel: &str) -> Result<Option<Timestamp>, StoreError> {
         self.next_due_unless(channel, |_, _| false).await
@@ -268,37 +235,6 @@ impl Store {
             Ok(super::column::count(given_up))
         })
         .await
-    }
-
-    async fn finish_operation(
-        &self,
-        op: &str,
-        state: &'static str,
-        why: &str,
-        instead: Vec<Op>,
-        at: Timestamp,
-    ) -> Result<(), StoreError> {
-        let (id, why) = (op.to_owned(), why.to_owned());
-        let result = self
-            .write(move |tx| {
-                let updated = tx
-                    .prepare_cached(
-                        "UPDATE outbox SET state = ?2, why = ?3, done_at = ?4, attempts = attempts + 1
-                         WHERE op = ?1 AND done_at IS NULL",
-                    )?
-                    .execute(params![id, state, why, millis(at)])?;
-                if updated > 0 {
-                    enqueue(tx, &instead, at)?;
-                    drop_card_end(tx, &id, at)?;
-                    run::note_reply(tx, &id)?;
-                }
-                login_message::forget(tx, &id)?;
-                session_export::forget(tx, &id)?;
-                response_url::drop_if_answered(tx, &id)
-            })
-            .await;
-        self.end_lease_if(&result, op);
-        result
     }
 }
 
@@ -383,19 +319,6 @@ fn insert(tx: &Transaction<'_>, op: &Op, state: &str, at: Timestamp) -> Result<(
 fn has_no_message(tx: &Transaction<'_>, post: &str) -> Result<bool, StoreError> {
     let lost = "SELECT 1 FROM outbox WHERE op = ?1 AND done_at IS NOT NULL AND message IS NULL";
     Ok(tx.prepare_cached(lost)?.exists([post])?)
-}
-
-/// Drops the end of a card that has just ended without a known message.
-fn drop_card_end(tx: &Transaction<'_>, post: &str, at: Timestamp) -> Result<(), StoreError> {
-    let end = format!("{post}/fill");
-    if card::is_end(&end) {
-        tx.prepare_cached(
-            "UPDATE outbox SET state = 'dropped', why = 'the message of the card is not known', done_at = ?2
-             WHERE op = ?1 AND done_at IS NULL",
-        )?
-        .execute(params![end, millis(at)])?;
-    }
-    Ok(())
 }
 
 /// Returns the chat and thread of an operation, whose operations are delivered in order.

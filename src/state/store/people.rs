@@ -2,7 +2,7 @@
 
 use super::audit::audit_in;
 use super::column::{json, millis, parse, time};
-use super::{Store, StoreError, login, person_message, run, schedule};
+use super::{Store, StoreError, login, outbox, person_message, run, schedule};
 use crate::base::model::{Account, Sender, UserId};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -115,14 +115,21 @@ pub(crate) fn person(tx: &Transaction<'_>, id: UserId) -> Result<PersonRow, Stor
     let row = rows.next()?;
     let row = row.ok_or_else(|| StoreError::NotFound(format!("user {id}")))?;
     let mut person = without_accounts(id, row)?;
+    person.senders = accounts(tx, id)?;
+    person.grants = grants(tx, id)?;
+    Ok(person)
+}
+
+/// Returns the accounts of a person.
+pub(crate) fn accounts(tx: &Transaction<'_>, id: UserId) -> Result<Vec<Sender>, StoreError> {
     let mut statement =
         tx.prepare_cached("SELECT sender FROM identity WHERE user_id = ?1 ORDER BY sender")?;
     let mut rows = statement.query([id.0])?;
+    let mut accounts = Vec::new();
     while let Some(row) = rows.next()? {
-        person.senders.push(sender(row)?);
+        accounts.push(sender(row)?);
     }
-    person.grants = grants(tx, id)?;
-    Ok(person)
+    Ok(accounts)
 }
 
 /// Reads a person from a row of [`COLUMNS`], without accounts and grants.
@@ -194,7 +201,7 @@ pub(crate) fn user_of(tx: &Transaction<'_>, sender: &Sender) -> Result<Option<(U
 }
 
 /// Adds a person with one account and one grant. The account of a revoked person moves to the new one; the old row
-/// keeps its history.
+/// keeps its history, and what was not sent to them is not sent any more.
 pub(crate) fn add_person(
     tx: &Transaction<'_>,
     name: &str,
@@ -203,6 +210,9 @@ pub(crate) fn add_person(
     grant: &GrantRow,
     at: Timestamp,
 ) -> Result<UserId, StoreError> {
+    if let Some((_, true)) = user_of(tx, sender)? {
+        outbox::withdraw_all_for(tx, sender, at)?;
+    }
     tx.prepare_cached("INSERT INTO users (name, invited_by, created_at) VALUES (?1, ?2, ?3)")?
         .execute(params![name, invited_by, millis(at)])?;
     let user = UserId(tx.last_insert_rowid());
@@ -342,8 +352,8 @@ pub(crate) fn is_auditor(tx: &Transaction<'_>, user: UserId) -> Result<bool, Sto
     Ok(is_auditor)
 }
 
-/// Marks a person as revoked, removes the messages between them and others, turns their schedules off and cancels their runs.
-/// Returns the names of their tokens, which ended, or `None` if they already were revoked.
+/// Marks a person as revoked, removes the messages between them and others, turns their schedules off, cancels their runs and
+/// withdraws what waits for them alone. Returns the names of their tokens, which ended, or `None` if they already were revoked.
 pub(crate) fn revoke(
     tx: &Transaction<'_>,
     user: UserId,
@@ -356,5 +366,11 @@ pub(crate) fn revoke(
     let tokens = login::end_all(tx, user, at)?;
     schedule::turn_off_all(tx, user, at)?;
     run::cancel_all(tx, user, at)?;
-    Ok((revoked == 1).then_some(tokens))
+    if revoked == 0 {
+        return Ok(None);
+    }
+    for account in accounts(tx, user)? {
+        outbox::withdraw_all_for(tx, &account, at)?;
+    }
+    Ok(Some(tokens))
 }

@@ -192,10 +192,10 @@ impl DeliveryThread {
         }
     }
 
-    /// Returns the outcome of an operation that must not be sent any more. Its recipient may have decided so after it was
-    /// leased. If that cannot be read, the operation is not sent now.
+    /// Returns the outcome of an operation that must not be sent any more. That may have been decided after it was leased.
+    /// If it cannot be read, the operation is not sent now.
     async fn withdrawal(&self, op: &Op) -> Option<OperationOutcome> {
-        match self.store.reason_to_withdraw(&op.id).await {
+        match self.store.reason_to_withdraw(op).await {
             Ok(why) => why.map(OperationOutcome::Withdrawn),
             Err(error) => {
                 warn!(%error, op.id = op.id, "not sent, because it is not known whether it was withdrawn");
@@ -325,6 +325,7 @@ impl DeliveryThread {
                     store.record_withdrawn(&op.id, why, (self.now)())
                 })
                 .await;
+                self.tell_runs(op);
             }
             OperationOutcome::Postponed(postponed) => {
                 self.log_postponed(due, &postponed);

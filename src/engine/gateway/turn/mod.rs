@@ -35,6 +35,7 @@ use super::outgoing::OutgoingMessages;
 use super::parts::{Parts, scheduled};
 use super::prerender::Prerenderer;
 use super::runs::PipelineDefinitions;
+pub(super) use crate::base::model::ACCESS_REVOKED as REVOKED;
 use crate::base::model::{ChatPlace, History, Inbound, Receipt, TurnId, UserId};
 use crate::crash_point;
 use crate::state::recording::RecordedEvent;
@@ -60,9 +61,6 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// The only text that a revoked person gets.
-pub(super) const REVOKED: &str = "Access was revoked.";
 
 #[derive(Debug)]
 pub(super) struct ClaimedMessage {

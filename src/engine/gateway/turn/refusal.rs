@@ -1,7 +1,7 @@
 //! The answer to a message that ends without a result of the model: one line in its card.
 
 use super::journal::TurnJournal;
-use super::{ClaimedMessage, OpenedTurn, TurnRunner};
+use super::{ClaimedMessage, OpenedTurn, REVOKED, TurnRunner};
 use crate::base::model::{Action, Op, Reply, TurnId};
 use crate::engine::gateway::compose::Address;
 use crate::state::store::{Claim, StoreError};
@@ -82,7 +82,8 @@ impl TurnRunner {
         why: &str,
         ended: Option<Op>,
     ) -> anyhow::Result<()> {
-        let why = match assigned.work.has_edited {
+        // A revoked person gets one line.
+        let why = match assigned.work.has_edited && why != REVOKED {
             true => format!("{why}\nIts edits before the interruption are undone."),
             false => why.to_owned(),
         };

@@ -5,7 +5,7 @@ use super::withdrawal::reason_to_withdraw;
 use super::{FORCED, WAITING};
 use crate::base::model::{Action, ChatPlace, InboxId, Op};
 use crate::state::store::audit::audit_in;
-use crate::state::store::column::{millis, parse, time};
+use crate::state::store::column::{millis, parse, text, time};
 use crate::state::store::{Store, StoreError, run};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
@@ -167,7 +167,7 @@ impl Store {
 
     /// Queues dead letters to be sent again, with their attempts reset. Those that may already show are looked up
     /// first, and sent if the lookup gives no answer. One that must not be sent any more is withdrawn instead, such as a
-    /// message whose sender was blocked.
+    /// message whose sender was blocked, or one for a person whose access was revoked.
     pub async fn send_again(
         &self,
         which: DeadLetterFilter,
@@ -178,7 +178,11 @@ impl Store {
         self.write(move |tx| {
             let mut resent = ResentLetters::default();
             for (op, channel, state) in chosen(tx, &which)? {
-                if let Some(why) = reason_to_withdraw(tx, &op)? {
+                let why = match stored(tx, &op)? {
+                    Some(letter) => reason_to_withdraw(tx, &letter)?,
+                    None => None,
+                };
+                if let Some(why) = why {
                     tx.prepare_cached("UPDATE outbox SET state = 'dropped', why = ?2 WHERE op = ?1")?
                         .execute(params![op, why])?;
                     run::note_reply(tx, &op)?;
@@ -267,6 +271,18 @@ fn dropped_words(state: &str) -> &'static str {
     match state {
         "failed" => "the operator dropped it; it was not delivered: ",
         _ => "the operator dropped it; it is unknown whether it was delivered: ",
+    }
+}
+
+/// Returns a stored operation; `None` if this version cannot read it.
+fn stored(tx: &Transaction<'_>, op: &str) -> Result<Option<Op>, StoreError> {
+    let body = tx
+        .prepare_cached("SELECT body FROM outbox WHERE op = ?1")?
+        .query_row([op], |row| Ok(text("operation", row, 0)))?;
+    match body.and_then(|body| parse("operation", &body)) {
+        Ok(op) => Ok(Some(op)),
+        Err(StoreError::Unreadable { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -68,6 +68,7 @@ impl Store {
     }
 }
 
+/// Marks an operation as delivered, also if it was withdrawn while it was being sent.
 fn mark_delivered(
     tx: &Transaction<'_>,
     id: &str,
@@ -78,7 +79,8 @@ fn mark_delivered(
     session_export::forget(tx, id)?;
     let Some(message) = message else {
         tx.prepare_cached(
-            "UPDATE outbox SET state = 'delivered', done_at = ?2 WHERE op = ?1 AND done_at IS NULL",
+            "UPDATE outbox SET state = 'delivered', done_at = ?2
+             WHERE op = ?1 AND (done_at IS NULL OR state = 'dropped')",
         )?
         .execute(params![id, millis(at)])?;
         return response_url::drop_if_answered(tx, id);
@@ -87,7 +89,7 @@ fn mark_delivered(
     let body: Option<String> = tx
         .prepare_cached(
             "UPDATE outbox SET state = 'delivered', done_at = ?2, message = ?3
-             WHERE op = ?1 AND done_at IS NULL RETURNING body",
+             WHERE op = ?1 AND (done_at IS NULL OR state = 'dropped') RETURNING body",
         )?
         .query_row(params![id, millis(at), message], |row| row.get(0))
         .optional()?;

@@ -1,27 +1,100 @@
 //! The operations that must not be sent any more, because of what was decided about a person after they were enqueued.
 
-use crate::base::model::PersonMessage;
-use crate::state::store::{Store, StoreError, person_message, run};
-use rusqlite::Transaction;
+use super::recipient::{is_for_alone, possible_readers};
+use super::undelivered::end_withdrawn;
+use crate::base::model::{Op, Sender};
+use crate::state::store::column::{parse, text};
+use crate::state::store::{Store, StoreError, people, person_message, run};
+use jiff::Timestamp;
+use rusqlite::{Transaction, params};
+
+/// The reason why an operation for a person without access is not sent.
+const ACCESS_ENDED: &str = "the access of its person was revoked";
+
+/// All operations that may still be sent: those without an outcome, and the dead letters.
+const UNSENT: &str = "SELECT op, done_at IS NULL, body FROM outbox INDEXED BY outbox_open WHERE done_at IS NULL
+    UNION ALL
+    SELECT op, done_at IS NULL, body FROM outbox WHERE done_at IS NOT NULL AND state IN ('failed', 'ambiguous')";
 
 impl Store {
     /// Returns the reason why an operation must not be sent any more. It shows a message between people, or asks about
-    /// messages, and its recipient has blocked the sender, or one of both was revoked. Or it shows the question of a run in
-    /// the private chat of a person who was revoked. An operation that was in flight when that was decided is not withdrawn
-    /// yet.
-    pub async fn reason_to_withdraw(&self, op: &str) -> Result<Option<&'static str>, StoreError> {
-        if PersonMessage::people_of_operation(op).is_none() && run::question_of_operation(op).is_none() {
-            return Ok(None);
-        }
-        let op = op.to_owned();
+    /// messages, and its recipient has blocked the sender, or one of both was revoked. Or it is for a person alone whose
+    /// access was revoked, and is not the line that says so.
+    pub async fn reason_to_withdraw(&self, op: &Op) -> Result<Option<&'static str>, StoreError> {
+        let op = op.clone();
         self.read(move |tx| reason_to_withdraw(tx, &op)).await
     }
 }
 
 /// Returns the reason like [`Store::reason_to_withdraw`].
-pub(super) fn reason_to_withdraw(tx: &Transaction<'_>, op: &str) -> Result<Option<&'static str>, StoreError> {
-    match run::question_of_operation(op) {
-        Some(place) => run::reason_to_withhold(tx, place),
-        None => person_message::reason_to_withdraw(tx, op),
+pub(super) fn reason_to_withdraw(tx: &Transaction<'_>, op: &Op) -> Result<Option<&'static str>, StoreError> {
+    if let Some(why) = person_message::reason_to_withdraw(tx, &op.id)? {
+        return Ok(Some(why));
     }
+    let is_withheld = was_withdrawn(tx, &op.id)? || is_for_revoked_person(tx, op)?;
+    Ok(is_withheld.then_some(ACCESS_ENDED))
 }
+
+/// Withdraws what is for an account alone and may still be sent, when the access of its person ends, and before it begins
+/// anew. What is being sent is not sent again. Dead letters stay, so that the operator sees them, and are not sent any more.
+pub(in crate::state::store) fn withdraw_all_for(
+    tx: &Transaction<'_>,
+    account: &Sender,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    for (op, is_open) in unsent_for(tx, account)? {
+        if is_open {
+            end_withdrawn(tx, &op, ACCESS_ENDED, at)?;
+            continue;
+        }
+        tx.prepare_cached("UPDATE outbox SET why = ?2 WHERE op = ?1")?
+            .execute(params![op, ACCESS_ENDED])?;
+        run::note_reply(tx, &op)?;
+    }
+    Ok(())
+}
+
+/// Returns the operations that are for an account alone and may still be sent, and true for those without an outcome.
+fn unsent_for(tx: &Transaction<'_>, account: &Sender) -> Result<Vec<(String, bool)>, StoreError> {
+    let mut statement = tx.prepare_cached(UNSENT)?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let body = text("operation", row, 2).and_then(|body| parse::<Op>("operation", &body));
+        let op = match body {
+            Ok(op) => op,
+            // It is not sent either.
+            Err(StoreError::Unreadable { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        if is_for_alone(tx, &op, account)? {
+            found.push((row.get(0)?, row.get(1)?));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns true for an operation that was withdrawn while it was being sent, and for a dead letter from before the end of
+/// the access of its person.
+fn was_withdrawn(tx: &Transaction<'_>, op: &str) -> Result<bool, StoreError> {
+    let withdrawn = "SELECT 1 FROM outbox WHERE op = ?1 AND done_at IS NOT NULL AND why = ?2";
+    Ok(tx.prepare_cached(withdrawn)?.exists([op, ACCESS_ENDED])?)
+}
+
+/// Returns true for an operation that a person without access gets alone. It was enqueued after the end of their access.
+fn is_for_revoked_person(tx: &Transaction<'_>, op: &Op) -> Result<bool, StoreError> {
+    if op.action.may_follow_revocation() {
+        return Ok(false);
+    }
+    for account in possible_readers(tx, op)? {
+        let is_revoked = people::user_of(tx, &account)?.is_some_and(|(_, is_revoked)| is_revoked);
+        if is_revoked && is_for_alone(tx, op, &account)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

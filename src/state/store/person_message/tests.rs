@@ -538,7 +538,8 @@ async fn a_message_that_was_given_up_is_not_sent_again_after_a_block() {
     for id in ids {
         store.record_failed(id, "refused", None, at(3)).await.unwrap();
     }
-    assert_eq!(store.reason_to_withdraw(&of_alice).await, Ok(None));
+    let shown = post(&of_alice, None, "hi");
+    assert_eq!(store.reason_to_withdraw(&shown).await, Ok(None));
     decide(&store, MessageConsent::Blocked, 4).await;
     let all = DeadLetterFilter::Channel("slack".to_owned());
     let resent = store.send_again(all, "operator", at(5)).await.unwrap();
@@ -558,7 +559,7 @@ async fn a_message_that_was_given_up_is_not_sent_again_after_a_block() {
     // A revocation removes the decisions about a person, and their messages stay withdrawn.
     store.write(|tx| revoke(tx, ALICE, at(8))).await.unwrap();
     for id in [of_alice, of_bob] {
-        let why = store.reason_to_withdraw(&id).await.unwrap();
+        let why = store.reason_to_withdraw(&post(&id, None, "hi")).await.unwrap();
         assert_eq!(why, Some(super::PERSON_REVOKED), "{id}");
     }
 }

@@ -4,6 +4,7 @@
 
 mod abandonment;
 mod advance;
+mod asked_accounts;
 mod cancel;
 mod creation;
 mod group;
@@ -17,10 +18,10 @@ mod tests;
 mod trace;
 mod turn_end;
 mod undelivered_reply;
-mod withheld_question;
 
 pub use abandonment::RunMessage;
 pub use advance::{RunAdvance, StepBegin};
+pub(super) use asked_accounts::asked_accounts;
 pub use cancel::{RunCancellation, RunChange};
 pub(super) use cancel::{cancel_all, end};
 pub(super) use creation::create;
@@ -30,7 +31,6 @@ pub use rows::{RunHead, RunPage, RunRow, StepRow};
 pub use trace::AgentStepWork;
 pub(super) use turn_end::{end_step_of, refuse};
 pub(super) use undelivered_reply::note_reply;
-pub(super) use withheld_question::{question_of_operation, reason_to_withhold};
 
 use super::column::{count_column, millis, parse, word};
 use super::{Store, StoreError, audit_in, schedule};

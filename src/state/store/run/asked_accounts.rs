@@ -1,64 +1,41 @@
-//! The questions of runs in private chats. A person whose access was revoked gets nothing more of them, also no edit of a
-//! message that they have.
+//! The people whom the steps of runs ask. Nothing more of a question is sent to the private chat of one whose access was revoked,
+//! also no edit of a message that they have.
 
 use super::position;
-use crate::base::model::{AskedPeople, RunId, RunQuestion, Sender, step_of_operation};
+use crate::base::model::{AskedPeople, RunQuestion, Sender, step_of_operation};
 use crate::state::store::column::parse;
-use crate::state::store::{QuestionPlace, StoreError, conversation, people};
+use crate::state::store::{StoreError, people};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// The beginning of the names of all operations that show a question.
 const NAME: &str = "question";
-/// The reason why such an operation is not sent.
-const REVOKED: &str = "the access of its person was revoked";
 
-/// Returns the run and the step whose question an operation shows; `None` for another operation.
-pub(in crate::state::store) fn question_of_operation(op: &str) -> Option<(RunId, i64)> {
-    let (run, step, name) = step_of_operation(op)?;
-    name.starts_with(NAME).then(|| (run, position(step)))
-}
-
-/// Returns the reason why nothing more of a question may be sent: its place is the private chat of the owner of its run or of
-/// the person who is asked, and that person is not admitted any more.
-pub(in crate::state::store) fn reason_to_withhold(
+/// Returns the accounts of the person who is asked by the question that an operation shows. There are none for a question to
+/// those with a role, and for another operation.
+pub(in crate::state::store) fn asked_accounts(
     tx: &Transaction<'_>,
-    (run, step): (RunId, i64),
-) -> Result<Option<&'static str>, StoreError> {
-    let stored: Option<(String, String, String)> = tx
-        .prepare_cached(
-            "SELECT question.content, question.address, run.owner FROM run_question AS question
-             JOIN run ON run.id = question.run WHERE question.run = ?1 AND question.step = ?2",
-        )?
-        .query_row(params![run.0, step], |row| row.try_into())
+    op: &str,
+) -> Result<Vec<Sender>, StoreError> {
+    let question = step_of_operation(op).filter(|(.., name)| name.starts_with(NAME));
+    let Some((run, step, _)) = question else {
+        return Ok(Vec::new());
+    };
+    let content: Option<String> = tx
+        .prepare_cached("SELECT content FROM run_question WHERE run = ?1 AND step = ?2")?
+        .query_row(params![run.0, position(step)], |row| row.get(0))
         .optional()?;
-    let Some((content, address, owner)) = stored else {
-        return Ok(None);
-    };
-    let question = parse::<RunQuestion>("question", &content);
-    let shown = parse::<QuestionPlace>("question", &address);
-    // The delivery of its thread does not stop at one that this version cannot read.
-    let (Ok(question), Ok(shown)) = (question, shown) else {
-        return Ok(None);
-    };
-    // Nor at an owner that is not readable. What is known about the person who is asked counts all the same.
-    let mut accounts: Vec<Sender> = parse::<Sender>("sender", &owner).into_iter().collect();
-    if let AskedPeople::Person { user, .. } = question.asked {
-        accounts.extend(people::person(tx, user)?.senders);
+    // The delivery of its thread does not stop at a question that this version cannot read.
+    let question = content.and_then(|content| parse::<RunQuestion>("question", &content).ok());
+    match question.map(|question| question.asked) {
+        Some(AskedPeople::Person { user, .. }) => people::accounts(tx, user),
+        Some(AskedPeople::Role(_)) | None => Ok(Vec::new()),
     }
-    for account in &accounts {
-        let is_admitted = people::user_of(tx, account)?.is_some_and(|(_, is_revoked)| !is_revoked);
-        if !is_admitted && conversation::is_private_chat(tx, account, &shown.place)? {
-            return Ok(Some(REVOKED));
-        }
-    }
-    Ok(None)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::REVOKED;
-    use crate::base::model::{AskedPeople, Inbound, RunId, RunQuestion, UserId};
+    use crate::base::model::{AskedPeople, Inbound, Op, RunId, RunQuestion, UserId};
     use crate::state::store::fixture::{accept, at, fresh, new_run, person, post, says};
     use crate::state::store::people::{add_person, revoke};
     use crate::state::store::{
@@ -67,6 +44,7 @@ mod tests {
 
     const RUN: RunId = RunId(1);
     const QUESTION: &str = "run-1-0/question";
+    const REVOKED: &str = "the access of its person was revoked";
 
     /// Returns a message in the private chat of a person.
     fn direct(user: &str) -> Inbound {
@@ -74,6 +52,14 @@ mod tests {
         inbound.direct = true;
         inbound.place.chat = format!("D-{user}");
         inbound
+    }
+
+    /// Returns an operation of the step in the private chat of the second user.
+    fn shown(name: &str) -> Op {
+        Op {
+            place: direct("U2").place,
+            ..post(&format!("run-1-0/{name}"), None, "Go on?")
+        }
     }
 
     async fn admit(store: &Store, user: &'static str) {
@@ -113,7 +99,7 @@ mod tests {
                 place: direct(user).place,
             },
             tokens: vec![[1; 32]],
-            ops: vec![post(QUESTION, None, "Go on?")],
+            ops: vec![shown("question")],
             deadline: at(60),
         }
     }
@@ -141,8 +127,7 @@ mod tests {
         let reasons = async || {
             let mut reasons = Vec::new();
             for name in ["question", "question/fill", "question/closed", "reply-1"] {
-                let op = format!("run-1-0/{name}");
-                reasons.push(store.reason_to_withdraw(&op).await.unwrap());
+                reasons.push(store.reason_to_withdraw(&shown(name)).await.unwrap());
             }
             reasons
         };
@@ -158,13 +143,13 @@ mod tests {
         let again = DeadLetterFilter::Op(QUESTION.to_owned());
         let again = store.send_again(again, "operator", at(6)).await.unwrap();
         assert_eq!((again.queued.len(), again.withdrawn.len()), (0, 1));
-        // Their next invite gives them the chat back.
+        // Their next invite gives them the chat back, without what they were not sent.
         admit(&store, "U2").await;
-        assert_eq!(reasons().await, [None; 4]);
+        assert_eq!(reasons().await, [withheld, None, None, None]);
         // The owner of the run does not read it.
         let revoked = store.write(|tx| revoke(tx, UserId(1), at(7))).await;
         assert!(revoked.is_ok_and(|tokens| tokens.is_some()));
-        assert_eq!(reasons().await, [None; 4]);
+        assert_eq!(reasons().await, [withheld, None, None, None]);
     }
 
     #[tokio::test]
@@ -173,9 +158,10 @@ mod tests {
         asking(&store).await;
         let odd = store.write(|tx| Ok(tx.execute("UPDATE run SET owner = 'odd'", [])?));
         assert_eq!(odd.await, Ok(1));
-        assert_eq!(store.reason_to_withdraw(QUESTION).await, Ok(None));
+        let closed = shown("question/closed");
+        assert_eq!(store.reason_to_withdraw(&closed).await, Ok(None));
         let revoked = store.write(|tx| revoke(tx, UserId(2), at(4))).await;
         assert_eq!(revoked, Ok(Some(Vec::new())));
-        assert_eq!(store.reason_to_withdraw(QUESTION).await, Ok(Some(REVOKED)));
+        assert_eq!(store.reason_to_withdraw(&closed).await, Ok(Some(REVOKED)));
     }
 }
