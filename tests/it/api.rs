@@ -12,7 +12,7 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use reqwest::Method;
-use reqwest::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ impl<'a> Api<'a> {
                 .pointer(reference.strip_prefix('#').unwrap())
                 .unwrap();
         }
-        for name in [ALLOW, RETRY_AFTER] {
+        for name in [ALLOW, RETRY_AFTER, WWW_AUTHENTICATE] {
             let described = response["headers"].as_object().into_iter().flatten();
             let is_described = described
                 .filter(|(header, _)| header.to_lowercase() == name.as_str())
