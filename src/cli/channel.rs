@@ -230,7 +230,7 @@ fn remove(name: &str, sources: &ConfigSources, output: &Output) -> Result<(), Cl
     match output.json() {
         true => output.value(&json!({"file": file, "removed": name})),
         false => output.message(&format!(
-            "Removed [channels.{name}] from {file}. Restart `drydock serve`; the app or bot itself is still at its platform."
+            "Removed [channels.{name}] from {file}. Restart the server (`drydock down` and `drydock up`, or `drydock serve`); the app or bot itself is still at its platform."
         )),
     }
     Ok(())

@@ -144,6 +144,34 @@ fn a_service_in_the_background_is_shown_and_comes_back_until_it_is_stopped() {
     assert!(service.0.work().join("data/drydock.db").is_file());
 }
 
+/// STK-11, STK-14: a server reads its configuration at its start only.
+#[test]
+fn a_change_of_the_configuration_after_the_start_is_named_until_a_restart_uses_it() {
+    let service = ServiceHome(shell(TOML));
+    service.up();
+    let notice =
+        "Its configuration was changed after its start: `drydock down` and `drydock up` use the change.";
+    let line = ", changed after the start: a restart uses the change\n";
+    let changed = || {
+        let (up, shown) = (service.run(&UP), service.run(&["status"]));
+        assert_eq!((up.code, shown.code), (Some(0), Some(0)), "{up:?} {shown:?}");
+        let json = service.run(&["status", "--json"]).json();
+        [
+            up.err.contains(notice),
+            shown.out.contains(line),
+            json["configuration_changed"] == true,
+        ]
+    };
+    assert_eq!(changed(), [false; 3]);
+    service
+        .0
+        .put("drydock.toml", &format!("{TOML}[limits]\nsteps_max = 7\n"));
+    assert_eq!(changed(), [true; 3]);
+    assert_eq!(service.run(&["down"]).code, Some(0));
+    service.up();
+    assert_eq!(changed(), [false; 3]);
+}
+
 /// STK-11, STK-12: the server ends with its supervisor, so the data directory never has two servers.
 #[test]
 fn a_killed_supervisor_takes_its_server_along_and_up_starts_both_again() {

@@ -26,8 +26,9 @@ pub(super) use up::{UP_EXAMPLES, UpArguments, up};
 use super::{CliError, Global};
 use crate::base::config::{Config, ConfigSources};
 use crate::base::system;
-use crate::engine::admin::{self, AdminReply, AdminRequest, ServerStatus};
+use crate::engine::admin::{self, AdminReply, AdminRequest, ServerFacts, ServerStatus};
 use installation::{InstalledFile, ServiceInstallation};
+use jiff::Timestamp;
 use processes::ServiceScope;
 use state_file::{SupervisorLock, SupervisorState};
 use std::path::{Path, PathBuf};
@@ -90,6 +91,14 @@ async fn running_server(data: &Path) -> Result<Option<ServerStatus>, CliError> {
             "the running server does not answer: {error}"
         ))),
     }
+}
+
+/// Returns true if the configuration file was changed after the start of a server, which has read it only then.
+fn has_old_configuration(facts: &ServerFacts) -> bool {
+    let file = facts.configuration.as_ref();
+    let changed = file.and_then(|file| std::fs::metadata(file).ok()?.modified().ok());
+    let changed = changed.and_then(|at| Timestamp::try_from(at).ok());
+    changed.is_some_and(|at| at > facts.started_at)
 }
 
 /// Returns the service file for a data directory, if this system has a service manager and the file is installed: that of

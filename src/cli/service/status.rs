@@ -2,7 +2,7 @@
 
 use super::logs::shown_line;
 use super::state_file::SupervisorState;
-use super::{data_directory, installed_service, running_server, running_supervisor};
+use super::{data_directory, has_old_configuration, installed_service, running_server, running_supervisor};
 use crate::base::model::pluralize;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global, serve};
@@ -81,7 +81,7 @@ pub(in crate::cli) async fn status(global: &Global, output: &Output) -> Result<(
     if output.json() {
         output.value(&json!({
             "running": true, "ready": server.waiting_for.is_empty(), "service": service.to_json(), "data": data,
-            "server": server,
+            "server": server, "configuration_changed": has_old_configuration(&server.facts),
         }));
         return Ok(());
     }
@@ -124,7 +124,10 @@ fn print(server: &ServerStatus, service: &ServiceKind, data: &Path, output: &Out
         false => "not ready".to_owned(),
     };
     let configuration = facts.configuration.as_ref();
-    let configuration = configuration.map_or("none".to_owned(), |file| file.display().to_string());
+    let mut configuration = configuration.map_or("none".to_owned(), |file| file.display().to_string());
+    if has_old_configuration(facts) {
+        configuration.push_str(", changed after the start: a restart uses the change");
+    }
     let age = serve::now().duration_since(facts.started_at);
     for (name, value) in [
         ("state", state),

@@ -9,7 +9,10 @@ use super::processes::{ServiceScope, start_supervisor};
 use super::state_file::{SupervisorLock, SupervisorState};
 use super::unit::ServiceFacts;
 use super::variables::service_variables;
-use super::{ServerArguments, absolute, configuration_file, data_directory, running_server, text_of};
+use super::{
+    ServerArguments, absolute, configuration_file, data_directory, has_old_configuration, running_server,
+    text_of,
+};
 use crate::base::config::{Config, ConfigSources};
 use crate::base::system::{self, ServiceManager};
 use crate::cli::init::{self, InitArguments};
@@ -295,8 +298,11 @@ async fn report_running(data: &Path, output: &Output) -> Result<bool, CliError> 
         Some(status) => format!("and waits: {}", status.waiting_for.join("; ")),
         None => "and is starting or stopping".to_owned(),
     };
+    let is_old = status
+        .as_ref()
+        .is_some_and(|status| has_old_configuration(&status.facts));
     if output.json() {
-        output.value(&json!({ "started": false, "server": status }));
+        output.value(&json!({ "started": false, "server": status, "configuration_changed": is_old }));
     } else {
         let process = owner
             .map(|process| format!(" (process {process})"))
@@ -304,6 +310,9 @@ async fn report_running(data: &Path, output: &Output) -> Result<bool, CliError> 
         output.message(&format!(
             "Drydock runs already{process} {state}. `drydock status` shows more."
         ));
+        if is_old {
+            output.message("Its configuration was changed after its start: `drydock down` and `drydock up` use the change.");
+        }
     }
     Ok(true)
 }
