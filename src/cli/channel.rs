@@ -248,8 +248,14 @@ pub(super) fn edit(
     };
     let mut edit = ConfigEdit::new(source)?;
     change(&mut edit)?;
-    edit.save(sources)?;
-    Ok(source.path.display().to_string())
+    let file = source.path.display().to_string();
+    edit.save(sources).map_err(|error| match error {
+        EditError::Invalid(problems) => CliError::config(format!(
+            "{problems}\n{file} is not changed; these would be its lines"
+        )),
+        other => other.into(),
+    })?;
+    Ok(file)
 }
 
 fn read_again(sources: &ConfigSources, file: &str) -> Result<ConfigSources, CliError> {

@@ -127,6 +127,10 @@ async fn list(global: &Global, output: &Output) -> Result<(), CliError> {
     let AdminReply::Schedules { schedules } = answer else {
         return Ok(());
     };
+    if schedules.is_empty() {
+        output.message("There is no schedule; `drydock schedule add` adds one.");
+        return Ok(());
+    }
     let rows: Vec<Vec<String>> = schedules.iter().map(cells).collect();
     let header = ["ID", "SCHEDULE", "OWNER", "TIMES", "NEXT", "LAST", "REPOSITORY"];
     output.table(&header, &rows);

@@ -222,7 +222,12 @@ fn up_writes_the_first_configuration_from_its_options_and_starts_it() {
     let service = ServiceHome(shell);
     let ended = service.run(&UP);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.err.contains("--non-interactive --yes"), "{ended:?}");
+    for text in [
+        "There is no configuration in drydock.toml yet.",
+        "--non-interactive --yes",
+    ] {
+        assert!(ended.err.contains(text), "{text}: {ended:?}");
+    }
     let options = [
         "--non-interactive",
         "--yes",
@@ -233,7 +238,12 @@ fn up_writes_the_first_configuration_from_its_options_and_starts_it() {
     ];
     let ended = service.run(&[&UP[..], &options].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.err.contains("Wrote drydock.toml."), "{ended:?}");
+    for text in [
+        "Wrote drydock.toml.",
+        "Start it: drydock up --config drydock.toml, or drydock serve",
+    ] {
+        assert!(ended.err.contains(text), "{text}: {ended:?}");
+    }
     assert!(
         ended.err.contains("Drydock runs on http://127.0.0.1:"),
         "{ended:?}"

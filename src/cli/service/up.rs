@@ -96,7 +96,7 @@ pub(in crate::cli) async fn up(
     if is_configured(global)? {
         if arguments.init.is_given() {
             return Err(CliError::usage(
-                "there is a configuration already; leave out the options that write one",
+                "there is a configuration already; leave out the options that write one, or name another with --config",
             ));
         }
     } else if arguments.print {
@@ -104,6 +104,8 @@ pub(in crate::cli) async fn up(
             "there is no configuration yet; name it with --config",
         ));
     } else {
+        let file = global.config.as_deref().unwrap_or(Path::new("drydock.toml"));
+        output.message(&format!("There is no configuration in {} yet.", file.display()));
         Box::pin(init::run(arguments.init, global, output)).await?;
     }
     let sources = global.sources()?;
