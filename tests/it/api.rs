@@ -234,12 +234,12 @@ async fn tokens_are_listed_without_their_secrets_and_wrong_ones_are_refused_with
         (
             2,
             &["ci", "--for", ALICE, "--expires", "367d"][..],
-            "valid for 1 hour to 366 days",
+            "valid for 1 hour to 366 days, written as `12h` or `90d`",
         ),
         (
             2,
             &["ci", "--for", ALICE, "--expires", "soon"][..],
-            "valid for 1 hour to 366 days",
+            "valid for 1 hour to 366 days, written as `12h` or `90d`",
         ),
         (
             2,

@@ -328,6 +328,21 @@ fn the_status_names_channels_schedules_problems_and_what_the_server_waits_for() 
     }
 }
 
+/// STK-11: a server that waits needs no `up` to go on.
+#[test]
+fn up_names_what_the_server_waits_for_and_leaves_it_running_if_it_is_stopped() {
+    let shell = shell(&format!("{TOML}{SCHEDULE}"))
+        .set("TEST_BOT_TOKEN", "7700000001:AAF0fKqL2mNpR5sTuVwXyZ12345678abcde");
+    commit(&shell.work(), &[("main.jsonnet", "{}\n")]);
+    let service = ServiceHome(shell);
+    let mut up = service.0.start(&UP);
+    up.wait_for_stderr_line("Drydock runs, and waits: connecting channel phone");
+    up.interrupt();
+    drop(up.end());
+    let shown = service.run(&["status"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+}
+
 /// Returns a home with a configuration of a service, whose secrets are in files.
 fn home_of_a_unit() -> Shell {
     let toml = format!(

@@ -15,6 +15,7 @@ mod supervisor;
 mod unit;
 mod up;
 mod variables;
+mod waiting;
 
 pub(super) use down::{DOWN_EXAMPLES, DownArguments, down};
 pub(super) use logs::{LOGS_EXAMPLES, LogsArguments, logs};
