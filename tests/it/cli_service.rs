@@ -328,6 +328,21 @@ fn the_status_names_channels_schedules_problems_and_what_the_server_waits_for() 
     }
 }
 
+/// STK-14: the error of a data directory names it.
+#[test]
+fn a_data_directory_that_cannot_be_opened_is_named() {
+    let shell = shell(TOML);
+    std::os::unix::fs::symlink("data", shell.work().join("data")).unwrap();
+    for arguments in [&["down"][..], &["logs"], &["runs", "list"], &["token", "list"]] {
+        let ended = shell.run(arguments);
+        assert_eq!(ended.code, Some(1), "{arguments:?}: {ended:?}");
+        assert!(
+            ended.err.contains("data: Too many levels"),
+            "{arguments:?}: {ended:?}"
+        );
+    }
+}
+
 /// STK-11: a server that waits needs no `up` to go on.
 #[test]
 fn up_names_what_the_server_waits_for_and_leaves_it_running_if_it_is_stopped() {

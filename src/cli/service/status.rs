@@ -2,12 +2,15 @@
 
 use super::logs::shown_line;
 use super::state_file::SupervisorState;
-use super::{data_directory, has_old_configuration, installed_service, running_server, running_supervisor};
+use super::{
+    data_directory, directory_owner, has_old_configuration, installed_service, running_server,
+    running_supervisor,
+};
 use crate::base::model::pluralize;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global, serve};
 use crate::engine::admin::ServerStatus;
-use crate::state::store::{self, ScheduleRow};
+use crate::state::store::ScheduleRow;
 use jiff::SignedDuration;
 use serde_json::json;
 use std::path::Path;
@@ -91,7 +94,7 @@ pub(in crate::cli) async fn status(global: &Global, output: &Output) -> Result<(
 
 fn not_running(data: &Path, output: &Output) -> Result<(), CliError> {
     let supervisor = running_supervisor(data)?;
-    let owner = store::directory_owner(data).map_err(CliError::failed)?;
+    let owner = directory_owner(data)?;
     if output.json() {
         output.value(&json!({ "running": false, "ready": false, "data": data, "process": owner }));
     }

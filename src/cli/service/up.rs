@@ -5,13 +5,12 @@ use super::installation::{InstalledFile, ServiceInstallation};
 use super::log_file::open_to_append;
 use super::owner::{RootPermission, check_owner, give_directory, owner, owner_names};
 use super::processes::{ServiceScope, start_supervisor};
-use super::state_file::SupervisorLock;
 use super::unit::ServiceFacts;
 use super::variables::service_variables;
 use super::waiting::{READY_WAIT_MAX, wait_until_ready};
 use super::{
-    ServerArguments, absolute, configuration_file, data_directory, has_old_configuration, running_server,
-    text_of,
+    ServerArguments, absolute, configuration_file, data_directory, directory_owner, has_old_configuration,
+    is_supervised, running_server, text_of,
 };
 use crate::base::config::{Config, ConfigSources};
 use crate::base::system::{self, ServiceManager};
@@ -281,8 +280,8 @@ async fn start_background(sources: ConfigSources, global: &Global, output: &Outp
 
 /// Reports a server that runs already. Returns false if none does.
 async fn report_running(data: &Path, output: &Output) -> Result<bool, CliError> {
-    let is_supervised = SupervisorLock::is_held(data).map_err(CliError::failed)?;
-    let owner = store::directory_owner(data).map_err(CliError::failed)?;
+    let is_supervised = is_supervised(data)?;
+    let owner = directory_owner(data)?;
     if owner.is_none() && !is_supervised {
         return Ok(false);
     }

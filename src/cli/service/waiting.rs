@@ -2,8 +2,8 @@
 
 use super::log_file::last_lines;
 use super::logs::with_last_lines;
-use super::running_server;
-use super::state_file::{SupervisorLock, SupervisorState};
+use super::state_file::SupervisorState;
+use super::{is_supervised, running_server};
 use crate::cli::CliError;
 use crate::cli::output::Output;
 use crate::engine::admin::ServerStatus;
@@ -58,7 +58,7 @@ pub(super) async fn wait_until_ready(
 /// Returns an error if the first start of the server failed.
 async fn check_supervisor(data: &Path, supervisor: &mut Child) -> Result<(), CliError> {
     let ended = supervisor.try_wait().map_err(CliError::failed)?;
-    let is_held = SupervisorLock::is_held(data).map_err(CliError::failed)?;
+    let is_held = is_supervised(data)?;
     // The supervisor of another `drydock up` at the same time has the lock. Its server is the one to wait for.
     if ended.is_some() && is_held {
         return Ok(());
