@@ -66,7 +66,10 @@ impl AdminClient {
         let data = &self.settings.data.directory;
         let answered = match &self.database {
             Some(_) => None,
-            None => admin::ask(data, &request).await.map_err(CliError::failed)?,
+            None => {
+                let asked = admin::ask(data, &request).await;
+                asked.map_err(|error| CliError::of_data(data, &error))?
+            }
         };
         let answer = match (answered, &self.database) {
             (Some(answer), _) => answer,

@@ -230,7 +230,7 @@ fn remove(name: &str, sources: &ConfigSources, output: &Output) -> Result<(), Cl
     match output.json() {
         true => output.value(&json!({"file": file, "removed": name})),
         false => output.message(&format!(
-            "Removed [channels.{name}] from {file}. Restart `drydock serve`; the app or bot itself is still at its platform."
+            "Removed [channels.{name}] from {file}. Restart the server (`drydock down` and `drydock up`, or `drydock serve`); the app or bot itself is still at its platform."
         )),
     }
     Ok(())
@@ -248,8 +248,14 @@ pub(super) fn edit(
     };
     let mut edit = ConfigEdit::new(source)?;
     change(&mut edit)?;
-    edit.save(sources)?;
-    Ok(source.path.display().to_string())
+    let file = source.path.display().to_string();
+    edit.save(sources).map_err(|error| match error {
+        EditError::Invalid(problems) => CliError::config(format!(
+            "{problems}\n{file} is not changed; these would be its lines"
+        )),
+        other => other.into(),
+    })?;
+    Ok(file)
 }
 
 fn read_again(sources: &ConfigSources, file: &str) -> Result<ConfigSources, CliError> {

@@ -42,6 +42,7 @@ pub(super) enum RunsCommand {
     /// Shows a run with its steps
     Show {
         /// The number of the run
+        #[arg(value_parser = number)]
         id: i64,
         /// Also prints the directory with the files about its steps
         #[arg(long)]
@@ -50,16 +51,19 @@ pub(super) enum RunsCommand {
     /// Cancels a run that has not ended, and stops its work
     Cancel {
         /// The number of the run
+        #[arg(value_parser = number)]
         id: i64,
     },
     /// Repeats a run that did not succeed
     Retry {
         /// The number of the run
+        #[arg(value_parser = number)]
         id: i64,
     },
     /// Answers the question of a run
     Answer {
         /// The number of the run
+        #[arg(value_parser = number)]
         id: i64,
         /// One of the choices, or its number
         choice: String,
@@ -112,6 +116,13 @@ pub(super) async fn run(command: RunsCommand, global: &Global, output: &Output) 
     Ok(())
 }
 
+/// Parses the number of a run.
+fn number(text: &str) -> Result<i64, String> {
+    let number: Option<i64> = text.parse().ok();
+    let known = number.filter(|number| *number > 0);
+    known.ok_or_else(|| "expected the number of a run, such as 7; `drydock runs list` shows all".to_owned())
+}
+
 /// Shows a run, and the directory with the files about its steps.
 async fn show_with_trace(id: RunId, global: &Global, output: &Output) -> Result<(), CliError> {
     let mut client = AdminClient::new(global)?;
@@ -136,7 +147,7 @@ async fn show_with_trace(id: RunId, global: &Global, output: &Output) -> Result<
     }
     match directory {
         Some(directory) => output.line(&format!("the files about its steps are in {directory}")),
-        None => output.message("There are no files about its steps: none has ended, or they were removed."),
+        None => output.message("There are no files about its steps: none has ended, they are not written yet, or they were removed."),
     }
     Ok(())
 }

@@ -127,6 +127,10 @@ async fn list(global: &Global, output: &Output) -> Result<(), CliError> {
     let AdminReply::Schedules { schedules } = answer else {
         return Ok(());
     };
+    if schedules.is_empty() {
+        output.message("There is no schedule; `drydock schedule add` adds one.");
+        return Ok(());
+    }
     let rows: Vec<Vec<String>> = schedules.iter().map(cells).collect();
     let header = ["ID", "SCHEDULE", "OWNER", "TIMES", "NEXT", "LAST", "REPOSITORY"];
     output.table(&header, &rows);
@@ -200,7 +204,7 @@ fn add(addition: ScheduleAddition, global: &Global, output: &Output) -> Result<(
     match output.json() {
         true => output.value(&json!({ "file": file, "added": name })),
         false => output.message(&format!(
-            "Added [schedules.{name}] to {file}. Restart `drydock serve`; `drydock check` shows its next time."
+            "Added [schedules.{name}] to {file}. Restart the server (`drydock down` and `drydock up`, or `drydock serve`); `drydock check` shows its next time."
         )),
     }
     Ok(())
@@ -221,7 +225,7 @@ async fn remove(which: String, global: &Global, output: &Output) -> Result<(), C
     match output.json() {
         true => output.value(&json!({ "file": file, "removed": which })),
         false => output.message(&format!(
-            "Removed [schedules.{which}] from {file}. Restart `drydock serve`; until then `drydock schedule disable {which}` turns it off."
+            "Removed [schedules.{which}] from {file}. Restart the server (`drydock down` and `drydock up`, or `drydock serve`); until then `drydock schedule disable {which}` turns it off."
         )),
     }
     Ok(())

@@ -84,6 +84,9 @@ pub(super) async fn run(command: TokenCommand, global: &Global, output: &Output)
                 token.expires_at
             ));
         }
+        AdminReply::Tokens { tokens } if tokens.is_empty() => {
+            output.message("There is no token; `drydock token create` makes one.");
+        }
         AdminReply::Tokens { tokens } => {
             let rows: Vec<Vec<String>> = tokens.iter().map(cells).collect();
             let header = [

@@ -12,7 +12,7 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use reqwest::Method;
-use reqwest::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use reqwest::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -99,7 +99,7 @@ impl<'a> Api<'a> {
                 .pointer(reference.strip_prefix('#').unwrap())
                 .unwrap();
         }
-        for name in [ALLOW, RETRY_AFTER] {
+        for name in [ALLOW, RETRY_AFTER, WWW_AUTHENTICATE] {
             let described = response["headers"].as_object().into_iter().flatten();
             let is_described = described
                 .filter(|(header, _)| header.to_lowercase() == name.as_str())
@@ -234,12 +234,12 @@ async fn tokens_are_listed_without_their_secrets_and_wrong_ones_are_refused_with
         (
             2,
             &["ci", "--for", ALICE, "--expires", "367d"][..],
-            "valid for 1 hour to 366 days",
+            "valid for 1 hour to 366 days, written as `12h` or `90d`",
         ),
         (
             2,
             &["ci", "--for", ALICE, "--expires", "soon"][..],
-            "valid for 1 hour to 366 days",
+            "valid for 1 hour to 366 days, written as `12h` or `90d`",
         ),
         (
             2,

@@ -361,6 +361,30 @@ fn what_cannot_run_here_is_refused_with_its_line_before_a_model_is_asked() {
     let line =
         format!("{FILE}:11:pipelines.scale.steps[0].agent: command line: providers.openai.api_key: {key}");
     refused(&first, &scale, 78, &line);
+    // Neither the provider of the person nor its key is used for a model of another one.
+    let unknown = "agent: the provider house of the model house/large is not known; choose another model, or add \
+                   [providers.house] to your own configuration";
+    let profile = "[profiles.default]\nprovider = \"anthropic\"\nmodel = \"claude-sonnet-4-5\"\n";
+    for (definition, line) in [
+        (SCALE.replace("anthropic/claude-sonnet-4-5", "house/large"), 11),
+        (
+            SCALE.replace("prompt: debug", "prompt: debug, model: house/large"),
+            22,
+        ),
+    ] {
+        let shell = shell(&definition);
+        shell.put("own.toml", profile);
+        let ended = run(
+            &shell,
+            &model,
+            &[&scale[..], &["--yes", "--config", "own.toml"]].concat(),
+        );
+        assert_eq!(ended.code, Some(78), "{ended:?}");
+        assert!(
+            ended.err.contains(&format!("{FILE}:{line}:")) && ended.err.contains(unknown),
+            "{ended:?}"
+        );
+    }
     let unpriced = SCALE.replace("    params:\n", "    budget: {max_cents: 5}\n    params:\n");
     let unpriced = unpriced.replace("claude-sonnet-4-5", "of-no-known-price");
     refused(

@@ -227,6 +227,13 @@ fn runs_are_listed_shown_cancelled_and_repeated_by_commands() {
             "{unknown:?}"
         );
         assert_eq!(unknown.code, Some(1));
+        for wrong in ["review", "0"] {
+            let refused = run(&[order, wrong]);
+            assert!(
+                refused.code == Some(2) && refused.err.contains("expected the number of a run, such as 7"),
+                "{refused:?}"
+            );
+        }
     }
     for (id, why) in [
         ("1", "nothing was answered: run 1 waits for no answer"),

@@ -144,6 +144,34 @@ fn a_service_in_the_background_is_shown_and_comes_back_until_it_is_stopped() {
     assert!(service.0.work().join("data/drydock.db").is_file());
 }
 
+/// STK-11, STK-14: a server reads its configuration at its start only.
+#[test]
+fn a_change_of_the_configuration_after_the_start_is_named_until_a_restart_uses_it() {
+    let service = ServiceHome(shell(TOML));
+    service.up();
+    let notice =
+        "Its configuration was changed after its start: `drydock down` and `drydock up` use the change.";
+    let line = ", changed after the start: a restart uses the change\n";
+    let changed = || {
+        let (up, shown) = (service.run(&UP), service.run(&["status"]));
+        assert_eq!((up.code, shown.code), (Some(0), Some(0)), "{up:?} {shown:?}");
+        let json = service.run(&["status", "--json"]).json();
+        [
+            up.err.contains(notice),
+            shown.out.contains(line),
+            json["configuration_changed"] == true,
+        ]
+    };
+    assert_eq!(changed(), [false; 3]);
+    service
+        .0
+        .put("drydock.toml", &format!("{TOML}[limits]\nsteps_max = 7\n"));
+    assert_eq!(changed(), [true; 3]);
+    assert_eq!(service.run(&["down"]).code, Some(0));
+    service.up();
+    assert_eq!(changed(), [false; 3]);
+}
+
 /// STK-11, STK-12: the server ends with its supervisor, so the data directory never has two servers.
 #[test]
 fn a_killed_supervisor_takes_its_server_along_and_up_starts_both_again() {
@@ -194,7 +222,12 @@ fn up_writes_the_first_configuration_from_its_options_and_starts_it() {
     let service = ServiceHome(shell);
     let ended = service.run(&UP);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(ended.err.contains("--non-interactive --yes"), "{ended:?}");
+    for text in [
+        "There is no configuration in drydock.toml yet.",
+        "--non-interactive --yes",
+    ] {
+        assert!(ended.err.contains(text), "{text}: {ended:?}");
+    }
     let options = [
         "--non-interactive",
         "--yes",
@@ -205,7 +238,12 @@ fn up_writes_the_first_configuration_from_its_options_and_starts_it() {
     ];
     let ended = service.run(&[&UP[..], &options].concat());
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.err.contains("Wrote drydock.toml."), "{ended:?}");
+    for text in [
+        "Wrote drydock.toml.",
+        "Start it: drydock up --config drydock.toml, or drydock serve",
+    ] {
+        assert!(ended.err.contains(text), "{text}: {ended:?}");
+    }
     assert!(
         ended.err.contains("Drydock runs on http://127.0.0.1:"),
         "{ended:?}"
@@ -288,6 +326,36 @@ fn the_status_names_channels_schedules_problems_and_what_the_server_waits_for() 
     ] {
         assert!(shown.contains(text), "{text}: {shown}");
     }
+}
+
+/// STK-14: the error of a data directory names it.
+#[test]
+fn a_data_directory_that_cannot_be_opened_is_named() {
+    let shell = shell(TOML);
+    std::os::unix::fs::symlink("data", shell.work().join("data")).unwrap();
+    for arguments in [&["down"][..], &["logs"], &["runs", "list"], &["token", "list"]] {
+        let ended = shell.run(arguments);
+        assert_eq!(ended.code, Some(1), "{arguments:?}: {ended:?}");
+        assert!(
+            ended.err.contains("data: Too many levels"),
+            "{arguments:?}: {ended:?}"
+        );
+    }
+}
+
+/// STK-11: a server that waits needs no `up` to go on.
+#[test]
+fn up_names_what_the_server_waits_for_and_leaves_it_running_if_it_is_stopped() {
+    let shell = shell(&format!("{TOML}{SCHEDULE}"))
+        .set("TEST_BOT_TOKEN", "7700000001:AAF0fKqL2mNpR5sTuVwXyZ12345678abcde");
+    commit(&shell.work(), &[("main.jsonnet", "{}\n")]);
+    let service = ServiceHome(shell);
+    let mut up = service.0.start(&UP);
+    up.wait_for_stderr_line("Drydock runs, and waits: connecting channel phone");
+    up.interrupt();
+    drop(up.end());
+    let shown = service.run(&["status"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
 }
 
 /// Returns a home with a configuration of a service, whose secrets are in files.

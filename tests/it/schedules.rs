@@ -348,6 +348,12 @@ fn schedules_are_listed_added_turned_on_and_off_and_removed_by_commands() {
             (Some(78), true),
             "{refused:?}"
         );
+        assert!(
+            refused
+                .err
+                .contains("drydock.toml is not changed; these would be its lines"),
+            "{refused:?}"
+        );
         assert_eq!(shell.get("drydock.toml"), CONFIGURATION);
     }
     let added = add("0 2 * * 1-5", "infra");
@@ -394,4 +400,31 @@ fn schedules_are_listed_added_turned_on_and_off_and_removed_by_commands() {
     );
     assert_eq!(run(&["remove", "nightly"]).code, Some(0));
     assert_eq!(shell.get("drydock.toml"), CONFIGURATION);
+    // The server has not read the file again yet.
+    let again = run(&["remove", "nightly"]);
+    assert_eq!(again.code, Some(1), "{again:?}");
+    assert!(
+        again
+            .err
+            .contains("once its section is removed there, a restart of the server ends it"),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn a_list_without_an_entry_says_how_to_add_one() {
+    let shell = Shell::new();
+    shell.put("drydock.toml", CONFIGURATION);
+    assert_eq!(shell.run(&["invite", "bob"]).code, Some(0));
+    for (kind, words) in [
+        (
+            "schedule",
+            "There is no schedule; `drydock schedule add` adds one.",
+        ),
+        ("token", "There is no token; `drydock token create` makes one."),
+    ] {
+        let listed = shell.run(&[kind, "list"]);
+        assert_eq!((listed.code, listed.out.as_str()), (Some(0), ""), "{listed:?}");
+        assert!(listed.err.contains(words), "{listed:?}");
+    }
 }

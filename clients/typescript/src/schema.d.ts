@@ -637,6 +637,8 @@ export interface components {
         /** @description There is no valid code or token. The reason is never shown. */
         Unauthenticated: {
             headers: {
+                /** @description The scheme of tokens, `Bearer`. */
+                "WWW-Authenticate": string;
                 [name: string]: unknown;
             };
             content: {

@@ -32,6 +32,11 @@ pub enum KeyOrigin {
 }
 
 impl Config {
+    /// Returns true if a provider is known, or has a section of its own.
+    pub fn has_provider(sources: &ConfigSources, name: &str) -> bool {
+        known_provider(name).is_some() || SettingsReader::new(sources).names("providers").contains(name)
+    }
+
     /// Returns every key of a provider. Of several keys of one provider, the first one is used.
     pub fn provider_keys(sources: &ConfigSources) -> Result<Vec<ProviderKey>, ConfigError> {
         let mut reader = SettingsReader::new(sources);

@@ -281,7 +281,7 @@ async fn providers(config: Option<&Config>, sources: &ConfigSources) -> Result<V
             Ok(_) => Diagnosis::fine(check, format!("{model} answered")),
             Err(why) => {
                 let fix = format!(
-                    "correct providers.{}.api_key or the model; `drydock models --check` repeats this",
+                    "correct providers.{}.api_key, its base_url or the model; `drydock models --check` repeats this",
                     asked.provider
                 );
                 Diagnosis::failed(check, format!("{model}: {why}"), &fix)
@@ -308,6 +308,11 @@ impl Diagnoses {
         results
             .filter(|result| *result == DiagnosisResult::Failed)
             .count()
+    }
+
+    /// Returns true if something has to be corrected.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed() > 0 || !self.is_configuration_valid
     }
 
     /// Returns an error if a check failed.

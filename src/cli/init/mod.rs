@@ -445,8 +445,12 @@ async fn finish(new: &NewConfig, before: &ConfigSources, output: &Output) -> Res
             "then add a chat with `drydock channel add`, or use the terminal with `drydock chat`, and write"
         }
     };
+    let start = match diagnoses.has_failed() {
+        true => "Correct what failed. Then start it",
+        false => "Start it",
+    };
     let next = format!(
-        "Start it: drydock serve --config {file}. Invite yourself: drydock invite me --role admin --config {file}; {place}: \
+        "{start}: drydock up --config {file}, or drydock serve --config {file}. Invite yourself: drydock invite me --role admin --config {file}; {place}: \
          what environments are there?"
     );
     match output.json() {

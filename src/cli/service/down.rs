@@ -1,12 +1,11 @@
 //! `drydock down`: stops the service. The data is kept.
 
 use super::processes::ServiceScope;
-use super::state_file::{SupervisorLock, SupervisorState};
-use super::{data_directory, installed_service, running_supervisor};
+use super::state_file::SupervisorState;
+use super::{data_directory, directory_owner, installed_service, is_supervised, running_supervisor};
 use crate::base::system;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global};
-use crate::state::store;
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -37,8 +36,8 @@ pub(in crate::cli) async fn down(
     output: &Output,
 ) -> Result<(), CliError> {
     let data = data_directory(global)?;
-    let owner = || store::directory_owner(&data).map_err(CliError::failed);
-    let was_running = SupervisorLock::is_held(&data).map_err(CliError::failed)? || owner()?.is_some();
+    let owner = || directory_owner(&data);
+    let was_running = is_supervised(&data)? || owner()?.is_some();
     let mut removed = None;
     if let Some(service) = installed_service(&data)? {
         if service.scope == ServiceScope::System && ServiceScope::of_this_process() != ServiceScope::System {
@@ -83,7 +82,7 @@ pub(super) async fn stop_supervisor(data: &Path) -> Result<(), CliError> {
     let began = Instant::now();
     let mut signalled = None;
     let mut seen = None;
-    while SupervisorLock::is_held(data).map_err(CliError::failed)? {
+    while is_supervised(data)? {
         // A supervisor that has just taken the lock removes the state of an earlier one, and writes its own soon. So an id
         // counts when it is read a second time.
         let process = running_supervisor(data)?.map(|state| state.process);
@@ -106,14 +105,14 @@ pub(super) async fn stop_supervisor(data: &Path) -> Result<(), CliError> {
 
 /// Waits for the end of a server whose supervisor was killed. It stops by itself.
 pub(super) async fn wait_for_former_server(data: &Path) -> Result<(), CliError> {
-    if SupervisorLock::is_held(data).map_err(CliError::failed)? {
+    if is_supervised(data)? {
         return Ok(());
     }
     let Some(server) = SupervisorState::load(data).and_then(|state| state.server) else {
         return Ok(());
     };
     let began = Instant::now();
-    while store::directory_owner(data).map_err(CliError::failed)? == Some(server) {
+    while directory_owner(data)? == Some(server) {
         if began.elapsed() > STOP_TIME_MAX {
             return Err(still_running(server));
         }

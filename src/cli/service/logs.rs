@@ -70,7 +70,7 @@ async fn print_file(data: &Path, arguments: &LogsArguments, output: &Output) -> 
              `drydock serve` prints its log to its own standard error",
             data.display()
         )),
-        _ => CliError::failed(error),
+        _ => CliError::of_data(data, &error),
     })?;
     last.iter().for_each(|line| print_line(line, output));
     while arguments.follow && !is_reader_gone() {

@@ -15,6 +15,7 @@ mod supervisor;
 mod unit;
 mod up;
 mod variables;
+mod waiting;
 
 pub(super) use down::{DOWN_EXAMPLES, DownArguments, down};
 pub(super) use logs::{LOGS_EXAMPLES, LogsArguments, logs};
@@ -26,10 +27,13 @@ pub(super) use up::{UP_EXAMPLES, UpArguments, up};
 use super::{CliError, Global};
 use crate::base::config::{Config, ConfigSources};
 use crate::base::system;
-use crate::engine::admin::{self, AdminReply, AdminRequest, ServerStatus};
+use crate::engine::admin::{self, AdminReply, AdminRequest, ServerFacts, ServerStatus};
+use crate::state::store;
 use installation::{InstalledFile, ServiceInstallation};
+use jiff::Timestamp;
 use processes::ServiceScope;
 use state_file::{SupervisorLock, SupervisorState};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -81,15 +85,24 @@ async fn running_server(data: &Path) -> Result<Option<ServerStatus>, CliError> {
     let asked = tokio::time::timeout(ANSWER_TIME_MAX, admin::ask(data, &AdminRequest::Status));
     let answer = asked
         .await
-        .unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
+        .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
     match answer {
         Ok(Some(AdminReply::Status { status })) => Ok(Some(*status)),
         Ok(Some(AdminReply::Failed { why })) => Err(CliError::failed(why)),
         Ok(Some(_) | None) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(CliError::of_data(data, &error)),
         Err(error) => Err(CliError::failed(format!(
             "the running server does not answer: {error}"
         ))),
     }
+}
+
+/// Returns true if the configuration file was changed after the start of a server, which has read it only then.
+fn has_old_configuration(facts: &ServerFacts) -> bool {
+    let file = facts.configuration.as_ref();
+    let changed = file.and_then(|file| std::fs::metadata(file).ok()?.modified().ok());
+    let changed = changed.and_then(|at| Timestamp::try_from(at).ok());
+    changed.is_some_and(|at| at > facts.started_at)
 }
 
 /// Returns the service file for a data directory, if this system has a service manager and the file is installed: that of
@@ -107,8 +120,18 @@ fn installed_service(data: &Path) -> Result<Option<ServiceInstallation>, CliErro
     Ok(matches!(installed, InstalledFile::Own(_)).then_some(of_system))
 }
 
+/// Returns true if a supervisor of a data directory runs.
+fn is_supervised(data: &Path) -> Result<bool, CliError> {
+    SupervisorLock::is_held(data).map_err(|error| CliError::of_data(data, &error))
+}
+
+/// Returns the process of the server of a data directory; `None` if none runs.
+fn directory_owner(data: &Path) -> Result<Option<u32>, CliError> {
+    store::directory_owner(data).map_err(|error| CliError::of_data(data, &error))
+}
+
 /// Returns the state of the supervisor of a data directory; `None` if none runs.
 fn running_supervisor(data: &Path) -> Result<Option<SupervisorState>, CliError> {
-    let is_running = SupervisorLock::is_held(data).map_err(CliError::failed)?;
+    let is_running = is_supervised(data)?;
     Ok(is_running.then(|| SupervisorState::load(data)).flatten())
 }

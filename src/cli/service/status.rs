@@ -2,12 +2,15 @@
 
 use super::logs::shown_line;
 use super::state_file::SupervisorState;
-use super::{data_directory, installed_service, running_server, running_supervisor};
+use super::{
+    data_directory, directory_owner, has_old_configuration, installed_service, running_server,
+    running_supervisor,
+};
 use crate::base::model::pluralize;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global, serve};
 use crate::engine::admin::ServerStatus;
-use crate::state::store::{self, ScheduleRow};
+use crate::state::store::ScheduleRow;
 use jiff::SignedDuration;
 use serde_json::json;
 use std::path::Path;
@@ -81,7 +84,7 @@ pub(in crate::cli) async fn status(global: &Global, output: &Output) -> Result<(
     if output.json() {
         output.value(&json!({
             "running": true, "ready": server.waiting_for.is_empty(), "service": service.to_json(), "data": data,
-            "server": server,
+            "server": server, "configuration_changed": has_old_configuration(&server.facts),
         }));
         return Ok(());
     }
@@ -91,7 +94,7 @@ pub(in crate::cli) async fn status(global: &Global, output: &Output) -> Result<(
 
 fn not_running(data: &Path, output: &Output) -> Result<(), CliError> {
     let supervisor = running_supervisor(data)?;
-    let owner = store::directory_owner(data).map_err(CliError::failed)?;
+    let owner = directory_owner(data)?;
     if output.json() {
         output.value(&json!({ "running": false, "ready": false, "data": data, "process": owner }));
     }
@@ -124,7 +127,10 @@ fn print(server: &ServerStatus, service: &ServiceKind, data: &Path, output: &Out
         false => "not ready".to_owned(),
     };
     let configuration = facts.configuration.as_ref();
-    let configuration = configuration.map_or("none".to_owned(), |file| file.display().to_string());
+    let mut configuration = configuration.map_or("none".to_owned(), |file| file.display().to_string());
+    if has_old_configuration(facts) {
+        configuration.push_str(", changed after the start: a restart uses the change");
+    }
     let age = serve::now().duration_since(facts.started_at);
     for (name, value) in [
         ("state", state),

@@ -2,14 +2,16 @@
 
 use super::down::wait_for_former_server;
 use super::installation::{InstalledFile, ServiceInstallation};
-use super::log_file::{last_lines, open_to_append};
-use super::logs::with_last_lines;
+use super::log_file::open_to_append;
 use super::owner::{RootPermission, check_owner, give_directory, owner, owner_names};
 use super::processes::{ServiceScope, start_supervisor};
-use super::state_file::{SupervisorLock, SupervisorState};
 use super::unit::ServiceFacts;
 use super::variables::service_variables;
-use super::{ServerArguments, absolute, configuration_file, data_directory, running_server, text_of};
+use super::waiting::{READY_WAIT_MAX, wait_until_ready};
+use super::{
+    ServerArguments, absolute, configuration_file, data_directory, directory_owner, has_old_configuration,
+    is_supervised, running_server, text_of,
+};
 use crate::base::config::{Config, ConfigSources};
 use crate::base::system::{self, ServiceManager};
 use crate::cli::init::{self, InitArguments};
@@ -20,8 +22,6 @@ use crate::state::store::{self, GroupAccess};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::time::{Duration, Instant};
 
 pub(in crate::cli) const UP_EXAMPLES: &str = "\
 Examples:
@@ -35,12 +35,6 @@ a service manager, a process in the background runs the server and starts it aga
 A service of systemd has no variables of this shell. It reads NAME=value lines of the file with the ending .env beside
 the configuration. A service of launchd reads secrets from files only.
 A service of the system runs as the owner of the data directory or of the configuration.";
-
-/// The longest wait for a server that runs to become ready.
-const READY_WAIT_MAX: Duration = Duration::from_secs(60);
-const CHECK_INTERVAL: Duration = Duration::from_millis(30);
-/// Lines of the log that explain a failure.
-const FAILURE_LINES_MAX: usize = 10;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct UpArguments {
@@ -93,7 +87,7 @@ pub(in crate::cli) async fn up(
     if is_configured(global)? {
         if arguments.init.is_given() {
             return Err(CliError::usage(
-                "there is a configuration already; leave out the options that write one",
+                "there is a configuration already; leave out the options that write one, or name another with --config",
             ));
         }
     } else if arguments.print {
@@ -101,6 +95,8 @@ pub(in crate::cli) async fn up(
             "there is no configuration yet; name it with --config",
         ));
     } else {
+        let file = global.config.as_deref().unwrap_or(Path::new("drydock.toml"));
+        output.message(&format!("There is no configuration in {} yet.", file.display()));
         Box::pin(init::run(arguments.init, global, output)).await?;
     }
     let sources = global.sources()?;
@@ -240,7 +236,7 @@ impl NewService {
         {
             output.message("It stops when you log out, unless you run: loginctl enable-linger");
         }
-        let started = wait_until_ready(&self.data, None).await;
+        let started = wait_until_ready(&self.data, None, output).await;
         let status = started.map_err(|error| self.installation.withdrawn(&installed, &error))?;
         report_started(&status, output)
     }
@@ -278,14 +274,14 @@ async fn start_background(sources: ConfigSources, global: &Global, output: &Outp
     let log = open_to_append(&data).map_err(CliError::failed)?;
     let arguments = ServerArguments::of(global)?.0;
     let mut supervisor = start_supervisor(&arguments, log).map_err(CliError::failed)?;
-    let status = wait_until_ready(&data, Some(&mut supervisor)).await?;
+    let status = wait_until_ready(&data, Some(&mut supervisor), output).await?;
     report_started(&status, output)
 }
 
 /// Reports a server that runs already. Returns false if none does.
 async fn report_running(data: &Path, output: &Output) -> Result<bool, CliError> {
-    let is_supervised = SupervisorLock::is_held(data).map_err(CliError::failed)?;
-    let owner = store::directory_owner(data).map_err(CliError::failed)?;
+    let is_supervised = is_supervised(data)?;
+    let owner = directory_owner(data)?;
     if owner.is_none() && !is_supervised {
         return Ok(false);
     }
@@ -295,8 +291,11 @@ async fn report_running(data: &Path, output: &Output) -> Result<bool, CliError> 
         Some(status) => format!("and waits: {}", status.waiting_for.join("; ")),
         None => "and is starting or stopping".to_owned(),
     };
+    let is_old = status
+        .as_ref()
+        .is_some_and(|status| has_old_configuration(&status.facts));
     if output.json() {
-        output.value(&json!({ "started": false, "server": status }));
+        output.value(&json!({ "started": false, "server": status, "configuration_changed": is_old }));
     } else {
         let process = owner
             .map(|process| format!(" (process {process})"))
@@ -304,6 +303,9 @@ async fn report_running(data: &Path, output: &Output) -> Result<bool, CliError> 
         output.message(&format!(
             "Drydock runs already{process} {state}. `drydock status` shows more."
         ));
+        if is_old {
+            output.message("Its configuration was changed after its start: `drydock down` and `drydock up` use the change.");
+        }
     }
     Ok(true)
 }
@@ -325,64 +327,5 @@ fn report_started(status: &ServerStatus, output: &Output) -> Result<(), CliError
             READY_WAIT_MAX.as_secs(),
             status.waiting_for.join("; ")
         ))),
-    }
-}
-
-/// Waits until the server is ready, up to a bound, and returns its state. If its first start fails, the supervisor is
-/// stopped, and the log says why.
-async fn wait_until_ready(data: &Path, mut supervisor: Option<&mut Child>) -> Result<ServerStatus, CliError> {
-    let began = Instant::now();
-    loop {
-        if let Some(supervisor) = &mut supervisor {
-            check_supervisor(data, supervisor).await?;
-        }
-        // A server that is just starting may end a connection without an answer.
-        let status = running_server(data).await.unwrap_or(None);
-        let is_late = began.elapsed() > READY_WAIT_MAX;
-        match status {
-            Some(status) if status.waiting_for.is_empty() || is_late => return Ok(status),
-            None if is_late => {
-                let why = format!("the server does not answer after {} s", READY_WAIT_MAX.as_secs());
-                return Err(failure(data, 1, &why));
-            }
-            Some(_) | None => tokio::time::sleep(CHECK_INTERVAL).await,
-        }
-    }
-}
-
-/// Returns an error if the first start of the server failed.
-async fn check_supervisor(data: &Path, supervisor: &mut Child) -> Result<(), CliError> {
-    let ended = supervisor.try_wait().map_err(CliError::failed)?;
-    let is_held = SupervisorLock::is_held(data).map_err(CliError::failed)?;
-    // The supervisor of another `drydock up` at the same time has the lock. Its server is the one to wait for.
-    if ended.is_some() && is_held {
-        return Ok(());
-    }
-    let state = SupervisorState::load(data).filter(|state| state.process == supervisor.id());
-    let last_end = state.and_then(|state| state.last_end);
-    if ended.is_none() && last_end.is_none() {
-        return Ok(());
-    }
-    if ended.is_none() {
-        super::down::stop_supervisor(data).await?;
-        supervisor.wait().map_err(CliError::failed)?;
-    }
-    let code = last_end.and_then(|end| end.code);
-    let code = code.or_else(|| ended.and_then(|status| status.code()));
-    let why = match last_end {
-        Some(end) => format!("the server did not start ({end}), and nothing runs now"),
-        None => "the supervisor of the server did not start, and nothing runs now".to_owned(),
-    };
-    let code = code
-        .and_then(|code| u8::try_from(code).ok())
-        .filter(|code| *code != 0);
-    Err(failure(data, code.unwrap_or(1), &why))
-}
-
-/// Returns the error of a failed start, with the last lines of the log file.
-fn failure(data: &Path, code: u8, why: &str) -> CliError {
-    CliError {
-        code,
-        message: with_last_lines(why, &last_lines(data, FAILURE_LINES_MAX)),
     }
 }

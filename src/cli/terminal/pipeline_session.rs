@@ -6,6 +6,7 @@ use super::kept_calls::KeptCalls;
 use super::opening::system;
 use super::session_model::SessionModel;
 use super::{CommonTerminalOptions, SessionStart, Terminal, TerminalOptions, results};
+use crate::base::config::Config;
 use crate::base::model::{AgentBounds, BudgetBound, Budgets, History, Limits, Money, StepSpending};
 use crate::base::redact::Redactor;
 use crate::base::spool::Spool;
@@ -70,6 +71,7 @@ impl PipelineSession {
         global: &Global,
         output: Output,
     ) -> Result<Self, CliError> {
+        check_provider(model, global)?;
         // The steps are recorded as traces.
         let mut options = options.clone();
         options.record = None;
@@ -90,6 +92,7 @@ impl PipelineSession {
     /// Prepares the model of a step. The error says what is missing, or why it is not asked.
     pub(in crate::cli) fn prepare(&mut self, bounds: &AgentBounds) -> Result<(), CliError> {
         if !self.models.contains_key(&bounds.model) {
+            check_provider(&bounds.model, &self.terminal.global)?;
             let SessionModel { config, models } = self.terminal.find_model(&bounds.model)?;
             // A step names its model, so no fallback of the person answers for it.
             let models = models.without_fallbacks();
@@ -263,6 +266,19 @@ impl PipelineSession {
     /// Returns a text without secrets.
     pub(in crate::cli) fn redacted(&self, text: &str) -> String {
         self.terminal.redactor.redact(text).into_owned()
+    }
+}
+
+/// Returns an error unless the provider of `provider/model` is known or configured. A step names its provider, so the
+/// provider of the person's own configuration never answers for it.
+fn check_provider(model: &str, global: &Global) -> Result<(), CliError> {
+    let name = model.split_once('/').map_or(model, |(provider, _)| provider);
+    match Config::has_provider(&global.model_sources()?, name) {
+        true => Ok(()),
+        false => Err(CliError::config(format!(
+            "the provider {name} of the model {model} is not known; choose another model, or add [providers.{name}] to \
+             your own configuration"
+        ))),
     }
 }
 

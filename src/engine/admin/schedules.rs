@@ -53,7 +53,11 @@ impl Admin {
                     return Err(AdminError::Other(why));
                 }
                 if row.owner.platform.chat().is_none() {
-                    let why = format!("`{}` is in the configuration; remove its section there", row.name);
+                    let why = format!(
+                        "`{}` is a schedule of the configuration; once its section is removed there, a restart of the \
+                         server ends it",
+                        row.name
+                    );
                     return Err(AdminError::Other(why));
                 }
                 self.edit_schedule(ScheduleEdit::Remove(row.id), "removed", (self.now)())

@@ -133,7 +133,7 @@ impl ModelChain {
             let prefix = model.split_once('/').map_or("", |(prefix, _)| prefix);
             let own = config
                 .providers
-                .get(prefix)
+                .get(provider.id())
                 .map(|settings| settings.base_url.as_str());
             if own.map(|own| own.trim_end_matches('/')) != Some(base_url.trim_end_matches('/')) {
                 return Err(format!(

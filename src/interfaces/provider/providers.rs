@@ -56,10 +56,13 @@ impl Providers {
                 ));
             }
         };
-        match self.by_name.get(prefix) {
+        // A configured section takes precedence over an alias of a known provider.
+        let known = known_provider(prefix);
+        let by_alias = || self.by_name.get(known?.name);
+        match self.by_name.get(prefix).or_else(by_alias) {
             Some(provider) => Ok((provider.clone()?, model.to_owned())),
-            None if known_provider(prefix).is_none() => Err(format!(
-                "there is no provider `{prefix}`; there are {}",
+            None if known.is_none() => Err(format!(
+                "there is no provider `{prefix}`; there are {}, and `[providers.{prefix}]` in the configuration adds it",
                 known_names()
             )),
             None => Err(format!(
@@ -186,6 +189,9 @@ mod tests {
         );
         assert_eq!(resolved("ollama/llama3.2"), both("ollama", "llama3.2"));
         assert_eq!(resolved("house/qwen3"), both("house", "qwen3"));
+        // An alias is the provider itself, whose key is wrong here.
+        let why = "`providers.google.api_key` has characters a header cannot carry";
+        assert_eq!(resolved("gemini/gemini-2.5-pro"), Err(why.to_owned()));
     }
 
     /// CI-21
@@ -203,7 +209,10 @@ mod tests {
         ];
         let errors: Vec<String> = names.iter().filter_map(|name| resolved(name).err()).collect();
         let known: Vec<&str> = KNOWN_PROVIDERS.iter().map(|known| known.name).collect();
-        let unknown = format!("there is no provider `mystery`; there are {}", known.join(", "));
+        let unknown = format!(
+            "there is no provider `mystery`; there are {}, and `[providers.mystery]` in the configuration adds it",
+            known.join(", ")
+        );
         assert_eq!(
             errors,
             [

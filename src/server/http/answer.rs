@@ -7,7 +7,8 @@ use axum::body::Body;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::{Either, Full};
@@ -151,6 +152,15 @@ pub(super) fn text(text: String) -> Answer {
 /// Returns the answer for every failed authentication and for every name that is not configured.
 pub(super) fn unauthenticated() -> Answer {
     json(StatusCode::UNAUTHORIZED, br#"{"error":"unauthenticated"}"#)
+}
+
+/// Returns the answer of the API to a request without a valid code or token, with the scheme of tokens.
+pub(super) fn token_refused() -> Answer {
+    with(
+        unauthenticated(),
+        WWW_AUTHENTICATE,
+        HeaderValue::from_static("Bearer"),
+    )
 }
 
 /// Returns the answer for a valid token that does not permit the request, with the reason.

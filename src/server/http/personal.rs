@@ -60,14 +60,14 @@ pub(super) async fn log_out(State(state): State<Arc<RouteState>>, request: Reque
     let ingress = &state.ingress;
     match token(request.headers()) {
         Some(token) => shown(ingress.log_out(token, ingress.now()).await),
-        None => answer::unauthenticated(),
+        None => answer::token_refused(),
     }
 }
 
 /// Returns the change of the number in the path.
 pub(super) async fn change(State(state): State<Arc<RouteState>>, request: Request) -> Answer {
     let Some(token) = token(request.headers()) else {
-        return answer::unauthenticated();
+        return answer::token_refused();
     };
     // The number as it was sent: the parameter of the router is decoded, and would give a change further names.
     let name = request.uri().path().strip_prefix(CHANGES).unwrap_or_default();
@@ -113,7 +113,7 @@ pub(super) fn shown(answer: HandoverAnswer) -> Answer {
         HandoverAnswer::Unprocessable { why, problems } => answer::unprocessable(&why, &problems),
         HandoverAnswer::TooMany { why, seconds } => answer::too_many(&why, seconds),
         HandoverAnswer::Ended => answer::accepted(),
-        HandoverAnswer::Unauthenticated => answer::unauthenticated(),
+        HandoverAnswer::Unauthenticated => answer::token_refused(),
         HandoverAnswer::Forbidden(why) => answer::forbidden(&why),
         HandoverAnswer::TooManyAttempts(seconds) => answer::too_many_attempts(seconds),
         HandoverAnswer::NotFound => answer::not_found(),

@@ -74,7 +74,7 @@ enum RequestProblem {
 impl From<RequestProblem> for Answer {
     fn from(problem: RequestProblem) -> Self {
         match problem {
-            RequestProblem::Token => answer::unauthenticated(),
+            RequestProblem::Token => answer::token_refused(),
             RequestProblem::Number => answer::not_found(),
             RequestProblem::Key => answer::malformed(BAD_KEY),
         }
@@ -98,7 +98,7 @@ pub(super) async fn start(State(state): State<Arc<RouteState>>, request: Request
         Err(answer) => return answer,
     };
     let Some(token) = token(request.headers()) else {
-        return answer::unauthenticated();
+        return answer::token_refused();
     };
     let key = match key(request.headers()) {
         Ok(key) => key.map(str::to_owned),
@@ -120,7 +120,7 @@ pub(super) async fn start(State(state): State<Arc<RouteState>>, request: Request
 /// Lists the runs of the query.
 pub(super) async fn list(State(state): State<Arc<RouteState>>, request: Request) -> Answer {
     let Some(token) = token(request.headers()) else {
-        return answer::unauthenticated();
+        return answer::token_refused();
     };
     let Some(filter) = filter(request.uri().query().unwrap_or_default()) else {
         return answer::malformed(BAD_QUERY);

@@ -38,7 +38,7 @@ pub enum TokenError {
     #[error("a token needs a scope; there are {}", words(&TokenScope::ALL))]
     NoScope,
     /// The time is out of bounds.
-    #[error("a token is valid for 1 hour to {} days", HOURS_MAX / 24)]
+    #[error("a token is valid for 1 hour to {} days, written as `12h` or `90d`", HOURS_MAX / 24)]
     Lifetime,
     /// The user is the service identity of a hook or a schedule.
     #[error("`{0}` is a hook or a schedule; a token is for a person, or for a service of the configuration")]

@@ -88,7 +88,7 @@ patterned_text! {
     /// A condition in the Common Expression Language.
     ConditionText: "\\S", 1_000, "a condition, such as params.environment == 'dev'";
     /// Text that no value is spliced into.
-    LiteralText: LITERAL_PATTERN, 20_000, "text without `${`; give values as `params` or `values` instead";
+    LiteralText: LITERAL_PATTERN, 20_000, "text of 1 to 20,000 characters without `${`; give values as `params` or `values` instead";
 }
 
 /// Text, or exactly one reference to a value.

@@ -376,7 +376,11 @@ fn every_problem_has_its_line_and_its_key() {
         ),
         (
             step("agent: {prompt: 'look at ${params.x}', model: a/b}"),
-            "F:6:pipelines.a.steps[0].agent.prompt: expected text without `${`; give values as `params` or `values` instead",
+            "F:6:pipelines.a.steps[0].agent.prompt: expected text of 1 to 20,000 characters without `${`; give values as `params` or `values` instead",
+        ),
+        (
+            step("agent: {prompt: '', model: a/b}"),
+            "F:6:pipelines.a.steps[0].agent.prompt: expected text of 1 to 20,000 characters without `${`; give values as `params` or `values` instead",
         ),
         (
             step("task: {command: ['${steps.s.output}']}"),

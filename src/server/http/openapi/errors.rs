@@ -47,7 +47,7 @@ const ERRORS: [ErrorAnswer; 13] = [
         name: "Unauthenticated",
         word: "unauthenticated",
         detail: Detail::Missing,
-        header: None,
+        header: Some(("WWW-Authenticate", "The scheme of tokens, `Bearer`.", "string")),
         description: "There is no valid code or token. The reason is never shown.",
     },
     ErrorAnswer {

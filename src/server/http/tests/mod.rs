@@ -39,6 +39,11 @@ pub(super) const UNAUTHENTICATED: &str = "HTTP/1.1 401 Unauthorized\r\ncache-con
      x-content-type-options: nosniff\r\ncontent-type: application/json\r\nconnection: close\r\n\
      content-length: 27\r\n\r\n{\"error\":\"unauthenticated\"}";
 
+/// The answer of the API to a request without a valid code or token.
+pub(super) const TOKEN_REFUSED: &str = "HTTP/1.1 401 Unauthorized\r\ncache-control: no-store\r\n\
+     x-content-type-options: nosniff\r\ncontent-type: application/json\r\nwww-authenticate: Bearer\r\n\
+     connection: close\r\ncontent-length: 27\r\n\r\n{\"error\":\"unauthenticated\"}";
+
 /// An ingress that records everything and stores nothing.
 pub(super) struct RecordingIngress {
     routes: BTreeMap<&'static str, Route>,

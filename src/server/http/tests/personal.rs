@@ -1,6 +1,6 @@
 //! Tests of the requests of people's machines: the whole answer to each.
 
-use super::{RunningListener, UNAUTHENTICATED};
+use super::{RunningListener, TOKEN_REFUSED};
 
 const JSON: &str =
     "cache-control: no-store\r\nx-content-type-options: nosniff\r\ncontent-type: application/json\r\n";
@@ -30,8 +30,8 @@ async fn a_login_is_answered_with_a_token_or_with_the_same_words() {
         login(r#"{"code":"right"}"#).await,
         answer("200 OK", "", r#"{"token":"right"}"#)
     );
-    assert_eq!(login(r#"{"code":"wrong"}"#).await, UNAUTHENTICATED);
-    assert_eq!(login(r#"{"code":""}"#).await, UNAUTHENTICATED);
+    assert_eq!(login(r#"{"code":"wrong"}"#).await, TOKEN_REFUSED);
+    assert_eq!(login(r#"{"code":""}"#).await, TOKEN_REFUSED);
     assert_eq!(
         login(r#"{"code":"flood"}"#).await,
         answer(
@@ -54,7 +54,7 @@ async fn a_login_is_answered_with_a_token_or_with_the_same_words() {
         );
     }
     let longest = format!(r#"{{"code":"{}"}}"#, "ü".repeat(200));
-    assert_eq!(login(&longest).await, UNAUTHENTICATED);
+    assert_eq!(login(&longest).await, TOKEN_REFUSED);
     let long = format!(r#"{{"code":"{}"}}"#, "x".repeat(201));
     assert!(
         login(&long)
@@ -112,7 +112,7 @@ async fn a_change_is_answered_for_its_token_only() {
         &[right, right],
     ] {
         for name in ["1", "2", "4"] {
-            assert_eq!(change(name, lines).await, UNAUTHENTICATED, "{lines:?}");
+            assert_eq!(change(name, lines).await, TOKEN_REFUSED, "{lines:?}");
         }
     }
 }
@@ -122,6 +122,6 @@ async fn a_logout_ends_the_login_of_its_token() {
     let logout = async |lines: &[&str]| answered("POST /api/logout", lines, "").await;
     let ended = logout(&["authorization: Bearer right"]).await;
     assert!(ended.starts_with("HTTP/1.1 200 OK\r\n"), "{ended}");
-    assert_eq!(logout(&["authorization: Bearer wrong"]).await, UNAUTHENTICATED);
-    assert_eq!(logout(&[]).await, UNAUTHENTICATED);
+    assert_eq!(logout(&["authorization: Bearer wrong"]).await, TOKEN_REFUSED);
+    assert_eq!(logout(&[]).await, TOKEN_REFUSED);
 }

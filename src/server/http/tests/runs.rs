@@ -1,7 +1,7 @@
 //! Tests of the requests of programs about runs: the whole answer to each.
 
 use super::personal::{answer, answered};
-use super::{RecordingIngress, UNAUTHENTICATED, now};
+use super::{RecordingIngress, TOKEN_REFUSED, now};
 use crate::base::model::RunId;
 use crate::engine::gateway::{FieldProblem, HandoverAnswer, RunFilter, RunStartRequest, RunWatch};
 use crate::server::http::RunRequests;
@@ -131,7 +131,7 @@ async fn every_request_about_runs_needs_a_token_and_a_number_of_its_form() {
     ] {
         assert_eq!(answered(start, &[RIGHT], "").await, expected, "{start}");
         for lines in [&[][..], &["authorization: right"], &[RIGHT, RIGHT]] {
-            assert_eq!(answered(start, lines, "").await, UNAUTHENTICATED, "{start}");
+            assert_eq!(answered(start, lines, "").await, TOKEN_REFUSED, "{start}");
         }
     }
     for path in ["x", "-1", "1%31", "1/", "1/cancel/", "%31/events", "1/x"] {
