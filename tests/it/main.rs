@@ -137,6 +137,7 @@ mod outputs;
 mod packages;
 mod packages_in_chat;
 mod panics;
+mod person_zones;
 mod pipeline_examples;
 mod pipeline_schedules;
 mod platform_schemas;
