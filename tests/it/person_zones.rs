@@ -117,9 +117,13 @@ async fn a_person_reads_the_times_of_all_their_schedules_in_their_own_zone() {
     assert!(said.contains(next), "{said}");
     told(&app, ALICE, "!schedule trigger india", "All images are current.").await;
     assert_eq!(ended_fires(&app, 1).await, ["done"]);
-    let fire = "Sat 21 Nov 2026 07:00 (America/New_York)";
+    // The clock of the tests goes on while they run.
+    let fire = "Sat 21 Nov 2026 07:";
     let history = told(&app, ALICE, "!schedule history india", fire).await;
-    assert!(history.contains("done"), "{history}");
+    assert!(
+        history.contains(" (America/New_York)") && history.contains("done"),
+        "{history}"
+    );
 
     assert_eq!(app.column(ZONES), ["Europe/Berlin", "Asia/Kolkata"]);
     assert_eq!(app.count(SPRING), 1);
