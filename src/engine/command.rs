@@ -51,6 +51,8 @@ pub enum Verb {
     Block,
     /// Shows and changes the schedules of the person.
     Schedule,
+    /// Shows and sets the time zone of the person.
+    Zone,
     /// Starts a pipeline.
     Run,
     /// Shows, cancels and repeats runs of pipelines.
@@ -80,7 +82,7 @@ impl Verb {
 
     /// True if the word alone is a command. Others are also what people answer, such as `accept`.
     fn is_found_alone(self) -> bool {
-        !matches!(self, Self::Accept | Self::Block | Self::Run)
+        !matches!(self, Self::Accept | Self::Block | Self::Zone | Self::Run)
     }
 
     /// True if only administrators can use it.
@@ -98,6 +100,7 @@ impl Verb {
             | Self::Block
             | Self::User
             | Self::Schedule
+            | Self::Zone
             | Self::Run
             | Self::Runs
             | Self::Login => false,
@@ -157,6 +160,7 @@ impl Verb {
                 | Self::Accept
                 | Self::Block
                 | Self::Schedule
+                | Self::Zone
                 | Self::Run
                 | Self::Runs
                 | Self::Login
@@ -168,7 +172,7 @@ impl Verb {
 }
 
 /// Finds a command in a typed message. The message starts with `/verb` or `!verb`, or it is exactly one of the words
-/// (`@drydock status`, which arrives without its mention), except `accept`, `block` and `run`. A slash before another word is not a command, so that paths
+/// (`@drydock status`, which arrives without its mention), except `accept`, `block`, `zone` and `run`. A slash before another word is not a command, so that paths
 /// reach the model. For `!`, see [`find_unknown_in_text`].
 pub fn find_in_text(text: &str) -> Option<Command<'_>> {
     let text = text.trim();
@@ -281,6 +285,8 @@ mod tests {
             // The answer to a question.
             "accept",
             "Block",
+            "zone",
+            "zone Europe/Berlin",
             "run",
             "run the checks of dev again",
             "status of web in dev?",

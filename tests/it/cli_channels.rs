@@ -154,6 +154,7 @@ async fn a_bot_is_registered_once_and_a_second_set_up_changes_nothing() {
         names.collect::<Vec<_>>()
     };
     let (private, group) = (names("all_private_chats"), names("all_group_chats"));
+    assert!(private.contains(&"zone".to_owned()) && !group.contains(&"zone".to_owned()));
     assert!(private.contains(&"block".to_owned()) && !group.contains(&"block".to_owned()));
     assert!(group.contains(&"stop".to_owned()));
     assert_eq!(names("default"), private);

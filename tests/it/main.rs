@@ -138,6 +138,7 @@ mod own_schedules;
 mod packages;
 mod packages_in_chat;
 mod panics;
+mod person_zones;
 mod pipeline_examples;
 mod pipeline_schedules;
 mod platform_schemas;

@@ -9,6 +9,9 @@ mod cron;
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests;
 mod words;
+mod zone;
+
+pub use zone::{is_zone, nearest_zone, shown_in, spelled_zone};
 
 use croner::Cron;
 use jiff::civil::DateTime;
@@ -75,7 +78,7 @@ impl Recurrence {
         };
         let recurrence = Self {
             pattern,
-            zone: find_zone(zone)?,
+            zone: zone::find(zone)?,
         };
         match recurrence.next(Timestamp::UNIX_EPOCH) {
             Some(_) => Ok(recurrence),
@@ -120,8 +123,7 @@ impl Recurrence {
 
     /// Returns a time as people in the zone read it, such as `Mon 30 Nov 2026 09:00`.
     pub fn shown(&self, time: Timestamp) -> String {
-        let zoned = time.to_zoned(self.zone.clone());
-        zoned.strftime("%a %-d %b %Y %H:%M").to_string()
+        zone::shown(time, self.zone.clone())
     }
 
     fn next_civil(&self, pattern: &Cron, after: Timestamp) -> Option<Timestamp> {
@@ -153,24 +155,6 @@ impl Recurrence {
             AmbiguousOffset::Unambiguous { .. } | AmbiguousOffset::Fold { .. } => ambiguous.earlier().ok(),
         }
     }
-}
-
-/// Returns true if a text is the name of a known time zone.
-pub fn is_zone(name: &str) -> bool {
-    find_zone(name).is_ok()
-}
-
-fn find_zone(name: &str) -> Result<TimeZone, RecurrenceError> {
-    // The library reads a file of this name below its directory, and compares names without their case.
-    let is_name = |char: char| char.is_ascii_alphanumeric() || matches!(char, '/' | '_' | '-' | '+');
-    let unknown = || RecurrenceError::Zone(name.chars().take(40).collect());
-    if name == "UTC" {
-        return Ok(TimeZone::UTC);
-    }
-    if name.is_empty() || name.len() > 64 || !name.chars().all(is_name) {
-        return Err(unknown());
-    }
-    TimeZone::get(name).map_err(|_| unknown())
 }
 
 fn minute_of(civil: DateTime) -> DateTime {

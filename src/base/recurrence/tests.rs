@@ -1,6 +1,6 @@
 //! Times in several zones, compared with a search of every minute.
 
-use super::{Recurrence, RecurrenceError, is_zone};
+use super::{Recurrence, RecurrenceError, is_zone, nearest_zone, shown_in, spelled_zone};
 use jiff::civil::{DateTime, date};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan};
@@ -108,6 +108,49 @@ fn times_that_mean_nothing_are_refused_with_the_forms() {
         assert!(matches!(refused, RecurrenceError::Zone(_)), "{zone}");
         assert!(!is_zone(zone), "{zone}");
     }
+}
+
+#[test]
+fn a_zone_is_spelled_as_its_database_spells_it_and_a_mistyped_one_is_guessed() {
+    for (typed, spelled) in [
+        ("europe/berlin", "Europe/Berlin"),
+        ("AMERICA/new_york", "America/New_York"),
+        ("UTC", "UTC"),
+    ] {
+        assert_eq!(spelled_zone(typed).as_deref(), Ok(spelled));
+    }
+    assert_eq!(
+        spelled_zone("Mars/Base"),
+        Err(RecurrenceError::Zone("Mars/Base".to_owned()))
+    );
+    for (typed, meant) in [
+        ("Europe/Berln", Some("Europe/Berlin")),
+        ("Berlin", Some("Europe/Berlin")),
+        ("berln", Some("Europe/Berlin")),
+        ("New York", Some("America/New_York")),
+        ("Amercia/New_York", Some("America/New_York")),
+        ("", None),
+        ("Mars/Base", None),
+        ("Europe", None),
+        ("GMT+1", None),
+    ] {
+        assert_eq!(nearest_zone(typed).as_deref(), meant, "{typed}");
+    }
+    assert_eq!(nearest_zone(&"ü".repeat(10_000)), None);
+}
+
+#[test]
+fn one_time_is_shown_as_people_in_a_zone_read_it() {
+    // Clocks in Berlin go forward between the two.
+    for (time, shown) in [
+        ("2027-03-28T00:59:00Z", "Sun 28 Mar 2027 01:59"),
+        ("2027-03-28T01:00:00Z", "Sun 28 Mar 2027 03:00"),
+    ] {
+        assert_eq!(shown_in(instant(time), "Europe/Berlin").as_deref(), Some(shown));
+        let recurrence = Recurrence::parse("daily 09:00", "Europe/Berlin").unwrap();
+        assert_eq!(recurrence.shown(instant(time)), shown);
+    }
+    assert_eq!(shown_in(instant("2027-03-28T01:00:00Z"), "Mars/Base"), None);
 }
 
 #[test]

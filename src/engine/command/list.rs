@@ -25,7 +25,7 @@ const fn spec(verb: Verb, word: &'static str, arguments: &'static str, what: &'s
 }
 
 /// All commands, in the order of `/help`.
-pub const ALL: [CommandSpec; 24] = [
+pub const ALL: [CommandSpec; 25] = [
     spec(Verb::Help, "help", "", "list what I can do here"),
     spec(
         Verb::Status,
@@ -115,6 +115,12 @@ pub const ALL: [CommandSpec; 24] = [
         "schedule",
         "[add NAME \"TIMES\" \"WORDS\"]",
         "list your schedules, or add one that asks me at set times",
+    ),
+    spec(
+        Verb::Zone,
+        "zone",
+        "[NAME]",
+        "show your time zone, or set it for the times of your schedules",
     ),
     spec(
         Verb::Run,

@@ -88,6 +88,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
         "V21__schedule_timed_at",
         include_str!("../../../migrations/sqlite/V21__schedule_timed_at.sql"),
     ),
+    (
+        "V22__zone_of_person",
+        include_str!("../../../migrations/sqlite/V22__zone_of_person.sql"),
+    ),
 ];
 
 /// Returns the newest schema version of this build.

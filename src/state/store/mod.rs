@@ -40,6 +40,7 @@ mod output;
 pub(crate) mod people;
 mod person_change;
 mod person_message;
+mod person_zone;
 mod privacy;
 mod prospect;
 mod question;

@@ -360,7 +360,7 @@ pub(crate) fn revoke(
     at: Timestamp,
 ) -> Result<Option<Vec<String>>, StoreError> {
     let revoked = tx
-        .prepare_cached("UPDATE users SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
+        .prepare_cached("UPDATE users SET revoked_at = ?2, zone = NULL WHERE id = ?1 AND revoked_at IS NULL")?
         .execute(params![user.0, millis(at)])?;
     person_message::forget_person(tx, user)?;
     let tokens = login::end_all(tx, user, at)?;

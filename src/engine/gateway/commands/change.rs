@@ -221,6 +221,7 @@ impl CommandRunner {
             | Verb::Accept
             | Verb::Block
             | Verb::Schedule
+            | Verb::Zone
             | Verb::Run
             | Verb::Runs
             | Verb::Login

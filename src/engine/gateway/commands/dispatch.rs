@@ -164,6 +164,7 @@ impl CommandRunner {
                 let arguments = command.arguments;
                 return Box::pin(self.schedule(arguments, asked, address, identity, conversation)).await;
             }
+            Verb::Zone => self.own_zone(command.arguments, asked, identity).await?,
             Verb::Run => {
                 let arguments = command.arguments;
                 return Box::pin(self.run_pipeline(arguments, asked, address, identity, conversation)).await;

@@ -28,6 +28,7 @@ mod slash;
 mod take_over;
 mod undo;
 mod usage;
+mod zone;
 
 use answer::{ButtonEffect, CommandAnswer, Revision};
 pub(super) use change::PreparedState;

@@ -1,12 +1,13 @@
 //! `schedule`: the schedules of a person, which run with their grants. Nothing exists before they confirm it.
 
 mod offer;
+mod shown;
 
 use super::press::CountedPress;
 use super::{AcceptedCommand, ButtonEffect, CommandAnswer, CommandRunner, may_be_without_bot};
 use crate::base::model::{
-    Button, ButtonStyle, ChatPlace, ConversationId, FireOutcome, Inbound, MissedRule, Reply, ReplyPart,
-    ScheduleDefinition, group_thousands, one_line,
+    Button, ButtonStyle, ChatPlace, ConversationId, Inbound, MissedRule, Reply, ScheduleDefinition,
+    group_thousands, one_line,
 };
 use crate::base::recurrence::Recurrence;
 use crate::engine::gateway::choice::RepositoryChoiceError;
@@ -17,15 +18,14 @@ use crate::engine::gateway::schedules::{
 use crate::engine::gateway::turn::new_button;
 use crate::state::access::Identity;
 use crate::state::store::{
-    FireResult, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit, ScheduleFire, ScheduleRow,
+    FireResult, NewSchedule, SCHEDULES_OF_PERSON_MAX, ScheduleChange, ScheduleEdit, ScheduleRow,
 };
 use jiff::Timestamp;
 use offer::ScheduleOffer;
+use shown::{history, list, time_texts};
 
-/// The most fires in one answer.
-const FIRES_SHOWN_MAX: usize = 20;
-/// The most characters of a request in a list.
-const WORDS_SHOWN_MAX: usize = 80;
+/// The number of times that are shown before a schedule is created.
+const TIMES_SHOWN: usize = 3;
 /// The answer to a slash command of which nobody knows whether a result could be posted to its chat.
 const AS_MESSAGE: &str = "Nothing is created: a slash command does not say whether I am in this chat, and only then a result can \
                           come here. Write `!schedule add …` as a message to me here.";
@@ -87,10 +87,7 @@ impl CommandRunner {
         if schedules.is_empty() {
             return Ok(Reply::text(format!("You have no schedule. {USAGE}")));
         }
-        let rows = schedules.iter().map(|row| (row.name.clone(), state_text(row)));
-        Ok(Reply {
-            parts: vec![ReplyPart::Facts { rows: rows.collect() }],
-        })
+        Ok(list(&schedules, self.zone_of(identity).await?.as_deref()))
     }
 
     /// Shows the next times of a new schedule, and asks whether to create it.
@@ -113,6 +110,8 @@ impl CommandRunner {
             return Ok(CommandAnswer::post(address, Reply::text(USAGE)));
         };
         let config = &self.parts.config;
+        let own = self.zone_of(identity).await?;
+        let zone = zone.or_else(|| own.clone());
         let zone = zone.unwrap_or_else(|| config.server.zone.clone());
         let refused = |why: String| Ok(self.posted(address, Reply::text(why)));
         if may_be_without_bot(&asked.inbound) {
@@ -147,8 +146,8 @@ impl CommandRunner {
                 ));
             }
         };
-        let own = self.parts.store.schedules(Some(identity.sender())).await?;
-        if own.iter().any(|row| row.name == name) {
+        let existing = self.parts.store.schedules(Some(identity.sender())).await?;
+        if existing.iter().any(|row| row.name == name) {
             return refused(refusal_text(ScheduleChange::NameTaken, &name));
         }
         let offer = ScheduleOffer {
@@ -175,7 +174,9 @@ impl CommandRunner {
             Button::new("Create", create, ButtonStyle::Primary),
             Button::new("Cancel", drop, ButtonStyle::Plain),
         ];
-        let reply = offer.question((&recurrence, at), &row, address, config);
+        let times = recurrence.upcoming(at, TIMES_SHOWN);
+        let times = time_texts(&times, own.as_deref(), &offer.definition);
+        let reply = offer.question(&times, &row, address, config);
         Ok(CommandAnswer {
             buttons: ButtonEffect::Offers(vec![creates, drops]),
             ..CommandAnswer::ops(vec![address.post("answer", reply)])
@@ -212,6 +213,8 @@ impl CommandRunner {
         let Some(due) = recurrence.next(at) else {
             return said("No schedule was created: its times are over.".to_owned());
         };
+        let zone = self.zone_of(press.identity).await?;
+        let next = time_texts(&[due], zone.as_deref(), &definition);
         let new = NewSchedule {
             owner,
             name: name.clone(),
@@ -225,8 +228,7 @@ impl CommandRunner {
         self.schedules.wake();
         said(match changed {
             ScheduleChange::Changed => format!(
-                "The schedule `{name}` is on; the next time is {}. `!schedule disable {name}` turns it off.",
-                recurrence.shown(due)
+                "The schedule `{name}` is on; the next time is {next}. `!schedule disable {name}` turns it off."
             ),
             refused => refusal_text(refused, &name),
         })
@@ -250,7 +252,10 @@ impl CommandRunner {
             }));
         };
         let (edit, done) = match verb {
-            ScheduleVerb::History => return Ok(history(row, &store.schedule_fires(row.id).await?)),
+            ScheduleVerb::History => {
+                let (zone, fires) = (self.zone_of(identity).await?, store.schedule_fires(row.id).await?);
+                return Ok(history(row, &fires, zone.as_deref()));
+            }
             ScheduleVerb::Trigger => return self.trigger_schedule(row, asked, at).await.map(Reply::text),
             ScheduleVerb::Remove => (ScheduleEdit::Remove(row.id), "removed"),
             ScheduleVerb::Disable => {
@@ -324,53 +329,6 @@ fn refusal_text(refused: ScheduleChange, name: &str) -> String {
         ScheduleChange::Gone | ScheduleChange::Changed | ScheduleChange::Unchanged => {
             format!("You have no schedule `{name}`; `!schedule list` shows all.")
         }
-    }
-}
-
-/// Returns the times, the state and the last fire of a schedule in one line.
-fn state_text(row: &ScheduleRow) -> String {
-    let definition = &row.definition;
-    let recurrence = Recurrence::parse(&definition.when, &definition.zone).ok();
-    let state = match (&row.off_why, recurrence) {
-        (Some(why), _) => format!("off: {why}"),
-        (None, Some(recurrence)) => format!("next {}", recurrence.shown(row.due)),
-        (None, None) => format!("next {}", row.due),
-    };
-    let last = row
-        .last
-        .as_ref()
-        .map(|fire| format!(" · last {}", outcome_text(fire)));
-    let words: String = one_line(&definition.words)
-        .chars()
-        .take(WORDS_SHOWN_MAX)
-        .collect();
-    format!(
-        "{} {} · {state}{} · {words}",
-        definition.when,
-        definition.zone,
-        last.unwrap_or_default()
-    )
-}
-
-fn outcome_text(fire: &ScheduleFire) -> &'static str {
-    fire.outcome.map_or("running", FireOutcome::word)
-}
-
-fn history(row: &ScheduleRow, fires: &[ScheduleFire]) -> Reply {
-    if fires.is_empty() {
-        return Reply::text(format!("The schedule `{}` has not fired yet.", row.name));
-    }
-    let definition = &row.definition;
-    let recurrence = Recurrence::parse(&definition.when, &definition.zone).ok();
-    let rows = fires.iter().take(FIRES_SHOWN_MAX).map(|fire| {
-        let due = match &recurrence {
-            Some(recurrence) => recurrence.shown(fire.due),
-            None => fire.due.to_string(),
-        };
-        (due, outcome_text(fire).to_owned())
-    });
-    Reply {
-        parts: vec![ReplyPart::Facts { rows: rows.collect() }],
     }
 }
 

@@ -29,7 +29,7 @@ const SHORT_DESCRIPTION: &str =
     "Prepares changes to configuration repositories and checks them. Never applies them.";
 
 /// The commands that Telegram suggests while a user types.
-const COMMANDS: [(&str, &str); 23] = [
+const COMMANDS: [(&str, &str); 24] = [
     ("help", "list what I can do here"),
     ("status", "show what is running, waiting and prepared"),
     (
@@ -65,12 +65,16 @@ const COMMANDS: [(&str, &str); 23] = [
         "schedule",
         "list your schedules, or add one that asks me at set times",
     ),
+    (
+        "zone",
+        "show your time zone, or set it for the times of your schedules",
+    ),
     ("run", "start a pipeline, or list those you can start"),
     ("runs", "list the runs of pipelines, or show, cancel or retry one"),
     ("login", "let your machine fetch changes; only you see the answer"),
 ];
 /// The commands whose answers are for one person, which Telegram suggests only in private chats.
-const PRIVATE_COMMANDS: [&str; 3] = ["accept", "block", "login"];
+const PRIVATE_COMMANDS: [&str; 4] = ["accept", "block", "zone", "login"];
 /// The commands of groups that only their sender and the bot see, as their answers. All of them only show something:
 /// `budget` is none of them, because the group must see that an administrator allowed more.
 const EPHEMERAL_COMMANDS: [&str; 4] = ["help", "status", "context", "usage"];

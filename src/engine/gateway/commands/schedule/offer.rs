@@ -2,13 +2,9 @@
 
 use crate::base::config::Config;
 use crate::base::model::{Button, Reply, ReplyPart, ScheduleDefinition, cut_after, cut_to};
-use crate::base::recurrence::Recurrence;
 use crate::engine::gateway::compose::Address;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The number of times that are shown before a schedule is created.
-const TIMES_SHOWN: usize = 3;
 /// The most characters of the times as they were written.
 const WHEN_SHOWN_MAX: usize = 200;
 
@@ -20,19 +16,16 @@ pub(super) struct ScheduleOffer {
 }
 
 impl ScheduleOffer {
-    /// Returns the question with its buttons. Of words that are too long for one message, it shows the beginning.
+    /// Returns the question with its next times and its buttons. Of words that are too long for one message, it shows the beginning.
     pub(super) fn question(
         &self,
-        (recurrence, at): (&Recurrence, Timestamp),
+        times: &str,
         buttons: &[Button],
         address: &Address,
         config: &Config,
     ) -> Reply {
-        let times = recurrence.upcoming(at, TIMES_SHOWN);
-        let times: Vec<String> = times.into_iter().map(|time| recurrence.shown(time)).collect();
-        let times = times.join(", ");
         let with_words = |words: &str| {
-            Reply::text(self.text(words, &times)).with(ReplyPart::Buttons {
+            Reply::text(self.text(words, times)).with(ReplyPart::Buttons {
                 buttons: buttons.to_vec(),
             })
         };
@@ -74,14 +67,11 @@ impl ScheduleOffer {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::ScheduleOffer;
     use crate::base::model::{Button, ButtonStyle, MissedRule, ReplyPart, ScheduleDefinition};
-    use crate::base::recurrence::Recurrence;
     use crate::engine::gateway::compose::Address;
     use crate::engine::gateway::fixture::{address, config};
-    use jiff::Timestamp;
 
     /// Returns the offer of a schedule whose words are so many times a letter that nothing else in the question has.
     fn offer(letters: usize) -> ScheduleOffer {
@@ -104,8 +94,7 @@ mod tests {
     #[test]
     fn the_question_about_a_schedule_is_one_message_however_long_its_words_are() {
         let config = config();
-        let at = Timestamp::from_second(1_800_000_000).unwrap();
-        let recurrence = Recurrence::parse("daily 09:00", "UTC").unwrap();
+        let times = "Sat 21 Nov 2026 09:00, Sun 22 Nov 2026 09:00, Mon 23 Nov 2026 09:00 (Europe/Berlin)";
         let buttons = [
             Button::new("Create", "one", ButtonStyle::Primary),
             Button::new("Cancel", "other", ButtonStyle::Plain),
@@ -121,7 +110,7 @@ mod tests {
             let (mut whole, mut cut) = (0, 0);
             for letters in lengths {
                 let offer = offer(letters);
-                let question = offer.question((&recurrence, at), &buttons, &to, &config);
+                let question = offer.question(times, &buttons, &to, &config);
                 assert!(to.fits(&config, &question, 1), "{channel}: {letters}");
                 assert!(
                     matches!(question.parts.last(), Some(ReplyPart::Buttons { buttons }) if buttons.len() == 2)
