@@ -42,6 +42,16 @@ impl ShownStep {
         }
     }
 
+    /// True if the step has asked a question or prepared a change, or if its reply was not delivered.
+    fn has_news(&self) -> bool {
+        let has_asked =
+            self.kind == "ask" && !matches!(self.status, StepStatus::Waiting | StepStatus::Skipped);
+        let is_lost = self.kind == "reply"
+            && self.status == StepStatus::Succeeded
+            && self.end.as_ref().is_some_and(|end| end.why.is_some());
+        has_asked || is_lost || self.change.is_some()
+    }
+
     /// Returns the status, the answer to a question, the verdict with its source, the change, and the reason why it did not
     /// succeed.
     fn line(&self) -> String {
@@ -130,6 +140,13 @@ impl RunReport {
             }
         }
         Reply { parts }
+    }
+
+    /// Returns true if there is something to say about the run: it failed or was cancelled, it has asked a question or prepared
+    /// a change, or a reply of it was not delivered.
+    pub(super) fn has_news(&self) -> bool {
+        matches!(self.status, RunStatus::Failed | RunStatus::Cancelled)
+            || self.steps.iter().any(ShownStep::has_news)
     }
 
     /// Returns true if the run has ended.
