@@ -281,4 +281,54 @@ mod tests {
             "{moved}"
         );
     }
+
+    #[test]
+    fn a_run_has_news_once_it_failed_asked_changed_something_or_lost_a_reply() {
+        let with = |status: RunStatus, step: ShownStep| {
+            let steps = vec![step];
+            RunReport {
+                steps,
+                ..report(status)
+            }
+        };
+        let step = |kind: &str, status: StepStatus| ShownStep {
+            name: "look".to_owned(),
+            kind: kind.to_owned(),
+            status,
+            end: None,
+            change: None,
+        };
+        let ended = |kind: &str, why: Option<&str>| {
+            let end = StepEnd {
+                why: why.map(str::to_owned),
+                ..StepEnd::succeeded("done")
+            };
+            ShownStep {
+                end: Some(end),
+                ..step(kind, StepStatus::Succeeded)
+            }
+        };
+        let changed = ShownStep {
+            change: Some(ChangeNumber(3)),
+            ..step("agent", StepStatus::Succeeded)
+        };
+        let (runs, succeeded) = (RunStatus::Running, RunStatus::Succeeded);
+        for (status, step, has_news) in [
+            (runs, step("agent", StepStatus::Running), false),
+            (succeeded, ended("agent", None), false),
+            (RunStatus::Failed, ended("agent", None), true),
+            (RunStatus::Cancelled, step("agent", StepStatus::Cancelled), true),
+            (runs, step("ask", StepStatus::Waiting), false),
+            (runs, step("ask", StepStatus::Running), true),
+            (succeeded, ended("ask", None), true),
+            (succeeded, step("ask", StepStatus::Skipped), false),
+            (runs, changed, true),
+            (succeeded, ended("reply", None), false),
+            (succeeded, ended("reply", Some("not delivered: no")), true),
+            (succeeded, step("reply", StepStatus::Skipped), false),
+        ] {
+            let shown = format!("{status:?} {step:?}");
+            assert_eq!(with(status, step).has_news(), has_news, "{shown}");
+        }
+    }
 }
