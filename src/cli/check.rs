@@ -124,13 +124,9 @@ fn pipeline_times(config: &Config, name: &str, opened: Option<&(Arc<Repository>,
 }
 
 fn operator_limits(config: &Config) -> OperatorLimits {
-    let hooks = config.hooks.iter();
     OperatorLimits {
         tools: tool_commands::tool_names(),
-        server: Some(PipelineOperatorSettings {
-            pipelines: config.pipelines.clone(),
-            hooks: hooks.map(|(name, hook)| (name.clone(), hook.scheme)).collect(),
-        }),
+        server: Some(PipelineOperatorSettings::of(config)),
     }
 }
 

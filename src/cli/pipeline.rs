@@ -152,7 +152,7 @@ async fn check(directory: &Path, global: &Global, output: &Output) -> Result<(),
             ));
             if operator.server.is_none() {
                 output.message(
-                    "Without --config, hooks, tools, programs and reply targets of a server are not compared.",
+                    "Without --config, hooks, slash commands, tools, programs and reply targets of a server are not compared.",
                 );
             }
             Ok(())

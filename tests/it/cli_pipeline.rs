@@ -109,6 +109,42 @@ pipelines:
 }
 
 #[test]
+fn a_slash_command_that_no_channel_lists_is_named_with_a_configuration() {
+    let file = "pipelines:\n  p:\n    triggers:\n    - chat: {}\n    - slash_command: {command: /review}\n    steps: [{name: tell, reply: \
+                {to: slack-response, text: done}}]\n";
+    let shell = shell(".drydock/pipelines.yaml", file);
+    let alone = shell.run(&["pipeline", "check"]);
+    assert_eq!(alone.code, Some(0), "{alone:?}");
+    let check = |channels: &str| {
+        let config = CONFIG.replace("github-comment", "slack-response");
+        shell.put("server.toml", &format!("{config}\n{channels}"));
+        shell.run(&["pipeline", "check", "--config", "server.toml"])
+    };
+    let channel = |name: &str, commands: &str| {
+        format!(
+            "[channels.{name}]\nkind = \"slack\"\nbot_token = {{ env = \"TOKEN\" }}\nsigning_secret = {{ env = \"SECRET\" }}\n\
+             slash_commands = [{commands}]\n"
+        )
+    };
+    let problem = ".drydock/pipelines.yaml:5:pipelines.p.triggers[1].slash_command.command: no channel of the server lists /review in \
+                   slash_commands, so it starts nothing; its operator adds it to channels.NAME.slash_commands";
+    for (channels, hint) in [
+        (String::new(), ""),
+        (channel("team", ""), ""),
+        (channel("team", "\"/reviews\""), "; did you mean /reviews?"),
+    ] {
+        let refused = check(&channels);
+        assert_eq!(
+            (refused.code, refused.out),
+            (Some(1), format!("{problem}{hint}\n"))
+        );
+    }
+    let both = channel("other", "\"/deploy\"") + &channel("team", "\"/review\"");
+    let fine = check(&both);
+    assert_eq!(fine.code, Some(0), "{fine:?}");
+}
+
+#[test]
 fn a_question_that_no_run_waits_for_to_its_end_is_a_problem() {
     let file = |deadline: &str, budget: &str| {
         format!(

@@ -146,6 +146,7 @@ mod platforms;
 mod postconditions;
 mod questions;
 mod queue;
+mod quiet_runs;
 mod evaluation_memo;
 mod repository_choice;
 mod request_size;

@@ -91,7 +91,8 @@ async fn a_pipeline_starts_at_the_times_that_the_trusted_branch_gives_it() {
         calls("file_edit", edit),
         says("Prepared."),
     ];
-    let mut app = TestApp::with_host(queue(answers), world::<CLOCK>(), &nightly(&[])).await;
+    let settings = nightly(&[("schedules.nightly.quiet", "false")]);
+    let mut app = TestApp::with_host(queue(answers), world::<CLOCK>(), &settings).await;
     app.admit_slack_editor(ALICE).await;
     publish(&app, &at("daily 13:00"));
     look(&app).await;
@@ -118,6 +119,8 @@ async fn a_pipeline_starts_at_the_times_that_the_trusted_branch_gives_it() {
     advance::<CLOCK>(86_400);
     wake(&app);
     app.wait_for_model_requests(2).await;
+    app.wait_for_slack_message(SLACK_CHANNEL, "Run 2 of drift on infra: running")
+        .await;
     app.demo.stop().await;
     app.demo.start().await.unwrap();
     assert_eq!(ended_runs(&app, 2).await, ["succeeded", "succeeded"]);

@@ -225,7 +225,7 @@ const HOOKS_AND_LIMITS: &[ConfigKey] = &[
     key("schedules.*.post_to.channel", ValueKind::Text, UnsetRule::Required, "the channel the result goes to"),
     key("schedules.*.post_to.chat", ValueKind::Text, UnsetRule::Required, "the chat in that channel"),
     key("schedules.*.missed", ValueKind::Choice(&["once", "skip"]), UnsetRule::Default("\"once\""), "makes up once for times at which no server ran, or skips them"),
-    key("schedules.*.quiet", ValueKind::Boolean, UnsetRule::Default("true"), "posts nothing if nothing changed and nothing failed"),
+    key("schedules.*.quiet", ValueKind::Boolean, UnsetRule::Default("true"), "posts nothing about work that changed nothing, asked nothing and did not fail"),
     key("schedules.*.grants.role", ValueKind::Choice(&["viewer", "editor"]), UnsetRule::Default("\"editor\""), "role of the schedule"),
     key("schedules.*.grants.environments", ValueKind::List, UnsetRule::Default("[\"**\"]"), "globs of the environments it may change"),
 

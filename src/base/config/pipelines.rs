@@ -1,9 +1,10 @@
 //! `[pipelines]`: what pipelines of repositories may do at most.
 
 use crate::base::config::reader::SettingsReader;
+use crate::base::config::settings::Config;
 use crate::base::config::sources::ConfigSources;
 use crate::base::webhook::HookScheme;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,6 +41,23 @@ pub struct PipelineOperatorSettings {
     pub pipelines: PipelineSettings,
     /// The names of `[hooks.<name>]`, with their schemes.
     pub hooks: BTreeMap<String, HookScheme>,
+    /// The entries of `slash_commands` of all channels.
+    pub slash_commands: BTreeSet<String>,
+}
+
+impl PipelineOperatorSettings {
+    /// Returns this part of a whole configuration.
+    pub fn of(config: &Config) -> Self {
+        let hooks = config.hooks.iter();
+        let channels = config.channels.values();
+        Self {
+            pipelines: config.pipelines.clone(),
+            hooks: hooks.map(|(name, hook)| (name.clone(), hook.scheme)).collect(),
+            slash_commands: channels
+                .flat_map(|channel| channel.slash_commands().iter().cloned())
+                .collect(),
+        }
+    }
 }
 
 impl Default for PipelineSettings {
@@ -90,7 +108,7 @@ fn programs(reader: &mut SettingsReader<'_>) -> BTreeMap<String, PathBuf> {
     programs
 }
 
-/// Reads the section and the schemes of hooks. No secret is fetched.
+/// Reads the section, the schemes of hooks and the commands of channels. No secret is fetched.
 pub(super) fn for_operator(reader: &mut SettingsReader<'_>) -> PipelineOperatorSettings {
     let schemes: Vec<(&str, HookScheme)> = HookScheme::ALL
         .iter()
@@ -101,9 +119,14 @@ pub(super) fn for_operator(reader: &mut SettingsReader<'_>) -> PipelineOperatorS
         let scheme = reader.choice(&format!("hooks.{name}.scheme"), &schemes);
         hooks.extend(scheme.map(|scheme| (name, scheme)));
     }
+    let mut slash_commands = BTreeSet::new();
+    for name in reader.names("channels") {
+        slash_commands.extend(reader.list(&format!("channels.{name}.slash_commands")));
+    }
     PipelineOperatorSettings {
         pipelines: pipelines(reader),
         hooks,
+        slash_commands,
     }
 }
 

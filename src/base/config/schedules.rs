@@ -61,7 +61,6 @@ struct TimedRequest {
     when: String,
     zone: String,
     words: String,
-    quiet: bool,
 }
 
 fn schedule(reader: &mut SettingsReader<'_>, section: &str) -> Option<ScheduleSettings> {
@@ -78,13 +77,9 @@ fn schedule(reader: &mut SettingsReader<'_>, section: &str) -> Option<ScheduleSe
     let chat = reader.text(&format!("{section}.post_to.chat"));
     let rules = [("once", MissedRule::Once), ("skip", MissedRule::Skip)];
     let missed = reader.choice(&format!("{section}.missed"), &rules);
+    let quiet = reader.boolean(&format!("{section}.quiet"));
     let grants = grants(reader, section);
-    let TimedRequest {
-        when,
-        zone,
-        words,
-        quiet,
-    } = request?;
+    let TimedRequest { when, zone, words } = request?;
     Some(ScheduleSettings {
         definition: ScheduleDefinition {
             when,
@@ -123,12 +118,10 @@ fn request(reader: &mut SettingsReader<'_>, section: &str) -> Option<TimedReques
         reader.problem(&format!("{section}.when"), why.without_text());
     }
     let words = needed(reader, section, "words");
-    let quiet = reader.boolean(&format!("{section}.quiet"));
     Some(TimedRequest {
         when: when?,
         zone,
         words: words?,
-        quiet,
     })
 }
 
@@ -143,7 +136,7 @@ fn needed(reader: &mut SettingsReader<'_>, section: &str, key: &str) -> Option<S
 
 /// Refuses the keys of a request in a section that starts pipelines.
 fn refuse_request(reader: &mut SettingsReader<'_>, section: &str) {
-    for key in ["when", "zone", "words", "quiet"] {
+    for key in ["when", "zone", "words"] {
         let path = format!("{section}.{key}");
         if reader.is_set(&path) {
             let why =
@@ -247,14 +240,11 @@ mod tests {
         assert!(schedule.starts_pipelines && !load(NIGHTLY).unwrap().schedules["nightly"].starts_pipelines);
         assert_eq!(
             (schedule.definition.when.as_str(), schedule.definition.quiet),
-            ("", false)
+            ("", true)
         );
-        for key in [
-            "when = \"daily 09:00\"",
-            "words = \"Look.\"",
-            "zone = \"UTC\"",
-            "quiet = true",
-        ] {
+        let always = pipelines.replacen("repository", "quiet = false\nrepository", 1);
+        assert!(!load(&always).unwrap().schedules["pipelines"].definition.quiet);
+        for key in ["when = \"daily 09:00\"", "words = \"Look.\"", "zone = \"UTC\""] {
             let mixed = pipelines.replacen("repository", &format!("{key}\nrepository"), 1);
             let refused = load(&mixed).unwrap_err();
             let name = key.split(' ').next().unwrap();

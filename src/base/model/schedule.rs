@@ -21,7 +21,7 @@ pub struct ScheduleDefinition {
     pub place: ChatPlace,
     /// The rule for a time at which no server ran.
     pub missed: MissedRule,
-    /// True if nothing is posted about a turn that changed nothing and did not fail.
+    /// True if nothing is posted about a turn that changed nothing and did not fail, or about a run without anything to say.
     pub quiet: bool,
     /// The trigger of a pipeline to which the times belong, if one is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +72,7 @@ pub struct ScheduledWork {
     pub repository: String,
     /// The place of the result.
     pub place: ChatPlace,
-    /// True if nothing is posted about a turn that changed nothing and did not fail.
+    /// True if nothing is posted about a turn that changed nothing and did not fail, or about a run without anything to say.
     pub quiet: bool,
     /// The pipeline that is started in place of a turn, if one is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

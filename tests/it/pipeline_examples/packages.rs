@@ -138,7 +138,9 @@ async fn a_week_without_news_is_silent_and_a_new_commit_of_a_package_is_a_change
     assert!(planned.contains("nothing would change"), "{planned}");
     assert_eq!(steps(&app, 1), ["update succeeded", "report skipped"]);
     assert_eq!(app.count("SELECT count(*) FROM change"), 0);
-    assert_eq!(posts(&app, SLACK_CHANNEL, ""), Vec::<String>::new());
+    for channel in [SLACK_CHANNEL, NIGHTLY] {
+        assert_eq!(posts(&app, channel, ""), Vec::<String>::new());
+    }
 
     let new = host.publish(2, "{ level: 'two' }\n");
     advance::<CLOCK>(WEEK);

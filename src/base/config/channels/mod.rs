@@ -77,6 +77,14 @@ impl ChannelSettings {
             Self::Discord(settings) => settings,
         }
     }
+
+    /// Returns the commands of the channel that start pipelines.
+    pub fn slash_commands(&self) -> &[String] {
+        match self {
+            Self::Slack(settings) => &settings.slash_commands,
+            Self::Telegram(_) | Self::Discord(_) => &[],
+        }
+    }
 }
 
 /// The keys of a kind of channel, and their reader.

@@ -22,7 +22,11 @@ impl Runs {
                 let url = store.run_response_url(id, at).await;
                 // Without a readable address, a notice in the chat shows the end.
                 let url = url.ok().flatten();
-                Some((message.version, self.shown_end(id, &message, (why, url))))
+                let ops = match self.stays_silent(id, &message).await? {
+                    true => Vec::new(),
+                    false => self.shown_end(id, &message, (why, url)),
+                };
+                Some((message.version, ops))
             }
             None => None,
         };

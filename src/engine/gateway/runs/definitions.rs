@@ -69,17 +69,11 @@ pub(in crate::engine::gateway) struct PipelineDefinitions {
 
 impl PipelineDefinitions {
     pub(in crate::engine::gateway) fn new(parts: &Parts) -> Self {
-        let config = &parts.config;
-        let schemes = config.hooks.iter();
-        let server = PipelineOperatorSettings {
-            pipelines: config.pipelines.clone(),
-            hooks: schemes.map(|(name, hook)| (name.clone(), hook.scheme)).collect(),
-        };
         let names = parts.repositories.names();
         Self {
             operator: OperatorLimits {
                 tools: parts.toolbox.names().map(str::to_owned).collect(),
-                server: Some(server),
+                server: Some(PipelineOperatorSettings::of(&parts.config)),
             },
             newest: names.map(|name| (name.to_owned(), Mutex::default())).collect(),
         }

@@ -9,6 +9,7 @@ mod definitions;
 mod event;
 mod moves;
 mod plan;
+mod quiet;
 mod reply;
 mod report;
 mod request;

@@ -79,7 +79,7 @@ impl<'a> RunMove<'a> {
         self.finish(RunStatus::Failed, Some(why));
     }
 
-    fn has_moved(&self) -> bool {
+    pub(super) fn has_moved(&self) -> bool {
         let advance = &self.advance;
         !advance.begin.is_empty() || !advance.end.is_empty() || advance.finish.is_some()
     }
@@ -98,7 +98,7 @@ impl Runs {
                 None => self.go_on(&mut moves).await?,
             }
         }
-        if row.head.status.is_end() || moves.has_moved() {
+        if self.is_shown(&moves).await? {
             let shown = self.shown(&moves, owner.as_ref());
             moves.advance.ops.extend(shown);
         }

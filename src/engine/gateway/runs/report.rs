@@ -42,6 +42,16 @@ impl ShownStep {
         }
     }
 
+    /// True if the step has asked a question or prepared a change, or if its reply was not delivered.
+    fn has_news(&self) -> bool {
+        let has_asked =
+            self.kind == "ask" && !matches!(self.status, StepStatus::Waiting | StepStatus::Skipped);
+        let is_lost = self.kind == "reply"
+            && self.status == StepStatus::Succeeded
+            && self.end.as_ref().is_some_and(|end| end.why.is_some());
+        has_asked || is_lost || self.change.is_some()
+    }
+
     /// Returns the status, the answer to a question, the verdict with its source, the change, and the reason why it did not
     /// succeed.
     fn line(&self) -> String {
@@ -130,6 +140,13 @@ impl RunReport {
             }
         }
         Reply { parts }
+    }
+
+    /// Returns true if there is something to say about the run: it failed or was cancelled, it has asked a question or prepared
+    /// a change, or a reply of it was not delivered.
+    pub(super) fn has_news(&self) -> bool {
+        matches!(self.status, RunStatus::Failed | RunStatus::Cancelled)
+            || self.steps.iter().any(ShownStep::has_news)
     }
 
     /// Returns true if the run has ended.
@@ -263,5 +280,55 @@ mod tests {
             moved.contains("cancelled: alice cancelled it") && moved.contains("waiting"),
             "{moved}"
         );
+    }
+
+    #[test]
+    fn a_run_has_news_once_it_failed_asked_changed_something_or_lost_a_reply() {
+        let with = |status: RunStatus, step: ShownStep| {
+            let steps = vec![step];
+            RunReport {
+                steps,
+                ..report(status)
+            }
+        };
+        let step = |kind: &str, status: StepStatus| ShownStep {
+            name: "look".to_owned(),
+            kind: kind.to_owned(),
+            status,
+            end: None,
+            change: None,
+        };
+        let ended = |kind: &str, why: Option<&str>| {
+            let end = StepEnd {
+                why: why.map(str::to_owned),
+                ..StepEnd::succeeded("done")
+            };
+            ShownStep {
+                end: Some(end),
+                ..step(kind, StepStatus::Succeeded)
+            }
+        };
+        let changed = ShownStep {
+            change: Some(ChangeNumber(3)),
+            ..step("agent", StepStatus::Succeeded)
+        };
+        let (runs, succeeded) = (RunStatus::Running, RunStatus::Succeeded);
+        for (status, step, has_news) in [
+            (runs, step("agent", StepStatus::Running), false),
+            (succeeded, ended("agent", None), false),
+            (RunStatus::Failed, ended("agent", None), true),
+            (RunStatus::Cancelled, step("agent", StepStatus::Cancelled), true),
+            (runs, step("ask", StepStatus::Waiting), false),
+            (runs, step("ask", StepStatus::Running), true),
+            (succeeded, ended("ask", None), true),
+            (succeeded, step("ask", StepStatus::Skipped), false),
+            (runs, changed, true),
+            (succeeded, ended("reply", None), false),
+            (succeeded, ended("reply", Some("not delivered: no")), true),
+            (succeeded, step("reply", StepStatus::Skipped), false),
+        ] {
+            let shown = format!("{status:?} {step:?}");
+            assert_eq!(with(status, step).has_news(), has_news, "{shown}");
+        }
     }
 }

@@ -100,9 +100,10 @@ impl PipelineDefinitions {
             UnscheduledReason::Pipeline(parts.redactor.redact(&text).into_owned())
         };
         let inputs = RunInputs::of_schedule(definition, (trigger, times));
-        let Some(inputs) = inputs.map_err(|problems| refused(&problems.join("; ")))? else {
+        let Some(mut inputs) = inputs.map_err(|problems| refused(&problems.join("; ")))? else {
             return Ok(None);
         };
+        inputs.quiet = work.quiet;
         let start = RunStart {
             owner: identity,
             repository,

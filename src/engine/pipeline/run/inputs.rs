@@ -25,6 +25,9 @@ pub struct RunInputs {
     /// The issue or pull request of the event of GitHub that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue: Option<GithubIssue>,
+    /// True if the message of the run is posted only once there is something to say. The store reads it, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quiet: bool,
 }
 
 /// A problem of a parameter of a request.

@@ -1,8 +1,8 @@
 //! The kinds of work that a run cannot do yet. They are refused before anything begins.
 
 use super::RunPlan;
-use crate::engine::pipeline::definition::{ReplyStep, StepWork, TaskStep, TriggerSource};
-use crate::engine::pipeline::problem::{FoundProblems, shown_name};
+use crate::engine::pipeline::definition::{PipelineTrigger, ReplyStep, StepWork, TaskStep, TriggerSource};
+use crate::engine::pipeline::problem::{FoundProblems, name_hint, shown_name};
 use crate::engine::pipeline::{
     DefinitionError, EffectiveAgent, EffectivePipeline, EffectiveStep, LoadedPipelines, OperatorLimits,
     ValueSource, effective,
@@ -57,11 +57,39 @@ pub fn check_available(loaded: &LoadedPipelines, operator: &OperatorLimits) -> R
         for UnsupportedStep { key, why } in planned.err().unwrap_or_default() {
             problems.add(loaded.line(&key), &key, why);
         }
-        for (key, why) in late_questions(&pipeline) {
+        let unlisted = unlisted_commands(name.as_str(), &definition.triggers, operator);
+        for (key, why) in late_questions(&pipeline).into_iter().chain(unlisted) {
             problems.add(loaded.line(&key), &key, why);
         }
     }
     problems.finish(loaded.path)
+}
+
+/// Returns the slash commands of a pipeline that no channel of the server lists.
+fn unlisted_commands(
+    name: &str,
+    triggers: &[PipelineTrigger],
+    operator: &OperatorLimits,
+) -> Vec<(String, String)> {
+    let Some(server) = &operator.server else {
+        return Vec::new();
+    };
+    let listed = &server.slash_commands;
+    let commands = triggers.iter().enumerate().filter_map(|(index, trigger)| {
+        let TriggerSource::SlashCommand(slash) = &trigger.source else {
+            return None;
+        };
+        let command = slash.command.as_str();
+        let why = || {
+            let hint = name_hint(command, listed.iter().map(String::as_str));
+            format!(
+                "no channel of the server lists {command} in slash_commands, so it starts nothing; its operator adds it to                  channels.NAME.slash_commands{hint}"
+            )
+        };
+        let key = format!("pipelines.{name}.triggers[{index}].slash_command.command");
+        (!listed.contains(command)).then(|| (key, why()))
+    });
+    commands.collect()
 }
 
 /// Returns the questions of a pipeline that its runs never wait for to their end.

@@ -12,6 +12,7 @@ use super::definition::{
 use super::*;
 use crate::base::config::{PipelineOperatorSettings, PipelineSettings};
 use crate::base::webhook::HookScheme;
+use std::collections::BTreeSet;
 
 /// A file that uses every kind of trigger and step.
 pub(super) const COMPLETE: &str = include_str!("complete.yaml");
@@ -216,6 +217,7 @@ fn permissions_are_the_intersection_of_all_levels_and_budgets_the_smaller_bound(
             ..PipelineSettings::default()
         },
         hooks: [("ci".to_owned(), HookScheme::Github)].into(),
+        slash_commands: BTreeSet::new(),
     };
     let limited = OperatorLimits {
         server: Some(server),
@@ -248,6 +250,7 @@ fn permissions_are_the_intersection_of_all_levels_and_budgets_the_smaller_bound(
     let without_hooks = OperatorLimits {
         server: Some(PipelineOperatorSettings {
             hooks: [("cii".to_owned(), HookScheme::Github)].into(),
+            slash_commands: BTreeSet::new(),
             pipelines: PipelineSettings {
                 reply_targets: vec!["github-comment".to_owned()],
                 ..PipelineSettings::default()
@@ -272,6 +275,7 @@ fn a_group_that_does_not_exist_is_a_problem_where_a_server_asks_it() {
         server: Some(PipelineOperatorSettings {
             pipelines: PipelineSettings::default(),
             hooks: [("ci".to_owned(), HookScheme::Github)].into(),
+            slash_commands: BTreeSet::new(),
         }),
         ..operator()
     };
@@ -549,6 +553,7 @@ fn a_reply_needs_a_trigger_that_has_its_address() {
     let of = |scheme: HookScheme| OperatorLimits {
         server: Some(PipelineOperatorSettings {
             hooks: [("ci".to_owned(), scheme)].into(),
+            slash_commands: BTreeSet::new(),
             pipelines: PipelineSettings {
                 reply_targets: vec!["github-comment".to_owned(), "slack-response".to_owned()],
                 ..PipelineSettings::default()

@@ -1,5 +1,5 @@
-//! Runs of pipelines, and their steps. The plan of a run and its inputs are frozen at its start; the store does not read them.
-//! A driver reads an open run, decides what happens next, and stores all of it in one transaction, unless the run has changed
+//! Runs of pipelines, and their steps. The plan of a run and its inputs are frozen at its start; the store reads of them only
+//! that a run is quiet. A driver reads an open run, decides what happens next, and stores all of it in one transaction, unless the run has changed
 //! in the meantime. The transaction that ends the turn of an agent step also ends the step.
 
 mod abandonment;
@@ -83,6 +83,17 @@ impl Store {
     /// Returns the number of changes of a run and its steps, if there is such a run.
     pub async fn run_version(&self, id: RunId) -> Result<Option<i64>, StoreError> {
         self.read(move |tx| rows::version(tx, id)).await
+    }
+
+    /// Returns true if the message of a run was posted or is to be posted, as far as that is kept.
+    pub async fn has_run_message(&self, id: RunId) -> Result<bool, StoreError> {
+        self.read(move |tx| {
+            let has_message = tx
+                .prepare_cached("SELECT 1 FROM outbox WHERE op = 'run-' || ?1 || '/message'")?
+                .exists([id.0])?;
+            Ok(has_message)
+        })
+        .await
     }
 
     /// Returns the work of the driver, with at most so many runs.

@@ -3,6 +3,7 @@
 mod endings;
 mod groups;
 mod moves;
+mod quiet;
 mod starts;
 
 use super::{GroupReach, NewRun, RunAdvance, RunCreation, RunRow, StepBegin};

@@ -3,13 +3,14 @@
 //! with the step, where everybody who may see the run reads it. It stays there after retention has removed the operations.
 
 use super::position;
-use crate::base::model::{RunId, StepEnd, StepStatus, reply_of_operation};
+use crate::base::model::{RunId, RunStatus, StepEnd, StepStatus, reply_of_operation};
 use crate::state::store::StoreError;
-use crate::state::store::column::{json, parse};
+use crate::state::store::column::{json, parse, word};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Stores with the step of a reply whether all of its messages were delivered or may still be, after that has changed for this
-/// operation. Does nothing for another operation. The driver looks at a run that goes on or has a message.
+/// operation. Does nothing for another operation. The driver looks at a run that goes on, has a message, or is quiet and has
+/// succeeded, which gets its message now.
 pub(in crate::state::store) fn note_reply(tx: &Transaction<'_>, op: &str) -> Result<(), StoreError> {
     let Some((run, step, _)) = reply_of_operation(op) else {
         return Ok(());
@@ -45,9 +46,11 @@ pub(in crate::state::store) fn note_reply(tx: &Transaction<'_>, op: &str) -> Res
     tx.prepare_cached(
         "UPDATE run SET version = version + 1, due = due OR ended_at IS NULL
            OR EXISTS (SELECT 1 FROM outbox WHERE op = 'run-' || ?1 || '/message')
+           OR CASE WHEN status = ?2 AND retry_of IS NULL AND json_valid(inputs)
+                THEN COALESCE(json_extract(inputs, '$.quiet'), 0) ELSE 0 END
          WHERE id = ?1",
     )?
-    .execute([run.0])?;
+    .execute(params![run.0, word(&RunStatus::Succeeded)?])?;
     Ok(())
 }
 

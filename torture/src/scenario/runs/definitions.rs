@@ -141,7 +141,7 @@ pub(super) fn sections() -> String {
     format!(
         "[pipelines]\nreply_targets = [\"channel:slack:{REPLY_CHANNEL}\"]\n\n\
          [hooks.{HOOK}]\nscheme = \"github\"\nsecret = {{ env = \"TORTURE_HOOK_SECRET\" }}\nprompt = \"prompts/release.md\"\n\
-         pipelines = true\n{rest}\n[schedules.ticks]\npipelines = true\n{rest}\n\
+         pipelines = true\n{rest}\n[schedules.ticks]\npipelines = true\nquiet = false\n{rest}\n\
          [schedules.{PARKED}]\nwhen = \"monthly 1 09:00\"\nwords = \"Do nothing.\"\n{rest}\n"
     )
 }

@@ -5,7 +5,7 @@ use crate::base::config::{PipelineOperatorSettings, PipelineSettings};
 use crate::engine::agent::shorthand::Shorthand;
 use crate::engine::pipeline::OperatorLimits;
 use crate::engine::pipeline::tests::COMPLETE;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -177,6 +177,7 @@ fn a_task_runs_only_a_program_of_the_operators_list() {
                 ..PipelineSettings::default()
             },
             hooks: BTreeMap::new(),
+            slash_commands: BTreeSet::new(),
         }),
         ..operator()
     };

@@ -4,7 +4,7 @@ use super::*;
 use crate::base::config::{PipelineOperatorSettings, PipelineSettings};
 use crate::base::model::STEP_OUTPUT_BYTES_MAX;
 use crate::engine::pipeline::OperatorLimits;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The values look like references and templates, and stay what they are. CI-28
@@ -57,6 +57,7 @@ fn a_task_gets_each_value_as_one_argument_and_reads_all_of_them_as_json() {
                 ..PipelineSettings::default()
             },
             hooks: BTreeMap::new(),
+            slash_commands: BTreeSet::new(),
         }),
         ..operator()
     };
