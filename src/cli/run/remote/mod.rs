@@ -62,7 +62,12 @@ pub(super) async fn run(
     check_params(params)?;
     let url = server_url(server)?;
     let token = RequestToken::find(options.token_file.as_deref(), &url)?;
-    let own_key = || hex::encode(random()).chars().take(OWN_KEY_CHARS).collect::<String>();
+    let own_key = || {
+        hex::encode(random())
+            .chars()
+            .take(OWN_KEY_CHARS)
+            .collect::<String>()
+    };
     let order = RunOrderToServer {
         pipeline: name,
         repository: options.repository.as_deref(),
