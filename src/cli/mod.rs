@@ -234,7 +234,7 @@ enum CliCommand {
     /// Checks, lists and explains the pipelines that a repository defines
     #[command(subcommand, after_help = pipeline::EXAMPLES)]
     Pipeline(pipeline::PipelineCommand),
-    /// Runs a pipeline of the repository of the working directory, then exits
+    /// Runs a pipeline of the repository of the working directory, or one on a server, then exits
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArguments),
     /// Prints completions for a shell
@@ -281,15 +281,7 @@ pub fn main() -> ExitCode {
     }
     let arguments = match parsed() {
         Ok(arguments) => arguments,
-        Err(error) => {
-            // clap itself prints help to standard output and errors to standard error.
-            let code = if error.use_stderr() { 2 } else { 0 };
-            return if error.print().is_ok() {
-                ExitCode::from(code)
-            } else {
-                ExitCode::FAILURE
-            };
-        }
+        Err(error) => return print_usage(&error),
     };
     let output = Output::new(match arguments.global.json {
         true => OutputFormat::Json,
@@ -324,6 +316,23 @@ pub fn main() -> ExitCode {
             // The code of found differences would say that they were printed.
             ExitCode::from(if matches!(code, 0 | 16) { 1 } else { code })
         }
+    }
+}
+
+/// Prints the help that was asked for, or the error of wrong arguments.
+fn print_usage(error: &clap::Error) -> ExitCode {
+    // clap itself prints help to standard output and errors to standard error.
+    let code = if error.use_stderr() { 2 } else { 0 };
+    let printed = error.print();
+    let arguments = std::env::args_os().map(|argument| argument.to_string_lossy().into_owned());
+    if code == 2
+        && let Some(advice) = run::advice_about_runs(arguments)
+    {
+        Output::new(OutputFormat::Text).message(&advice);
+    }
+    match printed {
+        Ok(()) => ExitCode::from(code),
+        Err(_) => ExitCode::FAILURE,
     }
 }
 

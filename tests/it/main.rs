@@ -70,6 +70,8 @@ mod cli_review;
 mod cli_review_files;
 mod cli_review_stops;
 mod cli_run;
+mod cli_run_server;
+mod cli_run_server_refusals;
 mod cli_run_traces;
 mod cli_runs;
 mod cli_tanka;

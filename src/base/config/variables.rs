@@ -6,7 +6,7 @@ use crate::base::model::edit_distance;
 
 const PREFIX: &str = "DRYDOCK_";
 /// Variables that configure the program itself and are not keys.
-const SHELL_VARIABLES: [&str; 2] = ["DRYDOCK_CONFIG", "DRYDOCK_LOG"];
+const SHELL_VARIABLES: [&str; 3] = ["DRYDOCK_CONFIG", "DRYDOCK_LOG", "DRYDOCK_TOKEN"];
 /// Prefixes of variables for tests, benchmarks and checks.
 const RESERVED: [&str; 3] = ["DRYDOCK_TEST_", "DRYDOCK_BENCH_", "DRYDOCK_CI_"];
 /// Prefixes of variables that Kubernetes sets in every pod next to a Service called `drydock`.
@@ -142,6 +142,7 @@ mod tests {
         for (name, expected) in [
             ("PATH", VariableMeaning::Unrelated),
             ("DRYDOCK_CONFIG", VariableMeaning::Unrelated),
+            ("DRYDOCK_TOKEN", VariableMeaning::Unrelated),
             ("DRYDOCK_BENCH_JSON", VariableMeaning::Unrelated),
             ("DRYDOCK_TEST_ANYTHING__AT_ALL", VariableMeaning::Unrelated),
             ("DRYDOCK_CI_CACHE", VariableMeaning::Unrelated),

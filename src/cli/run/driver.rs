@@ -2,7 +2,7 @@
 
 use super::definition::PreparedRun;
 use super::question::{Answering, PipelineQuestion};
-use super::report::{DoneStep, end_line, step_value};
+use super::report::{DoneStep, step_value, summary};
 use super::task::LocalTasks;
 use super::trace::RunTraces;
 use crate::base::model::{RunStatus, StepEnd, StepStatus, Verdict};
@@ -299,7 +299,7 @@ impl<'a> LocalRun<'a> {
             return;
         };
         self.output
-            .styled_message(OutputStyle::Dim, &end_line(planned, end, done));
+            .styled_message(OutputStyle::Dim, &summary(planned, end, done).line());
         self.write_trace(planned, end, done);
     }
 

@@ -1,6 +1,6 @@
 //! The question of a step at a terminal: a menu, whose default counts if nobody answers in time.
 
-use super::report::shown_time;
+use super::summary::shown_time;
 use crate::base::model::{StepEnd, choice_named, cut_to};
 use crate::cli::output::Output;
 use crate::cli::terminal::{INDICATOR, PromptedLine, read_answer};

@@ -2,10 +2,10 @@
 
 use super::definition::PreparedRun;
 use super::driver::FinishedRun;
+use super::summary::{STEP_HEADER, StepSummary};
 use super::trace::known_formats;
 use crate::base::model::{
-    Check, CheckState, RunStatus, StepEnd, StepSpending, StepStatus, Verdict, VerdictSource, group_thousands,
-    pluralize, totals,
+    Check, CheckState, RunStatus, StepEnd, StepSpending, StepStatus, group_thousands, pluralize, totals,
 };
 use crate::cli::CliError;
 use crate::cli::output::{Output, OutputStyle};
@@ -90,7 +90,7 @@ impl LocalReport {
                 .collect(),
             rows: ended
                 .iter()
-                .map(|(planned, end, done)| row(planned, end, done))
+                .map(|(planned, end, done)| summary(planned, end, done).row())
                 .collect(),
             why: failed.map(|(planned, end, _)| {
                 let why = end.why.as_deref().unwrap_or("it failed");
@@ -115,7 +115,7 @@ impl LocalReport {
         if output.json() {
             return output.value(&self.value());
         }
-        output.table(&["STEP", "STATUS", "VERDICT", "TOKENS", "TIME"], &self.rows);
+        output.table(&STEP_HEADER, &self.rows);
         let Some(RunFiles {
             patch,
             checks,
@@ -201,63 +201,22 @@ pub(super) fn step_value(planned: &PlannedStep, end: &StepEnd, done: &DoneStep) 
     })
 }
 
-/// Returns the line about the end of a step.
-pub(super) fn end_line(planned: &PlannedStep, end: &StepEnd, done: &DoneStep) -> String {
-    let mut parts = vec![format!("{}: {}", planned.name, end.status.word())];
-    parts.extend(verdict_words(end).map(|words| format!("verdict {words}")));
-    parts.extend(end.why.clone());
-    if end.spent.calls > 0 {
-        parts.push(format!("{} tokens", group_thousands(end.spent.tokens)));
-        parts.push(shown_time(done.took));
-    }
-    parts.join(", ")
-}
-
-fn row(planned: &PlannedStep, end: &StepEnd, done: &DoneStep) -> Vec<String> {
-    let (tokens, time) = match end.spent.calls {
-        0 => (String::new(), String::new()),
-        _ => (group_thousands(end.spent.tokens), shown_time(done.took)),
-    };
-    vec![
-        planned.name.clone(),
-        end.status.word().to_owned(),
-        verdict_words(end).unwrap_or_default(),
-        tokens,
-        time,
-    ]
-}
-
-/// Returns the verdict of a step with its source. A step that a limit or an error ended has none.
-fn verdict_words(end: &StepEnd) -> Option<String> {
-    let verdict = match end.verdict? {
-        Verdict::Pass | Verdict::NoChange => "pass",
-        Verdict::Fail => "fail",
-        Verdict::Incomplete | Verdict::Limit | Verdict::Error | Verdict::Cancelled | Verdict::Denied => {
-            return None;
-        }
-    };
-    let source = match end.verdict_source? {
-        VerdictSource::Concluded => "concluded",
-        VerdictSource::Inferred => "inferred",
-        VerdictSource::Verified => "by checks",
-        VerdictSource::Harness => return None,
-    };
-    Some(format!("{verdict} ({source})"))
-}
-
-/// Returns a time in its largest whole unit, or in tenths of a second below a minute.
-pub(super) fn shown_time(time: Duration) -> String {
-    match time.as_secs() {
-        seconds @ 3_600.. if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
-        seconds @ 60.. if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
-        seconds @ 60.. => format!("{}m {}s", seconds / 60, seconds % 60),
-        _ => format!("{:.1}s", time.as_secs_f64()),
+/// Returns the facts about the end of a step that people read.
+pub(super) fn summary<'a>(planned: &'a PlannedStep, end: &'a StepEnd, done: &DoneStep) -> StepSummary<'a> {
+    StepSummary {
+        name: &planned.name,
+        status: end.status,
+        verdict: end.verdict.zip(end.verdict_source),
+        why: end.why.as_deref(),
+        calls: end.spent.calls,
+        tokens: end.spent.tokens,
+        took: done.took,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DoneStep, end_line, row, shown_time, step_value};
+    use super::{DoneStep, step_value, summary};
     use crate::base::model::{Money, StepEnd, StepSpending, StepStatus, Verdict, VerdictSource};
     use crate::engine::pipeline::definition::StepCondition;
     use crate::engine::pipeline::run::{PlannedStep, PlannedWork};
@@ -298,11 +257,11 @@ mod tests {
         };
         let (scan, end) = (planned("scan"), inferred());
         assert_eq!(
-            end_line(&scan, &end, &done),
+            summary(&scan, &end, &done).line(),
             "scan: failed, verdict fail (inferred), its verdict is fail, 1,234 tokens, 3.5s"
         );
         assert_eq!(
-            row(&scan, &end, &done),
+            summary(&scan, &end, &done).row(),
             ["scan", "failed", "fail (inferred)", "1,234", "3.5s"]
         );
         let value = step_value(&scan, &end, &done);
@@ -321,21 +280,8 @@ mod tests {
         );
         let skipped = StepEnd::skipped("an earlier step failed");
         assert_eq!(
-            end_line(&planned("report"), &skipped, &DoneStep::default()),
+            summary(&planned("report"), &skipped, &DoneStep::default()).line(),
             "report: skipped, an earlier step failed"
         );
-    }
-
-    #[test]
-    fn a_time_is_shown_in_its_largest_whole_unit() {
-        for (milliseconds, shown) in [
-            (40, "0.0s"),
-            (59_940, "59.9s"),
-            (60_000, "1m"),
-            (61_500, "1m 1s"),
-            (7_200_000, "2h"),
-        ] {
-            assert_eq!(shown_time(Duration::from_millis(milliseconds)), shown);
-        }
     }
 }

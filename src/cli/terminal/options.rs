@@ -5,6 +5,9 @@ use crate::base::config::{KNOWN_PROVIDERS, usual_model};
 use crate::cli::CliError;
 use std::path::PathBuf;
 
+/// The characters that are shown of the arguments and answers of tools if the command line says nothing.
+const TOOL_CHARS: u16 = 120;
+
 /// The options the terminal was started with.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct TerminalOptions {
@@ -35,8 +38,23 @@ pub(in crate::cli) struct CommonTerminalOptions {
     #[arg(short, long)]
     pub(super) verbose: bool,
     /// The number of characters that are shown of the arguments and answers of tools
-    #[arg(long, value_name = "CHARACTERS", default_value_t = 120, value_parser = clap::value_parser!(u16).range(20..))]
+    #[arg(long, value_name = "CHARACTERS", default_value_t = TOOL_CHARS, value_parser = clap::value_parser!(u16).range(20..))]
     pub(super) tool_chars: u16,
+}
+
+impl CommonTerminalOptions {
+    /// Returns the name of the first option that is given.
+    pub(in crate::cli) fn first_given(&self) -> Option<&'static str> {
+        let options = [
+            ("--profile", self.profile.is_some()),
+            ("--record", self.record.is_some()),
+            ("--yes", self.yes),
+            ("--verbose", self.verbose),
+            ("--tool-chars", self.tool_chars != TOOL_CHARS),
+        ];
+        let mut given = options.into_iter().filter(|(_, is_given)| *is_given);
+        given.next().map(|(option, _)| option)
+    }
 }
 
 impl TerminalOptions {

@@ -12,6 +12,7 @@ pub(crate) mod log;
 pub(crate) mod machine;
 pub(crate) mod packed_chart;
 pub(crate) mod phone;
+pub(crate) mod relay;
 pub(crate) mod require;
 pub(crate) mod schemas;
 pub(crate) mod screen;

@@ -1,0 +1,169 @@
+//! A run as the HTTP API describes it: the document for scripts, and the facts of it that this program shows.
+
+use super::super::summary::StepSummary;
+use crate::base::model::{ChangeNumber, RunId, RunStatus, StepStatus, Verdict, VerdictSource, short_line};
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// The most characters of a reason from the server.
+pub(super) const REASON_CHARS_MAX: usize = 2_000;
+
+/// A run of a server.
+#[derive(Clone, Debug)]
+pub(super) struct RemoteRun {
+    /// The document as it was sent.
+    pub(super) document: Value,
+    /// The facts that are shown.
+    pub(super) facts: RemoteRunFacts,
+}
+
+/// The facts about a run that are shown. A later server may send more.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RemoteRunFacts {
+    pub(super) id: RunId,
+    pub(super) pipeline: String,
+    pub(super) repository: String,
+    pub(super) status: RunStatus,
+    why: Option<String>,
+    pub(super) tokens_used: u64,
+    pub(super) steps: Vec<RemoteStep>,
+}
+
+/// A step of a run of a server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RemoteStep {
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) status: StepStatus,
+    why: Option<String>,
+    pub(super) text: String,
+    verdict: Option<Verdict>,
+    source: Option<VerdictSource>,
+    pub(super) change: Option<ChangeNumber>,
+    pub(super) model_calls: u32,
+    tokens_used: u64,
+    started_at: Option<String>,
+    duration: Option<f64>,
+}
+
+impl RemoteRun {
+    /// Reads a document; `None` if it is no run.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let document: Value = serde_json::from_slice(bytes).ok()?;
+        let facts = RemoteRunFacts::deserialize(&document).ok()?;
+        Some(Self { document, facts })
+    }
+
+    /// Returns true if nothing follows.
+    pub(super) fn has_ended(&self) -> bool {
+        self.facts.status.is_end()
+    }
+}
+
+impl RemoteRunFacts {
+    /// Returns the reason why the run did not succeed.
+    pub(super) fn failure(&self) -> String {
+        let mut steps = self.steps.iter();
+        let failed = steps.find(|step| step.status == StepStatus::Failed && !step.is_group());
+        let of_step = failed.map(|step| {
+            let why = step.why.as_deref().unwrap_or("it failed");
+            format!("step {}: {why}", step.name)
+        });
+        let why = match self.status {
+            RunStatus::Failed => of_step.or_else(|| self.why.clone()),
+            _ => self.why.clone(),
+        };
+        let why = why.map(|why| format!(": {}", short_line(&why, REASON_CHARS_MAX)));
+        let why = why.unwrap_or_default();
+        match self.status {
+            RunStatus::Failed => format!("the run failed{why}"),
+            status => format!("run {} is {}{why}", self.id, status.word()),
+        }
+    }
+}
+
+impl RemoteStep {
+    /// Returns true for a group of parallel steps.
+    pub(super) fn is_group(&self) -> bool {
+        self.kind == "parallel"
+    }
+
+    /// Returns true if its work has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.started_at.is_some()
+    }
+
+    /// Returns true if nothing follows.
+    pub(super) fn has_ended(&self) -> bool {
+        !matches!(self.status, StepStatus::Waiting | StepStatus::Running)
+    }
+
+    /// Returns the facts about its end that people read.
+    pub(super) fn summary(&self) -> StepSummary<'_> {
+        let seconds = self.duration.unwrap_or_default();
+        StepSummary {
+            name: &self.name,
+            status: self.status,
+            verdict: self.verdict.zip(self.source),
+            why: self.why.as_deref(),
+            calls: self.model_calls,
+            tokens: self.tokens_used,
+            took: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::RemoteRun;
+    use serde_json::{Value, json};
+
+    fn step(name: &str, kind: &str, status: &str, why: Option<&str>) -> Value {
+        json!({
+            "name": name, "kind": kind, "status": status, "why": why, "text": "", "verdict": null, "source": null,
+            "change": null, "modelCalls": 0, "tokensUsed": 0, "startedAt": null, "duration": null,
+        })
+    }
+
+    fn failure(status: &str, why: Option<&str>, steps: &[Value]) -> String {
+        let run = json!({
+            "id": 7, "pipeline": "review", "repository": "infra", "status": status, "why": why, "tokensUsed": 0,
+            "steps": steps, "later": true,
+        });
+        let run = RemoteRun::read(run.to_string().as_bytes()).unwrap();
+        assert!(run.has_ended() && run.document["later"] == true);
+        run.facts.failure()
+    }
+
+    #[test]
+    fn the_reason_of_a_failed_run_is_that_of_its_first_failed_step() {
+        let steps = [
+            step("both", "parallel", "failed", Some("a step of it failed")),
+            step("one", "agent", "failed", Some("its verdict is fail")),
+            step("two", "task", "failed", Some("exit code 1")),
+        ];
+        let said = "the run failed: step one: its verdict is fail";
+        assert_eq!(failure("failed", Some("a step failed"), &steps), said);
+        let waiting = [step("one", "agent", "cancelled", None)];
+        assert_eq!(
+            failure("failed", Some("its time is over"), &waiting),
+            "the run failed: its time is over"
+        );
+        assert_eq!(failure("failed", None, &[]), "the run failed");
+        assert_eq!(
+            failure("cancelled", Some("cancelled by alice"), &waiting),
+            "run 7 is cancelled: cancelled by alice"
+        );
+    }
+
+    #[test]
+    fn an_answer_that_is_no_run_is_not_read_as_one() {
+        for text in ["", "[]", "{\"id\":1}", "{\"id\":1", "<html>"] {
+            assert!(RemoteRun::read(text.as_bytes()).is_none(), "{text}");
+        }
+    }
+}
