@@ -320,7 +320,9 @@ fn posts(runs: &[StoredRun], shown: &ShownRuns) -> Vec<String> {
         .replies
         .keys()
         .filter(|operation| !replies.contains(*operation));
-    problems.extend(foreign.map(|operation| format!("{operation} was posted, and its step did not succeed")));
+    problems.extend(
+        foreign.map(|operation| format!("{operation} was posted, and is no reply of a step that succeeded")),
+    );
     let known: BTreeSet<i64> = runs.iter().map(|run| run.id).collect();
     let foreign = shown.runs.keys().filter(|id| !known.contains(*id));
     problems.extend(foreign.map(|id| format!("run {id} has a message, and does not exist")));

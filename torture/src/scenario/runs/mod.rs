@@ -109,6 +109,9 @@ enum RoundEnd {
     Killed,
     /// It is killed, the times come meanwhile, and it ends itself at one of the next writes of runs.
     AtWrite,
+    /// It is killed, and ends itself as soon as one of the next events has started a run. The times come meanwhile, and it
+    /// ends itself again before it stores one of the next replies.
+    AtStartAndReply,
 }
 
 /// The rounds: events are sent, and a time comes for each schedule.
@@ -149,9 +152,14 @@ impl Rounds {
     async fn carry_out_next(&mut self) -> anyhow::Result<bool> {
         let ends = match self.done {
             round if round >= self.amounts.ends => RoundEnd::Never,
-            round if round % 2 == 0 => RoundEnd::Killed,
-            _ => RoundEnd::AtWrite,
+            round if round % 3 == 0 => RoundEnd::Killed,
+            round if round % 3 == 1 => RoundEnd::AtWrite,
+            _ => RoundEnd::AtStartAndReply,
         };
+        if ends == RoundEnd::AtStartAndReply {
+            // All of its events then come to the program that ends itself.
+            self.world.kill().await;
+        }
         let mut sending = self.send()?;
         self.done += 1;
         let seconds = ROUND_SECONDS * i64::try_from(self.done)?;
@@ -168,7 +176,19 @@ impl Rounds {
                 self.pause().await;
                 self.world.kill().await;
                 self.clock.step(seconds)?;
-                self.end_at_write().await?;
+                let side = if self.rng.bool() { "before" } else { "after" };
+                let pass = self.rng.usize(1..=self.amounts.writes);
+                self.end_at(&format!("effect:{side}:{pass}")).await?;
+                self.world.start().await?;
+            }
+            RoundEnd::AtStartAndReply => {
+                // Each event starts a run at least, and each time one with a reply.
+                let start = self.rng.u32(1..=self.amounts.events);
+                self.end_at(&format!("start:after:{start}")).await?;
+                self.clock.step(seconds)?;
+                let reply = self.rng.u32(1..=self.amounts.schedules);
+                self.end_at(&format!("tell:before:{reply}")).await?;
+                self.world.start().await?;
             }
         }
         while let Some(sent) = sending.join_next().await {
@@ -211,19 +231,17 @@ impl Rounds {
         tokio::time::sleep(END_AFTER_MAX.mul_f64(self.rng.f64())).await;
     }
 
-    /// Starts the program, which ends itself at one of the next writes of a run or of a fire, and starts it again.
-    async fn end_at_write(&mut self) -> anyhow::Result<()> {
-        let side = if self.rng.bool() { "before" } else { "after" };
-        let point = format!("effect:{side}:{}", self.rng.usize(1..=self.amounts.writes));
-        self.world.note(&point);
-        self.world.set_variable("DRYDOCK_CRASH", Some(&point));
+    /// Starts the program, which ends itself at a point.
+    async fn end_at(&self, point: &str) -> anyhow::Result<()> {
+        self.world.note(point);
+        self.world.set_variable("DRYDOCK_CRASH", Some(point));
         let is_ready = self.world.start_unless_it_ends().await?;
         if is_ready && self.world.wait_for_exit(POINT_MAX).await.is_err() {
             self.world.report_violation(format!("{point} was not passed"));
         }
         self.world.kill().await;
         self.world.set_variable("DRYDOCK_CRASH", None);
-        self.world.start().await
+        Ok(())
     }
 
     /// Waits until all runs so far have ended and show it. Returns false if they do not in time.
