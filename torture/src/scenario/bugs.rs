@@ -5,7 +5,7 @@ use crate::tally::{Tally, TestbedFailure};
 use std::path::PathBuf;
 
 /// The planted defects, the effect of each, and the scenario that must find it.
-const BUGS: [(&str, &str, &str); 7] = [
+const BUGS: [(&str, &str, &str); 9] = [
     ("A1", "an undo that is resumed is carried out again", "undo"),
     (
         "C1",
@@ -26,6 +26,16 @@ const BUGS: [(&str, &str, &str); 7] = [
         "E1",
         "a mirror sees no more packs than it had room for when it was opened",
         "mirror",
+    ),
+    (
+        "S1",
+        "an event that is processed again starts its runs again",
+        "runs",
+    ),
+    (
+        "S2",
+        "a reply of a run is stored apart from the end of its step",
+        "runs",
     ),
     (
         "V2",

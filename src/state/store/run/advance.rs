@@ -3,8 +3,9 @@
 use super::question::{self, NewRunQuestion};
 use super::turn_end::spent;
 use super::{cancel, finish, position};
-use crate::base::model::{Inbound, Op, RunId, RunStatus, StepEnd, StepStatus};
+use crate::base::model::{Inbound, Op, RunId, RunStatus, StepEnd, StepStatus, reply_of_operation};
 use crate::crash_point;
+use crate::planted;
 use crate::state::store::column::{json, millis, word};
 use crate::state::store::{StoppedWork, Store, StoreError, inbox, outbox};
 use jiff::Timestamp;
@@ -44,18 +45,40 @@ impl Store {
         &self,
         id: RunId,
         version: i64,
-        advance: RunAdvance,
+        mut advance: RunAdvance,
         at: Timestamp,
     ) -> Result<Option<Vec<StoppedWork>>, StoreError> {
         let pepper = self.pepper();
+        let ends_steps = !advance.end.is_empty();
+        if planted::is("S2") {
+            let ops = std::mem::take(&mut advance.ops);
+            self.write(move |tx| enqueue_apart(tx, ops, at)).await?;
+        }
         crash_point::before("effect");
+        if ends_steps {
+            crash_point::before("tell");
+        }
         // What is posted once is only sent when that is durable, and all earlier writes with it.
         let advanced = self
             .write_deferred(move |tx| apply(tx, (id, version), advance, pepper, at))
             .await;
+        if ends_steps {
+            crash_point::after("tell");
+        }
         crash_point::after("effect");
         advanced
     }
+}
+
+/// Stores operations apart from the moves that they belong to, and a reply that is stored already once more. Only a planted
+/// defect does.
+fn enqueue_apart(tx: &Transaction<'_>, mut ops: Vec<Op>, at: Timestamp) -> Result<(), StoreError> {
+    for op in &mut ops {
+        if reply_of_operation(&op.id).is_some() && outbox::is_known(tx, &op.id)? {
+            op.id.push_str("/again");
+        }
+    }
+    outbox::enqueue(tx, &ops, at)
 }
 
 pub(super) fn apply(

@@ -5,6 +5,7 @@ use crate::base::model::{
     ChatPlace, InboxId, RunConflictRule, RunId, RunStatus, Sender, StepEnd, StepStatus,
 };
 use crate::crash_point;
+use crate::planted;
 use crate::state::store::column::{count_column, json, millis, parse, word};
 use crate::state::store::{StoppedWork, Store, StoreError, apply_once, delivery_name};
 use jiff::Timestamp;
@@ -107,7 +108,12 @@ impl Store {
                 self.write_deferred(move |tx| apply_once(tx, command, || create_for(tx, command, &new, at)))
                     .await
             }
-            None => self.write(move |tx| create(tx, &new, None, at)).await,
+            None => {
+                crash_point::before("start");
+                let created = self.write(move |tx| create(tx, &new, None, at)).await;
+                crash_point::after("start");
+                created
+            }
         };
         crash_point::after("effect");
         created
@@ -163,7 +169,10 @@ pub(in crate::state::store) fn create(
     // A run may be kept longer than the names of deliveries, or shorter.
     let known = started_by(tx, &new.deliveries)?;
     if known.is_some() || delivery_name::was_delivered(tx, &new.deliveries)? {
-        return nothing(RunCreation::Known(known));
+        return match planted::is("S1") {
+            true => create(tx, &renamed(new), retry_of, at),
+            false => nothing(RunCreation::Known(known)),
+        };
     }
     if new.plan.len().saturating_add(new.inputs.len()) > RUN_BYTES_MAX {
         return nothing(RunCreation::TooLarge);
@@ -197,6 +206,15 @@ pub(in crate::state::store) fn create(
     };
     let id = insert(tx, new, (status, None), retry_of, at)?;
     Ok((RunCreation::Created(id), stopped))
+}
+
+/// Returns a run as if another event had started it. Only a planted defect starts one.
+fn renamed(new: &NewRun) -> NewRun {
+    let names = new.deliveries.iter();
+    NewRun {
+        deliveries: names.map(|name| format!("{name}/again")).collect(),
+        ..new.clone()
+    }
 }
 
 /// Returns the run that an event with one of these names has started, if it is stored.

@@ -1,6 +1,7 @@
 //! The checks after the scenario, on the database of the stopped program and on what people see: each event and each time has
 //! started its runs once, and each step of them has had its effect once.
 
+mod answers;
 #[cfg(test)]
 mod tests;
 
@@ -64,6 +65,8 @@ pub(super) fn check(world: &Testbed, started: Started) -> anyhow::Result<usize> 
     problems.extend(fires(&database, &runs, started)?);
     problems.extend(effects(&database, &runs)?);
     problems.extend(posts(&runs, &shown));
+    problems.extend(answers::outputs(&runs, started.events));
+    problems.extend(answers::questions(&runs, &shown));
     for problem in problems {
         world.report_violation(problem);
     }
@@ -320,7 +323,9 @@ fn posts(runs: &[StoredRun], shown: &ShownRuns) -> Vec<String> {
         .replies
         .keys()
         .filter(|operation| !replies.contains(*operation));
-    problems.extend(foreign.map(|operation| format!("{operation} was posted, and its step did not succeed")));
+    problems.extend(
+        foreign.map(|operation| format!("{operation} was posted, and is no reply of a step that succeeded")),
+    );
     let known: BTreeSet<i64> = runs.iter().map(|run| run.id).collect();
     let foreign = shown.runs.keys().filter(|id| !known.contains(*id));
     problems.extend(foreign.map(|id| format!("run {id} has a message, and does not exist")));

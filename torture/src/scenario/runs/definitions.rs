@@ -13,6 +13,8 @@ pub(super) const PARKED: &str = "parked";
 pub(super) const TICK: &str = "tick-";
 
 const HOOK: &str = "runs";
+/// The program of tasks.
+const PROGRAM: &str = "/usr/bin/printf";
 /// The first task of a pipeline that starts at set times, above those of events.
 const TICK_TASK: u32 = 1_000_000;
 
@@ -22,6 +24,10 @@ pub(super) enum EventPipeline {
     /// One agent. A run is left out while another one has not ended. Its name is the first, so it begins before the others
     /// of its event.
     Alone,
+    /// A program, and then a question that the operator answers.
+    Checked,
+    /// A question that nobody answers.
+    Late,
     /// One agent. A newer run cancels the older ones.
     Newest,
     /// Two agents at the same time.
@@ -33,11 +39,21 @@ pub(super) enum EventPipeline {
 }
 
 impl EventPipeline {
-    pub(super) const ALL: [Self; 5] = [Self::Alone, Self::Newest, Self::Pair, Self::Plain, Self::Turns];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Alone,
+        Self::Checked,
+        Self::Late,
+        Self::Newest,
+        Self::Pair,
+        Self::Plain,
+        Self::Turns,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Alone => "alone",
+            Self::Checked => "checked",
+            Self::Late => "late",
             Self::Newest => "newest",
             Self::Pair => "pair",
             Self::Plain => "plain",
@@ -50,7 +66,7 @@ impl EventPipeline {
         match self {
             Self::Alone => &["succeeded", "skipped"],
             Self::Newest => &["succeeded", "cancelled"],
-            Self::Pair | Self::Plain | Self::Turns => &["succeeded"],
+            Self::Checked | Self::Late | Self::Pair | Self::Plain | Self::Turns => &["succeeded"],
         }
     }
 
@@ -59,13 +75,15 @@ impl EventPipeline {
             Self::Alone => "    concurrency: {group: alone, on_conflict: skip}\n",
             Self::Newest => "    concurrency: {group: newest, on_conflict: cancel}\n",
             Self::Turns => "    concurrency: {group: turns, on_conflict: serial}\n",
-            Self::Pair | Self::Plain => "",
+            Self::Checked | Self::Late | Self::Pair | Self::Plain => "",
         }
     }
 
     fn steps(self) -> &'static str {
         match self {
             Self::Alone | Self::Newest | Self::Plain => ONE_AGENT,
+            Self::Checked => PROGRAM_AND_QUESTION,
+            Self::Late => QUESTION,
             Self::Pair => TWO_AT_ONCE,
             Self::Turns => TWO_IN_TURN,
         }
@@ -86,6 +104,22 @@ const ONE_AGENT: &str = r#"      - name: work
         agent: {prompt: Carry it out., params: {task: "${params.task}"}}
       - name: tell
         reply: {to: "channel:slack:C0REPLIES", text: "${steps.work.output}"}
+"#;
+
+const PROGRAM_AND_QUESTION: &str = r#"      - name: work
+        task: {command: [printf, "%s", "${params.task}"]}
+      - name: approve
+        ask: {to: {group: editors}, question: Tell the team?, choices: ["yes", "no"], deadline: 30m}
+      - name: tell_work
+        reply: {to: "channel:slack:C0REPLIES", text: "${steps.work.output}"}
+      - name: tell
+        reply: {to: "channel:slack:C0REPLIES", text: "${steps.approve.output}"}
+"#;
+
+const QUESTION: &str = r#"      - name: approve
+        ask: {to: {group: editors}, question: Tell the team?, choices: ["yes", "no"], deadline: 2s, default: "no"}
+      - name: tell
+        reply: {to: "channel:slack:C0REPLIES", text: "${steps.approve.output}"}
 "#;
 
 const TWO_AT_ONCE: &str = r#"      - name: both
@@ -139,7 +173,7 @@ pub(super) fn sections() -> String {
          grants = {{ role = \"editor\", environments = [\"**\"] }}\n"
     );
     format!(
-        "[pipelines]\nreply_targets = [\"channel:slack:{REPLY_CHANNEL}\"]\n\n\
+        "[pipelines]\nreply_targets = [\"channel:slack:{REPLY_CHANNEL}\"]\nprograms.printf = \"{PROGRAM}\"\n\n\
          [hooks.{HOOK}]\nscheme = \"github\"\nsecret = {{ env = \"TORTURE_HOOK_SECRET\" }}\nprompt = \"prompts/release.md\"\n\
          pipelines = true\n{rest}\n[schedules.ticks]\npipelines = true\nquiet = false\n{rest}\n\
          [schedules.{PARKED}]\nwhen = \"monthly 1 09:00\"\nwords = \"Do nothing.\"\n{rest}\n"
@@ -151,7 +185,8 @@ pub(super) fn pipelines_of(number: u32) -> &'static [EventPipeline] {
     match number % 8 {
         0 | 4 => &[EventPipeline::Plain, EventPipeline::Turns],
         1 | 5 => &[EventPipeline::Pair],
-        2 | 6 => &[EventPipeline::Turns],
+        2 => &[EventPipeline::Checked, EventPipeline::Turns],
+        6 => &[EventPipeline::Late],
         3 => &[EventPipeline::Alone, EventPipeline::Plain],
         _ => &[EventPipeline::Newest],
     }

@@ -1,6 +1,6 @@
 //! Runs of pipelines that events and times start. Events are delivered more than once, times come also while no server runs,
 //! and the process ends at random moments and at the writes of runs. In the end each event and each time has started its runs
-//! once, each step has had its effect once, and each result is posted once.
+//! once, each step has had its effect once, each question one answer, and each result is posted once.
 
 mod check;
 mod definitions;
@@ -16,6 +16,7 @@ use check::Started;
 use definitions::{EventPipeline, PARKED, REPLY_CHANNEL, TICK};
 use fastrand::Rng;
 use shown::ShownRuns;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -27,6 +28,8 @@ const SENT_WITHIN: Duration = Duration::from_millis(400);
 /// The longest time from the begin of a round to an end of the process.
 const END_AFTER_MAX: Duration = Duration::from_millis(900);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// The choice with which the operator answers.
+const ANSWER: &str = "yes";
 
 /// The size of the scenario. At most 50 runs of a hook or of the times are open at once, which is what a server allows.
 #[derive(Clone, Copy)]
@@ -82,6 +85,7 @@ pub(super) async fn run(cx: &ScenarioContext<'_>) -> anyhow::Result<Tally> {
         amounts,
         done: 0,
         refused: 0,
+        answered: BTreeSet::new(),
     };
     rounds.wait_for_schedules().await?;
     while rounds.done < amounts.rounds && rounds.carry_out_next().await? {}
@@ -109,6 +113,9 @@ enum RoundEnd {
     Killed,
     /// It is killed, the times come meanwhile, and it ends itself at one of the next writes of runs.
     AtWrite,
+    /// It is killed, and ends itself as soon as one of the next events has started a run. The times come meanwhile, and it
+    /// ends itself again before it stores one of the next replies.
+    AtStartAndReply,
 }
 
 /// The rounds: events are sent, and a time comes for each schedule.
@@ -121,6 +128,8 @@ struct Rounds {
     done: usize,
     /// The number of times that an event was refused, or not answered.
     refused: usize,
+    /// The runs whose question was answered.
+    answered: BTreeSet<i64>,
 }
 
 impl Rounds {
@@ -149,32 +158,53 @@ impl Rounds {
     async fn carry_out_next(&mut self) -> anyhow::Result<bool> {
         let ends = match self.done {
             round if round >= self.amounts.ends => RoundEnd::Never,
-            round if round % 2 == 0 => RoundEnd::Killed,
-            _ => RoundEnd::AtWrite,
+            round if round % 3 == 0 => RoundEnd::Killed,
+            round if round % 3 == 1 => RoundEnd::AtWrite,
+            _ => RoundEnd::AtStartAndReply,
         };
+        if ends == RoundEnd::AtStartAndReply {
+            // All of its events then come to the program that ends itself.
+            self.world.kill().await;
+        }
         let mut sending = self.send()?;
         self.done += 1;
-        let seconds = ROUND_SECONDS * i64::try_from(self.done)?;
         self.world.note(&format!("round {}: {ends:?}", self.done));
+        self.end(ends).await?;
+        while let Some(sent) = sending.join_next().await {
+            self.refused += sent?;
+        }
+        self.wait_for_ends().await
+    }
+
+    /// Lets the times of a round come, and ends the program meanwhile.
+    async fn end(&mut self, ends: RoundEnd) -> anyhow::Result<()> {
+        let seconds = ROUND_SECONDS * i64::try_from(self.done)?;
         match ends {
-            RoundEnd::Never => self.come(seconds)?,
+            RoundEnd::Never => return self.come(seconds),
             RoundEnd::Killed => {
                 self.come(seconds)?;
                 self.pause().await;
+                self.answer_questions()?;
                 self.world.kill().await;
-                self.world.start().await?;
             }
             RoundEnd::AtWrite => {
                 self.pause().await;
                 self.world.kill().await;
                 self.clock.step(seconds)?;
-                self.end_at_write().await?;
+                let side = if self.rng.bool() { "before" } else { "after" };
+                let pass = self.rng.usize(1..=self.amounts.writes);
+                self.end_at(&format!("effect:{side}:{pass}")).await?;
+            }
+            RoundEnd::AtStartAndReply => {
+                // Each event starts a run at least, and each time one with a reply.
+                let start = self.rng.u32(1..=self.amounts.events);
+                self.end_at(&format!("start:after:{start}")).await?;
+                self.clock.step(seconds)?;
+                let reply = self.rng.u32(1..=self.amounts.schedules);
+                self.end_at(&format!("tell:before:{reply}")).await?;
             }
         }
-        while let Some(sent) = sending.join_next().await {
-            self.refused += sent?;
-        }
-        self.wait_for_ends().await
+        self.world.start().await
     }
 
     /// Begins to send the events of a round, some of them more than once.
@@ -211,25 +241,24 @@ impl Rounds {
         tokio::time::sleep(END_AFTER_MAX.mul_f64(self.rng.f64())).await;
     }
 
-    /// Starts the program, which ends itself at one of the next writes of a run or of a fire, and starts it again.
-    async fn end_at_write(&mut self) -> anyhow::Result<()> {
-        let side = if self.rng.bool() { "before" } else { "after" };
-        let point = format!("effect:{side}:{}", self.rng.usize(1..=self.amounts.writes));
-        self.world.note(&point);
-        self.world.set_variable("DRYDOCK_CRASH", Some(&point));
+    /// Starts the program, which ends itself at a point.
+    async fn end_at(&self, point: &str) -> anyhow::Result<()> {
+        self.world.note(point);
+        self.world.set_variable("DRYDOCK_CRASH", Some(point));
         let is_ready = self.world.start_unless_it_ends().await?;
         if is_ready && self.world.wait_for_exit(POINT_MAX).await.is_err() {
             self.world.report_violation(format!("{point} was not passed"));
         }
         self.world.kill().await;
         self.world.set_variable("DRYDOCK_CRASH", None);
-        self.world.start().await
+        Ok(())
     }
 
     /// Waits until all runs so far have ended and show it. Returns false if they do not in time.
-    async fn wait_for_ends(&self) -> anyhow::Result<bool> {
+    async fn wait_for_ends(&mut self) -> anyhow::Result<bool> {
         let began = Instant::now();
         loop {
+            self.answer_questions()?;
             let missing = self.missing();
             if missing.is_empty() && self.open_runs()? == 0 {
                 return Ok(true);
@@ -242,6 +271,25 @@ impl Rounds {
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
+    }
+
+    /// Answers the questions of `checked` that are open, as an operator does: a press would be refused while the clock of the
+    /// program is ahead of that of Slack. What was answered is not answered again, however the process ends.
+    fn answer_questions(&mut self) -> anyhow::Result<()> {
+        let shown = self.world.slack.with_state(ShownRuns::of);
+        for run in shown.open_questions(EventPipeline::Checked.name()) {
+            if self.answered.contains(&run) {
+                continue;
+            }
+            let launch = self.world.launch();
+            let ended = launch.run_command(&["runs", "answer", &run.to_string(), ANSWER])?;
+            let is_answered = ended.status.success();
+            self.world.note(&format!("run {run}: answered {is_answered}"));
+            if is_answered {
+                self.answered.insert(run);
+            }
+        }
+        Ok(())
     }
 
     /// Returns the pipelines of which fewer runs show an end than were started. Nothing is shown about one that was left out,

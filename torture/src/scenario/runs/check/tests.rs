@@ -3,7 +3,7 @@
 use super::{StoredRun, StoredStep, ends, posts, runs_of_fires, starts, turns_taken};
 use crate::hook;
 use crate::scenario::runs::shown::{ShownRun, ShownRuns};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn run(id: i64, pipeline: &str, status: &str, event: u32) -> StoredRun {
     StoredRun {
@@ -36,7 +36,10 @@ fn a_run_that_is_there_twice_or_not_at_all_is_found() {
     );
     assert_eq!(
         starts(&[first], 2),
-        ["event 2 started 0 runs of turns instead of 1"]
+        [
+            "event 2 started 0 runs of checked instead of 1",
+            "event 2 started 0 runs of turns instead of 1"
+        ]
     );
 }
 
@@ -105,6 +108,7 @@ fn a_message_or_a_reply_that_is_shown_twice_or_without_its_run_is_found() {
     let reply = ("run-1-1/reply-1".to_owned(), vec!["Task 2 is done.".to_owned()]);
     let mut shown = ShownRuns {
         runs: [(1, vec![shown_run.clone()])].into(),
+        questions: BTreeMap::new(),
         replies: [reply].into(),
         others: Vec::new(),
     };
