@@ -83,9 +83,7 @@ fn data_directory(global: &Global) -> Result<PathBuf, CliError> {
 /// Returns the state of the running server of a data directory; `None` if none answers.
 async fn running_server(data: &Path) -> Result<Option<ServerStatus>, CliError> {
     let asked = tokio::time::timeout(ANSWER_TIME_MAX, admin::ask(data, &AdminRequest::Status));
-    let answer = asked
-        .await
-        .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
+    let answer = asked.await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
     match answer {
         Ok(Some(AdminReply::Status { status })) => Ok(Some(*status)),
         Ok(Some(AdminReply::Failed { why })) => Err(CliError::failed(why)),

@@ -143,10 +143,7 @@ impl App {
             Arc::new(log_progress),
             host.now,
         );
-        // They open while the rest is read.
-        repositories
-            .names()
-            .for_each(|name| repositories.keep_current(name));
+        repositories.begin_to_load();
         let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
         store_configured(&store, &config.schedules, (host.now)())
             .await

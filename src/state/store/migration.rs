@@ -108,12 +108,28 @@ fn version(name: &str) -> i64 {
 
 /// Migrates the schema to the newest version, with one transaction per version.
 pub(super) fn migrate(connection: &mut rusqlite::Connection) -> Result<(), refinery::Error> {
+    // The library also compares the SQL of each version, but at every start it first compiles an expression for their names.
+    if is_newest(connection) {
+        return Ok(());
+    }
     let migrations = MIGRATIONS
         .iter()
         .map(|(name, sql)| Migration::unapplied(name, sql))
         .collect::<Result<Vec<_>, _>>()?;
     Runner::new(&migrations).run(connection)?;
     Ok(())
+}
+
+/// Returns true if the versions that were applied are those of this build, by their numbers and names.
+fn is_newest(connection: &rusqlite::Connection) -> bool {
+    let applied = || -> rusqlite::Result<Vec<String>> {
+        let sql = "SELECT 'V' || version || '__' || name FROM refinery_schema_history ORDER BY version";
+        let mut statement = connection.prepare(sql)?;
+        let names = statement.query_map([], |row| row.get(0))?;
+        names.collect()
+    };
+    // Without a history, nothing was applied.
+    applied().is_ok_and(|names| names.iter().eq(MIGRATIONS.iter().map(|(name, _)| name)))
 }
 
 #[cfg(test)]

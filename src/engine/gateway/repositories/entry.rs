@@ -4,7 +4,7 @@
 use super::seen_heads::SeenHeads;
 use super::{Clock, MirrorBounds, Watcher, age, throttled_progress};
 use crate::base::config::RepositorySettings;
-use crate::state::workspace::{FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
+use crate::state::workspace::{BaseProgress, FetchProgress, Mirror, OnFetch, Repository, RepositoryError};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use jiff::Timestamp;
@@ -353,6 +353,28 @@ impl RepositoryEntry {
     fn failure(&self) -> RepositoryError {
         let failed = self.state().failed.clone();
         failed.unwrap_or_else(|| RepositoryError::Unreadable("it is not open".to_owned()))
+    }
+
+    /// Begins to open the repository and to load the files of its newest commit. Does not wait for it. Whoever needs them shares
+    /// both, and gets the error if there is one.
+    pub(super) fn begin_to_load(self: &Arc<Self>) {
+        let (entry, progress) = (Arc::clone(self), self.on_load());
+        self.shared.tasks.spawn(async move {
+            let repository = entry.opened().await?;
+            let load = move || match repository.head()? {
+                Some(head) => repository.base(&head, &progress).map(drop),
+                None => Ok(()),
+            };
+            super::blocking(load).await
+        });
+    }
+
+    /// Returns the receiver of the progress with which the files of a commit are packed.
+    pub(super) fn on_load(&self) -> impl Fn(BaseProgress) + Send + Sync + 'static {
+        let report = throttled_progress(&self.shared.watcher, &self.name);
+        move |progress: BaseProgress| {
+            report(&format!("loading {} of {} files", progress.done, progress.total));
+        }
     }
 
     fn on_fetch(&self) -> OnFetch {

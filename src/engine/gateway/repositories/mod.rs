@@ -6,7 +6,7 @@ mod seen_heads;
 
 use crate::base::config::{Config, RepositorySettings};
 use crate::base::model::RepoPath;
-use crate::state::workspace::{Base, BaseProgress, Repository, RepositoryError};
+use crate::state::workspace::{Base, Repository, RepositoryError};
 use entry::{RepositoryEntry, SharedSettings};
 use jiff::Timestamp;
 use seen_heads::SeenHeads;
@@ -80,6 +80,11 @@ impl Repositories {
             entries: settings.iter().map(entry).collect(),
             shared: common,
         }
+    }
+
+    /// Begins to load the newest commit of each repository. Does not wait for it.
+    pub fn begin_to_load(&self) {
+        self.entries.values().for_each(RepositoryEntry::begin_to_load);
     }
 
     /// Returns the configured names, sorted.
@@ -161,17 +166,10 @@ impl Repositories {
         if let Some(base) = repository.cached_base(commit) {
             return Ok(base);
         }
-        let (commit, report) = (
-            commit.to_owned(),
-            Arc::new(throttled_progress(&self.shared.watcher, name)),
-        );
-        let build = move |repository: &Repository| {
-            let progress = |progress: BaseProgress| {
-                report(&format!("loading {} of {} files", progress.done, progress.total))
-            };
-            repository.base(&commit, &progress)
-        };
-        self.read(self.entry(name)?, build).await
+        let entry = self.entry(name)?;
+        let (commit, progress) = (commit.to_owned(), entry.on_load());
+        self.read(entry, move |repository| repository.base(&commit, &progress))
+            .await
     }
 
     /// Returns a text file from the current head of the trusted branch.

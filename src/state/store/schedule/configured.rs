@@ -6,7 +6,7 @@ use crate::state::store::column::{json, millis, parse, time};
 use crate::state::store::{Store, StoreError};
 use jiff::Timestamp;
 use rusqlite::{Row, Transaction, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The most times of pipelines of one service.
 pub const PIPELINE_SCHEDULES_MAX: usize = 1_000;
@@ -50,7 +50,7 @@ impl ConfiguredSchedule {
     }
 }
 
-/// A stored schedule of a service, without its fires: there may be thousands, and each start reads them.
+/// A stored schedule of a service, without its fires.
 struct StoredSchedule {
     id: ScheduleId,
     owner: Sender,
@@ -81,13 +81,15 @@ impl Store {
     /// next time after `at` from `next`; one without any is not stored.
     pub async fn store_configured_schedules(
         &self,
-        configured: Vec<ConfiguredSchedule>,
+        mut configured: Vec<ConfiguredSchedule>,
         pipelines: Vec<PipelineScheduleOwner>,
         (at, next): (Timestamp, NextTime),
     ) -> Result<(), StoreError> {
+        let texts = ScheduleTexts::of(&configured)?;
         self.write(move |tx| {
             let platform = Account::of_schedules().platform.as_str();
-            let stored = stored(tx, ("owner ->> 'platform' = ?1", platform))?;
+            let (stored, same) = changed(tx, platform, &texts)?;
+            configured.retain(|schedule| !same.contains(&schedule.name));
             let (of_pipelines, requests): (Vec<_>, Vec<_>) = stored
                 .into_iter()
                 .partition(|row| row.definition.pipeline.is_some());
@@ -130,7 +132,7 @@ impl Store {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         self.write(move |tx| {
-            let stored = stored(tx, ("owner = ?1", &json(&owner)?))?.into_iter();
+            let stored = stored(tx, &json(&owner)?)?.into_iter();
             let stored = stored.filter(|row| row.definition.pipeline.is_some());
             let mut stored: BTreeMap<String, StoredSchedule> =
                 stored.map(|row| (row.name.clone(), row)).collect();
@@ -165,10 +167,51 @@ impl Store {
     }
 }
 
-fn stored(tx: &Transaction<'_>, (condition, value): (&str, &str)) -> Result<Vec<StoredSchedule>, StoreError> {
-    let sql = format!("SELECT id, owner, name, definition, due FROM schedule WHERE {condition}");
-    let mut statement = tx.prepare_cached(&sql)?;
-    let mut rows = statement.query([value])?;
+/// Configured schedules as they are stored. There may be thousands, and at most starts none has changed: then none is parsed.
+struct ScheduleTexts(HashMap<String, (String, String)>);
+
+impl ScheduleTexts {
+    fn of(configured: &[ConfiguredSchedule]) -> Result<Self, StoreError> {
+        let text = |schedule: &ConfiguredSchedule| -> Result<_, StoreError> {
+            let texts = (json(&schedule.owner)?, json(&schedule.definition)?);
+            Ok((schedule.name.clone(), texts))
+        };
+        configured.iter().map(text).collect::<Result<_, _>>().map(Self)
+    }
+
+    fn has(&self, row: &Row<'_>) -> Result<bool, StoreError> {
+        let (owner, name, definition) = (row.get_ref(1)?, row.get_ref(2)?, row.get_ref(3)?);
+        let known = name.as_str().ok().and_then(|name| self.0.get(name));
+        Ok(known.is_some_and(|known| {
+            owner.as_str() == Ok(known.0.as_str()) && definition.as_str() == Ok(known.1.as_str())
+        }))
+    }
+}
+
+/// Returns the schedules of a platform that are not stored as they are configured, and the names of the others.
+fn changed(
+    tx: &Transaction<'_>,
+    platform: &str,
+    texts: &ScheduleTexts,
+) -> Result<(Vec<StoredSchedule>, HashSet<String>), StoreError> {
+    let mut statement = tx.prepare_cached(
+        "SELECT id, owner, name, definition, due FROM schedule WHERE owner ->> 'platform' = ?1",
+    )?;
+    let mut rows = statement.query([platform])?;
+    let (mut changed, mut same) = (Vec::new(), HashSet::new());
+    while let Some(row) = rows.next()? {
+        match texts.has(row)? {
+            true => drop(same.insert(row.get(2)?)),
+            false => changed.push(StoredSchedule::read(row)?),
+        }
+    }
+    Ok((changed, same))
+}
+
+fn stored(tx: &Transaction<'_>, owner: &str) -> Result<Vec<StoredSchedule>, StoreError> {
+    let mut statement =
+        tx.prepare_cached("SELECT id, owner, name, definition, due FROM schedule WHERE owner = ?1")?;
+    let mut rows = statement.query([owner])?;
     let mut schedules = Vec::new();
     while let Some(row) = rows.next()? {
         schedules.push(StoredSchedule::read(row)?);
