@@ -216,7 +216,8 @@ async fn a_lost_answer_and_a_lost_connection_start_nothing_twice_and_the_run_is_
     );
     wait_for(&mut program, "Step 1 of 1: promote (agent)");
     app.wait_for_model_requests(1).await;
-    relay.cut();
+    // The events are watched by now.
+    tokio::task::block_in_place(|| relay.cut_after("event: run"));
     wait_for(&mut program, "The events of run 1 have stopped");
     app.demo.model.release();
     let ended = end(program);
@@ -247,6 +248,10 @@ pipelines:
 async fn a_question_of_a_run_on_a_server_is_answered_there_and_its_choice_is_shown() {
     let app = TestApp::with_settings(queue([]), &[]).await;
     app.admit_slack_editor(ALICE).await;
+    // She is asked in private, where she has written before.
+    app.demo.slack.dm(ALICE, "!runs").await.unwrap();
+    app.wait_for_slack_message("DU0ALICE", "There is no run that you may see.")
+        .await;
     commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, DECIDE)]);
     let terminal = Terminal::new(&app.demo.url(), &token(&app, ALICE, &[READ, WRITE]).await);
     let mut program = terminal.start(&["decide"]);

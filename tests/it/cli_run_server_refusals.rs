@@ -134,9 +134,12 @@ async fn a_pipeline_or_a_parameter_that_a_server_refuses_is_named_and_starts_not
         (
             &["review", "--param", "number=seven", "--param", "nummer=7"][..],
             2,
-            &["--param: number: is no integer", "\n--param: nummer: "][..],
+            &[
+                "--param: number: is no integer",
+                "\n--param: there is no parameter nummer",
+            ][..],
         ),
-        (&["review"], 2, &["--param: number: is required"]),
+        (&["review"], 2, &["--param: number is required: "]),
         (
             &["review", "--param", "number=7", "--param", "number=8"],
             2,

@@ -60,9 +60,9 @@ not written here. --json prints the run as `GET /api/runs/NUMBER` returns it. A 
 asked for again with the same key, so nothing starts twice; the same --key shows the run again.
 Ctrl-C and a lost connection leave the run going.
 
-Exit codes: 0 the run succeeded, or was started with --detach, 1 it failed or was cancelled, or
-it is not known how it ended, 2 wrong arguments, 78 wrong configuration or a definition that
-cannot run here.";
+Exit codes: 0 the run succeeded, or was started with --detach, 1 it failed, was cancelled or was
+refused by the server, or it is not known how it ended, 2 wrong arguments, 78 wrong configuration
+or a definition that cannot run here.";
 
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {

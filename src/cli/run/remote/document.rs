@@ -53,7 +53,7 @@ impl RemoteRun {
     /// Reads a document; `None` if it is no run.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let document: Value = serde_json::from_slice(bytes).ok()?;
-        let facts = RemoteRunFacts::deserialize(&document).ok()?;
+        let facts = RemoteRunFacts::deserialize(&document).ok()?.in_lines();
         Some(Self { document, facts })
     }
 
@@ -64,6 +64,19 @@ impl RemoteRun {
 }
 
 impl RemoteRunFacts {
+    /// Makes each text that is shown within a line one of a bounded length, without terminal controls.
+    fn in_lines(mut self) -> Self {
+        let of_run = [&mut self.pipeline, &mut self.repository];
+        let of_steps = self.steps.iter_mut().flat_map(|step| {
+            let names = [&mut step.name, &mut step.kind];
+            names.into_iter().chain(&mut step.why)
+        });
+        for text in of_run.into_iter().chain(&mut self.why).chain(of_steps) {
+            *text = shown_line(text);
+        }
+        self
+    }
+
     /// Returns the reason why the run did not succeed.
     pub(super) fn failure(&self) -> String {
         let mut steps = self.steps.iter();
@@ -76,8 +89,7 @@ impl RemoteRunFacts {
             RunStatus::Failed => of_step.or_else(|| self.why.clone()),
             _ => self.why.clone(),
         };
-        let why = why.map(|why| format!(": {}", short_line(&why, REASON_CHARS_MAX)));
-        let why = why.unwrap_or_default();
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         match self.status {
             RunStatus::Failed => format!("the run failed{why}"),
             status => format!("run {} is {}{why}", self.id, status.word()),
@@ -116,10 +128,15 @@ impl RemoteStep {
     }
 }
 
+/// Returns a text of a server as one line.
+pub(super) fn shown_line(text: &str) -> String {
+    short_line(&text.replace(['\r', '\n', '\t'], " "), REASON_CHARS_MAX)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::RemoteRun;
+    use super::{REASON_CHARS_MAX, RemoteRun};
     use serde_json::{Value, json};
 
     fn step(name: &str, kind: &str, status: &str, why: Option<&str>) -> Value {
@@ -158,6 +175,32 @@ mod tests {
             failure("cancelled", Some("cancelled by alice"), &waiting),
             "run 7 is cancelled: cancelled by alice"
         );
+    }
+
+    #[test]
+    fn a_text_of_a_server_controls_no_terminal_and_makes_no_line_of_its_own() {
+        let long = "w".repeat(REASON_CHARS_MAX + 1);
+        let run = json!({
+            "id": 7, "pipeline": "re\u{1b}[2Jview", "repository": "infra\u{202e}", "status": "failed", "why": "a\nb",
+            "tokensUsed": 0, "steps": [step("one\nRun 8 was started.", "agent\r", "failed", Some(&long))],
+        });
+        let run = RemoteRun::read(run.to_string().as_bytes()).unwrap();
+        let facts = &run.facts;
+        assert_eq!(
+            (
+                facts.pipeline.as_str(),
+                facts.repository.as_str(),
+                facts.why.as_deref()
+            ),
+            ("re<U+001B>[2Jview", "infra<U+202E>", Some("a b"))
+        );
+        let step = &facts.steps[0];
+        assert_eq!(
+            (step.name.as_str(), step.kind.as_str()),
+            ("one Run 8 was started.", "agent ")
+        );
+        assert_eq!(step.why.as_ref().unwrap().chars().count(), REASON_CHARS_MAX);
+        assert_eq!(run.document["why"], "a\nb");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The start of a run on a server, and the watch of it to its end. A lost connection is made again a bounded number of times;
 //! the number begins anew once the server has answered, so the run itself bounds the watch.
 
-use super::client::{RunOrderToServer, RunRequestFailure, RunServer, StartedRun};
+use super::client::{NegativeAnswer, RunOrderToServer, RunRequestFailure, RunServer, StartedRun};
 use super::document::RemoteRun;
 use super::events::{ArrivedEvents, SentRunEvent};
 use super::progress::RunProgress;
@@ -9,6 +9,7 @@ use super::refusal;
 use crate::base::model::RunId;
 use crate::cli::CliError;
 use crate::cli::output::Output;
+use reqwest::StatusCode;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -26,6 +27,14 @@ struct LaterTry {
 }
 
 impl LaterTry {
+    /// Returns the one after an answer that there are too many requests.
+    fn of_too_many(answer: &NegativeAnswer) -> Self {
+        Self {
+            why: refusal::reason(answer).unwrap_or_else(|| "there are too many requests".to_owned()),
+            seconds: answer.seconds,
+        }
+    }
+
     /// Waits before the next try. Returns false if there is none.
     async fn wait(&self, pauses: &mut impl Iterator<Item = u64>) -> bool {
         let Some(pause) = pauses.next() else {
@@ -44,33 +53,55 @@ pub(super) async fn start(
     output: &Output,
 ) -> Result<StartedRun, CliError> {
     let mut pauses = PAUSES.into_iter();
-    let mut is_first = true;
+    let mut earlier: Option<LaterTry> = None;
     loop {
-        let later = match server.start(order).await {
+        let failure = match server.start(order).await {
             Ok(started) => return Ok(started),
-            // Nothing was sent, and a person is told at once that the address is wrong.
-            Err(RunRequestFailure::Unreached(why)) if is_first => {
-                return Err(refusal::of_unreached(server, &why));
-            }
-            Err(RunRequestFailure::Unreached(why)) => LaterTry { why, seconds: None },
-            Err(RunRequestFailure::Unknown { why, seconds }) => LaterTry { why, seconds },
-            Err(RunRequestFailure::Refused(answer)) => return Err(refusal::of_start(server, order, &answer)),
-            Err(RunRequestFailure::Strange(what)) => return Err(refusal::of_strange(server, &what)),
+            Err(failure) => failure,
         };
-        if is_first {
+        let later = next_start((server, order), failure, earlier.as_ref())?;
+        if earlier.is_none() {
             output.message(&format!(
-                "{} has not answered ({}); the request is repeated.",
+                "{} has not said whether the run has started ({}); the request is repeated.",
                 server.url, later.why
             ));
         }
-        is_first = false;
         if !later.wait(&mut pauses).await {
             return Err(CliError::failed(format!(
-                "{} does not answer ({}), so it is not known whether the run has started; {}",
+                "{} has not said whether the run has started ({}); {}",
                 server.url,
                 later.why,
                 order.repetition()
             )));
+        }
+        earlier = Some(later);
+    }
+}
+
+/// Returns the next try after a failed start, or the error that ends it. After an earlier try, a run may have started.
+fn next_start(
+    (server, order): (&RunServer<'_>, &RunOrderToServer<'_>),
+    failure: RunRequestFailure,
+    earlier: Option<&LaterTry>,
+) -> Result<LaterTry, CliError> {
+    match failure {
+        RunRequestFailure::Unknown { why, seconds } => Ok(LaterTry { why, seconds }),
+        RunRequestFailure::Unreached(why) if earlier.is_some() => Ok(LaterTry { why, seconds: None }),
+        // Nothing was sent, and a person is told at once that the address is wrong.
+        RunRequestFailure::Unreached(why) => Err(refusal::of_unreached(server, &why)),
+        // The server may still follow the earlier request.
+        RunRequestFailure::Refused(answer)
+            if earlier.is_some() && answer.status == StatusCode::TOO_MANY_REQUESTS =>
+        {
+            Ok(LaterTry::of_too_many(&answer))
+        }
+        RunRequestFailure::Refused(answer) => Err(refusal::of_start(server, order, &answer)),
+        RunRequestFailure::Strange(what) => {
+            let known = format!(
+                ", so it is not known whether the run has started ({})",
+                order.repetition()
+            );
+            Err(refusal::of_strange(server, &what, &known))
         }
     }
 }
@@ -165,14 +196,77 @@ impl FollowedRun<'_> {
         match failure {
             RunRequestFailure::Unreached(why) => Ok(LaterTry { why, seconds: None }),
             RunRequestFailure::Unknown { why, seconds } => Ok(LaterTry { why, seconds }),
-            RunRequestFailure::Refused(answer) if answer.status == reqwest::StatusCode::TOO_MANY_REQUESTS => {
-                Ok(LaterTry {
-                    why: refusal::reason(&answer).unwrap_or_else(|| "there are too many requests".to_owned()),
-                    seconds: answer.seconds,
-                })
+            RunRequestFailure::Refused(answer) if answer.status == StatusCode::TOO_MANY_REQUESTS => {
+                Ok(LaterTry::of_too_many(&answer))
             }
             RunRequestFailure::Refused(answer) => Err(refusal::of_watch(self.server, id, &answer)),
-            RunRequestFailure::Strange(what) => Err(refusal::of_strange(self.server, &what)),
+            RunRequestFailure::Strange(what) => {
+                let known = format!(", and run {id} goes on there");
+                Err(refusal::of_strange(self.server, &what, &known))
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::token::{RequestToken, RequestTokenPlace};
+    use super::{LaterTry, NegativeAnswer, RunOrderToServer, RunRequestFailure, RunServer, next_start};
+    use crate::base::model::Secret;
+    use reqwest::StatusCode;
+
+    /// Returns the reason for another try, or the error.
+    fn next(failure: RunRequestFailure, earlier: Option<&LaterTry>) -> Result<String, String> {
+        let token = RequestToken {
+            secret: Secret::new("t".to_owned()),
+            place: RequestTokenPlace::File,
+        };
+        let server = RunServer::new("https://drydock.example.com", &token).map_err(|error| error.message)?;
+        let order = RunOrderToServer {
+            pipeline: "review",
+            repository: None,
+            params: &[],
+            key: "one".to_owned(),
+        };
+        let later = next_start((&server, &order), failure, earlier);
+        later.map(|later| later.why).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn after_a_lost_answer_nobody_is_told_that_nothing_was_started() {
+        let unreached = || RunRequestFailure::Unreached("no route".to_owned());
+        let too_many = || {
+            RunRequestFailure::Refused(NegativeAnswer {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                seconds: Some(5),
+                body: br#"{"error":"too many","detail":"too many requests are open"}"#.to_vec(),
+            })
+        };
+        for failure in [unreached(), too_many()] {
+            let first = next(failure, None);
+            assert!(
+                first
+                    .as_ref()
+                    .is_err_and(|why| why.contains("nothing was started")),
+                "{first:?}"
+            );
+        }
+        let earlier = LaterTry {
+            why: "the connection ended".to_owned(),
+            seconds: None,
+        };
+        assert_eq!(next(unreached(), Some(&earlier)), Ok("no route".to_owned()));
+        assert_eq!(
+            next(too_many(), Some(&earlier)),
+            Ok("too many requests are open".to_owned())
+        );
+        let strange = next(RunRequestFailure::Strange("a page".to_owned()), None);
+        assert!(
+            strange
+                .as_ref()
+                .is_err_and(|why| why.contains("not known whether the run has started")
+                    && why.contains("--key one shows the run")),
+            "{strange:?}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The lines about a run on a server while it goes on, and the table at its end, as of a run at a terminal.
 
 use super::super::summary::STEP_HEADER;
-use super::document::{RemoteRun, RemoteRunFacts, RemoteStep};
+use super::document::{RemoteRun, RemoteRunFacts, RemoteStep, shown_line};
 use crate::base::model::{RunStatus, StepStatus, group_thousands, pluralize};
 use crate::cli::output::{Output, OutputStyle};
 use std::collections::BTreeMap;
@@ -52,10 +52,10 @@ impl<'a> RunProgress<'a> {
     fn show_end(&self, step: &RemoteStep) {
         let has_text = KINDS_WITH_TEXT.contains(&step.kind.as_str()) && !step.text.is_empty();
         if has_text && !self.output.json() {
-            self.output.line(&self.output.answer(&step.text));
+            self.output.line(&self.output.answer(step.text.trim_end()));
         }
         let choice = match step.kind.as_str() {
-            "ask" if !step.text.is_empty() => format!(", {}", step.text),
+            "ask" if !step.text.is_empty() => format!(", {}", shown_line(&step.text)),
             _ => String::new(),
         };
         let line = format!("{}{choice}", step.summary().line());

@@ -24,10 +24,11 @@ pub(super) fn of_unreached(server: &RunServer<'_>, why: &str) -> CliError {
     ))
 }
 
-/// Returns the error of an answer that this program does not understand.
-pub(super) fn of_strange(server: &RunServer<'_>, what: &str) -> CliError {
+/// Returns the error of an answer that this program does not understand, with what is known about the run.
+pub(super) fn of_strange(server: &RunServer<'_>, what: &str, known: &str) -> CliError {
     CliError::failed(format!(
-        "{} sent {what}, which this program does not understand; is it the address of a Drydock server of this version?",
+        "{} sent {what}, which this program does not understand{known}; is it the address of a Drydock server of this \
+         version?",
         server.url
     ))
 }
@@ -55,6 +56,9 @@ pub(super) fn of_start(
         )),
         StatusCode::CONFLICT => CliError::failed(format!("nothing was started{}", because())),
         StatusCode::UNPROCESSABLE_ENTITY => unprocessable(answer, &because()),
+        StatusCode::PAYLOAD_TOO_LARGE => CliError::usage(format!(
+            "nothing was started: the parameters are too long for {url}; give shorter ones"
+        )),
         StatusCode::TOO_MANY_REQUESTS => CliError::failed(format!(
             "nothing was started{}; try again in {} s",
             because(),
@@ -65,7 +69,7 @@ pub(super) fn of_start(
             status.as_u16(),
             because()
         )),
-        status => of_strange(server, &format!("the answer {}", status.as_u16())),
+        status => of_strange(server, &format!("the answer {}", status.as_u16()), ""),
     }
 }
 
@@ -125,10 +129,13 @@ fn unprocessable(answer: &NegativeAnswer, because: &str) -> CliError {
 fn problem_line(problem: &Value) -> Option<String> {
     let (field, why) = (problem["field"].as_str()?, problem["problem"].as_str()?);
     let (field, why) = (line(field), line(why));
+    let is_named =
+        why.starts_with(&format!("{field} is required")) || why.starts_with("there is no parameter ");
     Some(match field.as_str() {
         "repository" if why.starts_with("is required, because you have several") => {
             format!("--repository: {why}")
         }
+        _ if is_named => format!("--param: {why}"),
         _ => format!("--param: {field}: {why}"),
     })
 }
@@ -244,7 +251,20 @@ mod tests {
                 1,
                 "try again in 30 s",
             ),
-            (file, 413, r#"{"error":"too large"}"#, 1, "the answer 413"),
+            (
+                file,
+                422,
+                r#"{"error":"unprocessable","detail":"x","problems":[{"field":"n","problem":"n is required: give it a value"}]}"#,
+                2,
+                "--param: n is required: give it a value",
+            ),
+            (
+                file,
+                413,
+                r#"{"error":"too large"}"#,
+                2,
+                "the parameters are too long",
+            ),
             (file, 301, "", 1, "the answer 301"),
         ] {
             let status = StatusCode::from_u16(status).unwrap_or_default();
