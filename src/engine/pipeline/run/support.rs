@@ -83,7 +83,8 @@ fn unlisted_commands(
         let why = || {
             let hint = name_hint(command, listed.iter().map(String::as_str));
             format!(
-                "no channel of the server lists {command} in slash_commands, so it starts nothing; its operator adds it to                  channels.NAME.slash_commands{hint}"
+                "no channel of the server lists {command} in slash_commands, so it starts nothing; its operator adds it \
+                 to channels.NAME.slash_commands{hint}"
             )
         };
         let key = format!("pipelines.{name}.triggers[{index}].slash_command.command");

@@ -6,7 +6,7 @@ use crate::base::model::{Action, MessageRef, Op};
 use crate::crash_point;
 use crate::state::store::column::{json, millis, parse};
 use crate::state::store::writer::Durability;
-use crate::state::store::{Store, StoreError, login_message, session_export};
+use crate::state::store::{Store, StoreError, login_message, run, session_export};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use tracing::warn;
@@ -83,6 +83,7 @@ fn mark_delivered(
              WHERE op = ?1 AND (done_at IS NULL OR state = 'dropped')",
         )?
         .execute(params![id, millis(at)])?;
+        run::note_reply(tx, id)?;
         return response_url::drop_if_answered(tx, id);
     };
     let message = json(&message)?;
@@ -93,6 +94,7 @@ fn mark_delivered(
         )?
         .query_row(params![id, millis(at), message], |row| row.get(0))
         .optional()?;
+    run::note_reply(tx, id)?;
     response_url::drop_if_answered(tx, id)?;
     match body.map(|body| parse::<Op>("operation", &body)).transpose()? {
         Some(Op {

@@ -49,20 +49,20 @@ impl Store {
         at: Timestamp,
     ) -> Result<Option<Vec<StoppedWork>>, StoreError> {
         let pepper = self.pepper();
-        let ends_steps = !advance.end.is_empty();
+        let replies = advance.end.iter().any(|(_, end)| end.reply.is_some());
         if planted::is("S2") {
             let ops = std::mem::take(&mut advance.ops);
             self.write(move |tx| enqueue_apart(tx, ops, at)).await?;
         }
         crash_point::before("effect");
-        if ends_steps {
+        if replies {
             crash_point::before("tell");
         }
         // What is posted once is only sent when that is durable, and all earlier writes with it.
         let advanced = self
             .write_deferred(move |tx| apply(tx, (id, version), advance, pepper, at))
             .await;
-        if ends_steps {
+        if replies {
             crash_point::after("tell");
         }
         crash_point::after("effect");

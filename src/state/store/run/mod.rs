@@ -1,6 +1,6 @@
 //! Runs of pipelines, and their steps. The plan of a run and its inputs are frozen at its start; the store reads of them only
-//! that a run is quiet. A driver reads an open run, decides what happens next, and stores all of it in one transaction, unless the run has changed
-//! in the meantime. The transaction that ends the turn of an agent step also ends the step.
+//! that a run is quiet. A driver reads an open run, decides what happens next, and stores all of it in one transaction, unless
+//! the run has changed in the meantime. The transaction that ends the turn of an agent step also ends the step.
 
 mod abandonment;
 mod advance;

@@ -4,9 +4,41 @@
 use super::{advance, count, created, due, ends_with, new};
 use crate::base::model::{RunStatus, StepEnd};
 use crate::state::store::fixture::{at, fresh, placeholder, post};
-use crate::state::store::{NewRun, RunAdvance};
+use crate::state::store::{DataKind, DeadLetterFilter, NewRun, Prune, PrunePosition, RunAdvance, Store};
 
 const REPLY: &str = "run-1-2/reply-1";
+
+/// Returns a run with these inputs.
+fn with_inputs(inputs: &str) -> NewRun {
+    NewRun {
+        inputs: inputs.to_owned(),
+        ..new(&[])
+    }
+}
+
+/// Returns the moves that reply and end the run.
+fn replied() -> RunAdvance {
+    RunAdvance {
+        end: vec![(2, StepEnd::succeeded("done"))],
+        ops: vec![post(REPLY, None, "a")],
+        ..ends_with(RunStatus::Succeeded)
+    }
+}
+
+/// Returns the post of the run's message.
+fn shown() -> RunAdvance {
+    RunAdvance {
+        ops: vec![placeholder("run-1/message", None, "begins")],
+        ..RunAdvance::default()
+    }
+}
+
+async fn fail(store: &Store, second: i64) {
+    store
+        .record_failed(REPLY, "refused", None, at(second))
+        .await
+        .unwrap();
+}
 
 #[tokio::test]
 async fn a_lost_reply_makes_the_driver_look_at_a_quiet_run_that_has_succeeded() {
@@ -17,34 +49,50 @@ async fn a_lost_reply_makes_the_driver_look_at_a_quiet_run_that_has_succeeded() 
         ("odd", false),
     ] {
         let (_directory, store) = fresh();
-        let quiet = NewRun {
-            inputs: inputs.to_owned(),
-            ..new(&[])
-        };
-        let id = created(&store, quiet, 0).await.head.id;
-        let replied = RunAdvance {
-            end: vec![(2, StepEnd::succeeded("done"))],
-            ops: vec![post(REPLY, None, "a")],
-            ..ends_with(RunStatus::Succeeded)
-        };
-        assert!(advance(&store, id, replied, 1).await.is_some());
+        let id = created(&store, with_inputs(inputs), 0).await.head.id;
+        assert!(advance(&store, id, replied(), 1).await.is_some());
         assert_eq!(due(&store, 1).await, Vec::<i64>::new());
-        store.record_failed(REPLY, "refused", None, at(2)).await.unwrap();
+        fail(&store, 2).await;
         assert_eq!(due(&store, 2).await.len(), usize::from(is_due), "{inputs}");
         assert_eq!(store.has_run_message(id).await, Ok(false));
         if !is_due {
             continue;
         }
         for second in [3, 4] {
-            let shown = RunAdvance {
-                ops: vec![placeholder("run-1/message", None, "begins")],
-                ..RunAdvance::default()
-            };
-            assert!(advance(&store, id, shown, second).await.is_some());
+            assert!(advance(&store, id, shown(), second).await.is_some());
         }
         assert_eq!(due(&store, 4).await, Vec::<i64>::new());
         assert_eq!(store.has_run_message(id).await, Ok(true));
         let posts = "SELECT COUNT(*) FROM outbox WHERE op = 'run-1/message'";
         assert_eq!(count(&store, posts).await, 1);
     }
+}
+
+#[tokio::test]
+async fn a_quiet_run_gets_no_second_message_when_its_lost_reply_is_dropped_after_the_first_one_was_removed() {
+    let (_directory, store) = fresh();
+    let id = created(&store, with_inputs(r#"{"quiet":true}"#), 0).await.head.id;
+    assert!(advance(&store, id, replied(), 1).await.is_some());
+    fail(&store, 2).await;
+    assert_eq!(due(&store, 2).await, [id.0]);
+    assert!(advance(&store, id, shown(), 3).await.is_some());
+    store
+        .record_delivered("run-1/message", None, at(4))
+        .await
+        .unwrap();
+    let from = PrunePosition::default();
+    let pruned = store.prune_slice(DataKind::Operations, at(5), &from, Prune::Remove, at(6));
+    assert_eq!(pruned.await.unwrap().rows, 1);
+    assert_eq!(store.has_run_message(id).await, Ok(false));
+
+    let letter = DeadLetterFilter::Op(REPLY.to_owned());
+    let dropped = store.drop_letters(letter, "operator", at(7)).await.unwrap();
+    assert_eq!(dropped, ["slack"]);
+    let end = store.run(id).await.unwrap().unwrap().steps[2]
+        .end
+        .clone()
+        .unwrap();
+    let why = "message 1 given up: the operator dropped it; it was not delivered: refused";
+    assert_eq!(end.why.as_deref(), Some(why));
+    assert_eq!(due(&store, 7).await, Vec::<i64>::new());
 }
