@@ -233,6 +233,9 @@ mod tests {
         withdrawn.await.unwrap();
         let why = "given up: its person was revoked";
         assert_eq!(shown(&store).await.as_deref(), Some(why));
+        // It was being sent when it was withdrawn.
+        deliver(&store, 1, 3).await;
+        assert_eq!(shown(&store).await, None);
     }
 
     #[tokio::test]
