@@ -8,6 +8,8 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     // Ids of people are the same everywhere on Discord, so the account is the application, as the bot is for Telegram.
     is_sender: |account, id| is_snowflake(account) && is_snowflake(id),
     sender_example: "discord:1100000000000000001:1200000000000000001",
+    // Ids of all channels look the same.
+    is_group: |_| false,
     // Only the answer to a command or a press can be shown to one person.
     has_ephemeral_notices: false,
     hides_notices_in_new_threads: false,

@@ -69,6 +69,8 @@ pub struct ChatProperties {
     pub is_sender: fn(account: &str, id: &str) -> bool,
     /// A sender, as an example of that form.
     pub sender_example: &'static str,
+    /// Returns true if the id of a chat alone shows that it is no private chat of one person.
+    pub is_group: fn(chat: &str) -> bool,
     /// True if a notice in a group can be shown to one person only.
     pub has_ephemeral_notices: bool,
     /// True if such a notice is shown only in the main view and in threads that have an answer.
@@ -152,6 +154,21 @@ mod tests {
             };
             assert_eq!(*name, platform.as_str());
             assert!((chat.is_sender)(account, id), "{platform:?}");
+        }
+    }
+
+    #[test]
+    fn a_private_chat_is_never_taken_for_a_group() {
+        let is_group = |platform: Platform, chat: &str| platform.chat().map(|of| (of.is_group)(chat));
+        for (platform, chat, expected) in [
+            (Platform::Slack, "C0PLATFORM", true),
+            (Platform::Slack, "G0OLDGROUP", true),
+            (Platform::Slack, "D0ALICE", false),
+            (Platform::Telegram, "-1001", true),
+            (Platform::Telegram, "4201", false),
+            (Platform::Discord, "1200000000000000001", false),
+        ] {
+            assert_eq!(is_group(platform, chat), Some(expected), "{chat}");
         }
     }
 }

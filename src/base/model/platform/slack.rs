@@ -10,6 +10,8 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     signature_header: "x-slack-signature",
     is_sender: |account, id| is_id(account, &['T', 'E']) && is_id(id, &['U', 'W']),
     sender_example: "slack:T0ACME:U0EVE",
+    // Ids of direct messages begin with a `D`.
+    is_group: |chat| chat.starts_with(['C', 'G']),
     has_ephemeral_notices: true,
     // See <https://docs.slack.dev/reference/methods/chat.postEphemeral>.
     hides_notices_in_new_threads: true,

@@ -8,6 +8,7 @@ pub(super) const PROPERTIES: ChatProperties = ChatProperties {
     signature_header: "x-telegram-bot-api-secret-token",
     is_sender: |account, id| is_number(account) && is_number(id),
     sender_example: "telegram:42:4201",
+    is_group: |chat| chat.starts_with('-'),
     has_ephemeral_notices: false,
     hides_notices_in_new_threads: false,
     drops_threads_of_commands: false,

@@ -77,32 +77,49 @@ fn mark_delivered(
 ) -> Result<(), StoreError> {
     login_message::forget(tx, id)?;
     session_export::forget(tx, id)?;
+    let message = message.map(|message| json(&message)).transpose()?;
+    if !mark_open_delivered(tx, id, message.as_deref(), at)? {
+        let reopened = tx
+            .prepare_cached(
+                "UPDATE outbox SET state = 'sending', why = NULL, done_at = NULL
+                 WHERE op = ?1 AND state = 'dropped'",
+            )?
+            .execute([id])?;
+        if reopened > 0 {
+            mark_open_delivered(tx, id, message.as_deref(), at)?;
+            run::note_reply(tx, id)?;
+        }
+    }
+    response_url::drop_if_answered(tx, id)
+}
+
+/// Marks an operation without an outcome as delivered. Returns false if it has one, or is not known.
+fn mark_open_delivered(
+    tx: &Transaction<'_>,
+    id: &str,
+    message: Option<&str>,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
     let Some(message) = message else {
-        tx.prepare_cached(
-            "UPDATE outbox SET state = 'delivered', done_at = ?2
-             WHERE op = ?1 AND (done_at IS NULL OR state = 'dropped')",
-        )?
-        .execute(params![id, millis(at)])?;
-        run::note_reply(tx, id)?;
-        return response_url::drop_if_answered(tx, id);
+        let updated = tx
+            .prepare_cached(
+                "UPDATE outbox SET state = 'delivered', done_at = ?2 WHERE op = ?1 AND done_at IS NULL",
+            )?
+            .execute(params![id, millis(at)])?;
+        return Ok(updated > 0);
     };
-    let message = json(&message)?;
     let body: Option<String> = tx
         .prepare_cached(
             "UPDATE outbox SET state = 'delivered', done_at = ?2, message = ?3
-             WHERE op = ?1 AND (done_at IS NULL OR state = 'dropped') RETURNING body",
+             WHERE op = ?1 AND done_at IS NULL RETURNING body",
         )?
         .query_row(params![id, millis(at), message], |row| row.get(0))
         .optional()?;
-    run::note_reply(tx, id)?;
-    response_url::drop_if_answered(tx, id)?;
-    match body.map(|body| parse::<Op>("operation", &body)).transpose()? {
-        Some(Op {
-            action: Action::Fill { post, .. },
-            ..
-        }) => replace(tx, &post, &message, at),
-        Some(_) | None => Ok(()),
+    let Some(body) = body else { return Ok(false) };
+    if let Action::Fill { post, .. } = parse::<Op>("operation", &body)?.action {
+        replace(tx, &post, message, at)?;
     }
+    Ok(true)
 }
 
 pub(super) fn message_of(tx: &Transaction<'_>, op: &str) -> Result<Option<MessageRef>, StoreError> {

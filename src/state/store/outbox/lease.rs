@@ -198,7 +198,7 @@ fn due_head(
     let body = tx
         .prepare_cached("SELECT body FROM outbox WHERE id = ?1")?
         .query_row([id], |row| Ok(text("operation", row, 0)))??;
-    let Some(op) = resolve(tx, parse("operation", &body)?, at)? else {
+    let Some(op) = resolve(tx, parse("operation", &body)?, at, is_busy)? else {
         return Ok(None);
     };
     let op = response_url::addressed(tx, op, at)?;
@@ -270,14 +270,22 @@ fn mark_leased(
 }
 
 /// Resolves a fill: into the edit of its post's message, or into a new post if there never was one. Returns `None`
-/// while the post is still in flight. A fill that only takes buttons off a message is withdrawn if there is no message.
-fn resolve(tx: &Transaction<'_>, op: Op, at: Timestamp) -> Result<Option<Op>, StoreError> {
+/// while the post is still in flight, also if it was withdrawn since it was leased. A fill that only takes buttons off a
+/// message is withdrawn if there is no message.
+fn resolve(
+    tx: &Transaction<'_>,
+    op: Op,
+    at: Timestamp,
+    is_busy: impl Fn(&str) -> bool,
+) -> Result<Option<Op>, StoreError> {
     let Action::Fill { post, reply } = op.action else {
         return Ok(Some(op));
     };
     let open = tx
-        .prepare_cached("SELECT 1 FROM outbox WHERE op = ?1 AND done_at IS NULL")?
-        .exists([&post])?;
+        .prepare_cached(
+            "SELECT 1 FROM outbox WHERE op = ?1 AND (done_at IS NULL OR (state = 'dropped' AND ?2))",
+        )?
+        .exists(params![post, is_busy(&post)])?;
     let action = match message_of(tx, &post)? {
         Some(message) => Action::Edit { message, reply },
         None if open => return Ok(None),

@@ -6,8 +6,18 @@ use crate::state::store::column::parse;
 use crate::state::store::{StoreError, conversation, people, run};
 use rusqlite::{OptionalExtension, Transaction};
 
+/// Returns true if an operation itself shows that it is for nobody alone: it has no recipient, and its place is a group. Those
+/// whose ids name their person come in private chats only.
+pub(super) fn is_for_group(op: &Op) -> bool {
+    let chat = op.place.account.platform.chat();
+    recipient(op).is_none() && chat.is_some_and(|chat| (chat.is_group)(&op.place.chat))
+}
+
 /// Returns true if nobody but the person of this account reads an operation.
 pub(super) fn is_for_alone(tx: &Transaction<'_>, op: &Op, account: &Sender) -> Result<bool, StoreError> {
+    if is_for_group(op) {
+        return Ok(false);
+    }
     let is_theirs = recipient(op) == Some(account) || op.id.starts_with(&account.join_op_prefix());
     Ok(is_theirs || conversation::is_private_chat(tx, account, &op.place)?)
 }

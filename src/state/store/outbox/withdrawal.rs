@@ -1,8 +1,8 @@
 //! The operations that must not be sent any more, because of what was decided about a person after they were enqueued.
 
-use super::recipient::{is_for_alone, possible_readers};
+use super::recipient::{is_for_alone, is_for_group, possible_readers};
 use super::undelivered::end_withdrawn;
-use crate::base::model::{Op, Sender};
+use crate::base::model::{Op, PersonMessage, Sender};
 use crate::state::store::column::{parse, text};
 use crate::state::store::{Store, StoreError, people, person_message, run};
 use jiff::Timestamp;
@@ -19,8 +19,11 @@ const UNSENT: &str = "SELECT op, done_at IS NULL, body FROM outbox INDEXED BY ou
 impl Store {
     /// Returns the reason why an operation must not be sent any more. It shows a message between people, or asks about
     /// messages, and its recipient has blocked the sender, or one of both was revoked. Or it is for a person alone whose
-    /// access was revoked, and is not the line that says so.
+    /// access was revoked, and is not the line that says so. Nothing is read for another operation in a group.
     pub async fn reason_to_withdraw(&self, op: &Op) -> Result<Option<&'static str>, StoreError> {
+        if PersonMessage::people_of_operation(&op.id).is_none() && is_for_group(op) {
+            return Ok(None);
+        }
         let op = op.clone();
         self.read(move |tx| reason_to_withdraw(tx, &op)).await
     }

@@ -238,6 +238,13 @@ async fn what_is_being_sent_when_access_ends_is_not_sent_again_and_its_delivery_
     };
     store.postpone("inbox-1/lost", postponed).await.unwrap();
     assert_eq!(due(&store, 6).await, Vec::<String>::new());
+    // The line about the revocation waits for the card, and takes its place.
+    let line = Op {
+        channel: "other".to_owned(),
+        ..in_chat_of("U1", fill("inbox-1/card/refused", "inbox-1/card", ACCESS_REVOKED))
+    };
+    store.enqueue(vec![line], at(6)).await.unwrap();
+    assert_eq!(store.lease_due("other", at(6), 9).await, Ok(Vec::new()));
     let message = MessageRef {
         chat: "D-U1".to_owned(),
         id: "7".to_owned(),
@@ -246,11 +253,33 @@ async fn what_is_being_sent_when_access_ends_is_not_sent_again_and_its_delivery_
         .record_delivered("inbox-1/card", Some(message.clone()), at(6))
         .await
         .unwrap();
-    // So the line about the revocation takes the place of the card.
-    assert_eq!(store.message_of("inbox-1/card").await, Ok(Some(message)));
-    let states = states(&store).await;
-    assert!(
-        states[0].starts_with("inbox-1/card delivered") && states[1].starts_with("inbox-1/lost dropped"),
-        "{states:?}"
+    let line = store.lease_due("other", at(7), 9).await.unwrap();
+    let actions: Vec<&Action> = line.iter().map(|due| &due.op.action).collect();
+    let reply = Reply::text(ACCESS_REVOKED);
+    assert_eq!(actions, [&Action::Edit { message, reply }]);
+    assert_eq!(store.reason_to_withdraw(&line[0].op).await, Ok(None));
+    assert_eq!(
+        states(&store).await,
+        [
+            "inbox-1/card delivered ".to_owned(),
+            "inbox-1/card/refused waiting ".to_owned(),
+            format!("inbox-1/lost dropped {ACCESS_ENDED}"),
+        ]
     );
+}
+
+#[tokio::test]
+async fn nothing_is_read_for_what_a_group_reads() {
+    let (_directory, store) = with_people().await;
+    let renamed = store.write(|tx| Ok(tx.execute_batch("ALTER TABLE users RENAME TO gone")?));
+    assert_eq!(renamed.await, Ok(()));
+    let in_group = post("inbox-1/result", Some("1.0"), "Done.");
+    assert_eq!(store.reason_to_withdraw(&in_group).await, Ok(None));
+    for op in [
+        to_alice("inbox-1/result", "Done."),
+        notice("inbox-1/answer", "U1", "Done."),
+        post("inbox-1/message-1-2", Some("1.0"), "Done."),
+    ] {
+        assert!(store.reason_to_withdraw(&op).await != Ok(None), "{op:?}");
+    }
 }
