@@ -116,6 +116,8 @@ impl App {
     /// Starts a server. It accepts requests at once; channels connect and repositories load in the background, and
     /// `/readyz` reports when they are ready.
     pub async fn start(config: Config, host: Host) -> Result<Self, StartError> {
+        // A change of the configuration that comes during the start counts as later.
+        let started_at = (host.now)();
         let mut config = config;
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
@@ -143,7 +145,14 @@ impl App {
             Arc::new(log_progress),
             host.now,
         );
-        // They open while the rest is read.
+        let listen = config.server.listen;
+        let listener = TcpListener::bind(listen)
+            .await
+            .map_err(|why| StartError::Listen { address: listen, why })?;
+        let address = listener
+            .local_addr()
+            .map_err(|why| StartError::Listen { address: listen, why })?;
+        // They open while the rest is read, but not for a server whose address is in use.
         repositories
             .names()
             .for_each(|name| repositories.keep_current(name));
@@ -169,20 +178,13 @@ impl App {
             random: host.random,
         };
         let gateway = Gateway::new(parts).await?;
-        let listen = config.server.listen;
-        let listener = TcpListener::bind(listen)
-            .await
-            .map_err(|why| StartError::Listen { address: listen, why })?;
-        let address = listener
-            .local_addr()
-            .map_err(|why| StartError::Listen { address: listen, why })?;
         let secret_pairs = secret_pairs(&config, &store).await.map_err(AccessError::from)?;
         let routes = Arc::new(IngressRoutes::new(&config, secret_pairs.clone(), health.clone()));
         let condition = store.condition();
         let facts = ServerFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
-            started_at: (host.now)(),
+            started_at,
             address,
             configuration: config.file.clone(),
         };
