@@ -73,3 +73,51 @@ impl Entries {
 fn divided(path: &str) -> (&str, &str) {
     path.rsplit_once('.').unwrap_or(("", path))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Entries, Entry};
+    use crate::base::config::error::SettingLocation;
+
+    fn entry(location: SettingLocation) -> Entry {
+        Entry {
+            value: None,
+            location,
+        }
+    }
+
+    #[test]
+    fn a_key_is_found_in_a_section_whose_name_has_dots_and_a_later_one_replaces_it() {
+        let mut entries = Entries::default();
+        let keys =
+            ["price_output", "price_input"].map(|name| (name.to_owned(), entry(SettingLocation::Nowhere)));
+        entries.insert_section("models.house/qwen3.5".to_owned(), keys.into());
+        let location = |entries: &Entries, path: &str| entries.get(path).map(|entry| entry.location.clone());
+        let price = "models.house/qwen3.5.price_input";
+        assert_eq!(location(&entries, price), Some(SettingLocation::Nowhere));
+        for unknown in [
+            "models.house/qwen3.price_input",
+            "models.house/qwen3.5",
+            "price_input",
+        ] {
+            assert_eq!(location(&entries, unknown), None, "{unknown}");
+        }
+
+        entries.insert(price, entry(SettingLocation::Flag));
+        assert_eq!(location(&entries, price), Some(SettingLocation::Flag));
+        assert_eq!(
+            entries.names_in("models.house/qwen3.5"),
+            ["price_input", "price_output"]
+        );
+        entries.insert("alone", entry(SettingLocation::Flag));
+        assert_eq!(location(&entries, "alone"), Some(SettingLocation::Flag));
+        entries.remove(price);
+        assert_eq!(location(&entries, price), None);
+        let mut all: Vec<String> = entries
+            .all()
+            .map(|((section, name), _)| format!("{section}:{name}"))
+            .collect();
+        all.sort_unstable();
+        assert_eq!(all, [":alone", "models.house/qwen3.5:price_output"]);
+    }
+}

@@ -34,9 +34,9 @@ pub fn layers(program: &ProgramPath) -> Result<Vec<SandboxLayer>, SandboxError> 
         .collect())
 }
 
-/// Divides layers into those that are present and those that are absent. Only layers listed in `may_lack`, by their names in the
-/// configuration, may be missing. If another layer is missing, the error is [`SandboxError::MissingLayers`] with all of
-/// those.
+/// Divides layers into those that are present and those that are absent. Only layers listed in `may_lack`, by their
+/// names in the configuration, may be missing. If another layer is missing, the error is
+/// [`SandboxError::MissingLayers`] with all of those.
 pub fn layer_status(layers: Vec<SandboxLayer>, may_lack: &[String]) -> Result<LayerStatus, SandboxError> {
     let (present, absent): (Vec<SandboxLayer>, Vec<SandboxLayer>) =
         layers.into_iter().partition(|layer| layer.present);

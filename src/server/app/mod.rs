@@ -116,6 +116,8 @@ impl App {
     /// Starts a server. It accepts requests at once; channels connect and repositories load in the background, and
     /// `/readyz` reports when they are ready.
     pub async fn start(config: Config, host: Host) -> Result<Self, StartError> {
+        // A change of the configuration that comes during the start counts as later.
+        let started_at = (host.now)();
         let mut config = config;
         config.sandbox.programs.scratch = config.data.directory.join("scratch");
         let config = Arc::new(config);
@@ -143,6 +145,14 @@ impl App {
             Arc::new(log_progress),
             host.now,
         );
+        let listen = config.server.listen;
+        let listener = TcpListener::bind(listen)
+            .await
+            .map_err(|why| StartError::Listen { address: listen, why })?;
+        let address = listener
+            .local_addr()
+            .map_err(|why| StartError::Listen { address: listen, why })?;
+        // Nothing is loaded for a server whose address is in use.
         repositories.begin_to_load();
         let access = Arc::new(Access::load(store.clone(), &config.limits).await?);
         store_configured(&store, &config.schedules, (host.now)())
@@ -166,20 +176,13 @@ impl App {
             random: host.random,
         };
         let gateway = Gateway::new(parts).await?;
-        let listen = config.server.listen;
-        let listener = TcpListener::bind(listen)
-            .await
-            .map_err(|why| StartError::Listen { address: listen, why })?;
-        let address = listener
-            .local_addr()
-            .map_err(|why| StartError::Listen { address: listen, why })?;
         let secret_pairs = secret_pairs(&config, &store).await.map_err(AccessError::from)?;
         let routes = Arc::new(IngressRoutes::new(&config, secret_pairs.clone(), health.clone()));
         let condition = store.condition();
         let facts = ServerFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process: std::process::id(),
-            started_at: (host.now)(),
+            started_at,
             address,
             configuration: config.file.clone(),
         };

@@ -106,7 +106,8 @@ impl RepositoryEntry {
         Ok(repository)
     }
 
-    /// Starts a fetch if the mirror was idle for a while or its last fetch failed. Does not wait for it.
+    /// Starts to open a repository that is not open, or to fetch a mirror that was idle for a while or whose last fetch
+    /// failed. Does not wait for it.
     pub(super) fn keep_current(self: &Arc<Self>) {
         let age_max = self.shared.bounds.age_max;
         let is_failing = self.state().failed.is_some();

@@ -148,7 +148,8 @@ impl Repositories {
         self.entries.get(name)?.stale(at)
     }
 
-    /// Starts a fetch if the mirror was idle for a while or its last fetch failed. Does not wait for it.
+    /// Starts to open a repository that is not open, or to fetch a mirror that was idle for a while or whose last fetch
+    /// failed. Does not wait for it.
     pub fn keep_current(&self, name: &str) {
         if let Some(entry) = self.entries.get(name) {
             entry.keep_current();
