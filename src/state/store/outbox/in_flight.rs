@@ -1,6 +1,6 @@
 //! Operations in flight: leased for one delivery, and kept in memory until their outcome is stored.
 
-use super::lease::{InFlightLock, LeasedOperations, heads_due, lease_due};
+use super::lease::{InFlightLock, LeasedOperations, ThreadHead, heads_due, lease_due};
 use super::{Admission, DueOperation};
 use crate::state::store::writer::Durability;
 use crate::state::store::{Store, StoreError};
@@ -94,8 +94,8 @@ impl Store {
         Ok((result?, taken.is_marked))
     }
 
-    /// Leases due operations if none of them must be marked as being sent. Then nothing is written, and the caller does
-    /// not wait for the disk.
+    /// Leases due operations if none of them must be marked as being sent, or withdrawn. Then nothing is written, and the
+    /// caller does not wait for the disk.
     async fn lease_unmarked<A: Admission>(
         &self,
         channel: &str,
@@ -115,7 +115,8 @@ impl Store {
                 Err(StoreError::Unreadable { .. }) => return Ok(None),
                 heads => heads?,
             };
-            if heads.iter().any(|head| head.due.op.action.may_show_twice()) {
+            let needs_write = |head: &ThreadHead| head.is_needless() || head.due.op.action.may_show_twice();
+            if heads.iter().any(needs_write) {
                 return Ok(None);
             }
             busy.extend(heads.iter().map(|head| head.due.op.id.clone()));

@@ -53,6 +53,13 @@ pub(super) struct ThreadHead {
     is_unmarked: bool,
 }
 
+impl ThreadHead {
+    /// Returns true for a fill that only takes buttons off a message, if there is no message. It is not sent.
+    pub(super) fn is_needless(&self) -> bool {
+        matches!(self.due.op.action, Action::Fill { .. })
+    }
+}
+
 /// Leases those of the enqueued operations that are due at once, because their chat and thread has no others.
 pub(in crate::state::store) fn lease_enqueued(
     tx: &Transaction<'_>,
@@ -91,7 +98,7 @@ pub(super) fn lease_due(
             admission,
         )
     };
-    let heads = without_unreadable(tx, channel, at, look)?;
+    let heads = to_send(tx, channel, at, look)?;
     mark_leased(tx, heads, at, busy)
 }
 
@@ -102,8 +109,32 @@ pub(super) fn lease_next(
     at: Timestamp,
     busy: &mut InFlightLock<'_>,
 ) -> Result<Vec<DueOperation>, StoreError> {
-    let next = without_unreadable(tx, thread.0, at, || next(tx, thread, limit, at, busy))?;
+    let next = to_send(tx, thread.0, at, || next(tx, thread, limit, at, busy))?;
     mark_leased(tx, next, at, busy)
+}
+
+/// Runs a query for operations until it finds only those to send. Others are withdrawn, so that their threads continue.
+fn to_send(
+    tx: &Transaction<'_>,
+    channel: &str,
+    at: Timestamp,
+    mut look: impl FnMut() -> Result<Vec<ThreadHead>, StoreError>,
+) -> Result<Vec<ThreadHead>, StoreError> {
+    loop {
+        let heads = without_unreadable(tx, channel, at, &mut look)?;
+        let needless = heads.iter().filter(|head| head.is_needless());
+        let needless: Vec<i64> = needless.map(|head| head.id).collect();
+        if needless.is_empty() {
+            return Ok(heads);
+        }
+        for id in needless {
+            tx.prepare_cached(
+                "UPDATE outbox SET state = 'dropped', why = 'its message was not posted', done_at = ?2
+                 WHERE id = ?1",
+            )?
+            .execute(params![id, millis(at)])?;
+        }
+    }
 }
 
 /// Returns what is due next in a chat and thread: one operation that must not show twice, or several that may be
@@ -156,7 +187,7 @@ pub(super) fn heads_due(
             continue;
         }
         if let Some(head) = due_head(tx, row, at, &is_busy)?
-            && admission.admits(&head.due)
+            && (head.is_needless() || admission.admits(&head.due))
         {
             heads.push(head);
         }
@@ -198,7 +229,7 @@ fn due_head(
     let body = tx
         .prepare_cached("SELECT body FROM outbox WHERE id = ?1")?
         .query_row([id], |row| Ok(text("operation", row, 0)))??;
-    let Some(op) = resolve(tx, parse("operation", &body)?, at, is_busy)? else {
+    let Some(op) = resolve(tx, parse("operation", &body)?, is_busy)? else {
         return Ok(None);
     };
     let op = response_url::addressed(tx, op, at)?;
@@ -271,13 +302,8 @@ fn mark_leased(
 
 /// Resolves a fill: into the edit of its post's message, or into a new post if there never was one. Returns `None`
 /// while the post is still in flight, also if it was withdrawn since it was leased. A fill that only takes buttons off a
-/// message is withdrawn if there is no message.
-fn resolve(
-    tx: &Transaction<'_>,
-    op: Op,
-    at: Timestamp,
-    is_busy: impl Fn(&str) -> bool,
-) -> Result<Option<Op>, StoreError> {
+/// message stays as it is if there is no message.
+fn resolve(tx: &Transaction<'_>, op: Op, is_busy: impl Fn(&str) -> bool) -> Result<Option<Op>, StoreError> {
     let Action::Fill { post, reply } = op.action else {
         return Ok(Some(op));
     };
@@ -289,14 +315,7 @@ fn resolve(
     let action = match message_of(tx, &post)? {
         Some(message) => Action::Edit { message, reply },
         None if open => return Ok(None),
-        None if shown_result::takes_buttons_off(&op.id) => {
-            tx.prepare_cached(
-                "UPDATE outbox SET state = 'dropped', why = 'its message was not posted', done_at = ?2
-                 WHERE op = ?1 AND done_at IS NULL",
-            )?
-            .execute(params![op.id, millis(at)])?;
-            return Ok(None);
-        }
+        None if shown_result::takes_buttons_off(&op.id) => Action::Fill { post, reply },
         None => Action::Post {
             reply,
             reply_to: None,

@@ -281,6 +281,42 @@ async fn a_post_replaced_by_its_fill_is_not_resent_on_a_late_request() {
 }
 
 #[tokio::test]
+async fn buttons_are_taken_off_no_message_and_what_follows_is_sent_at_once() {
+    let (_directory, store) = fresh();
+    let thread = Some("1.0");
+    store
+        .enqueue(vec![post("inbox-1/result", thread, "x")], at(0))
+        .await
+        .unwrap();
+    assert_eq!(due_ids(&store, 1).await, ["inbox-1/result"]);
+    store
+        .record_failed("inbox-1/result", "refused", None, at(2))
+        .await
+        .unwrap();
+    let ops = vec![
+        fill("inbox-1/replaced", "inbox-1/result", "x"),
+        post("next", thread, "y"),
+        post("other", Some("2.0"), "z"),
+    ];
+    store.enqueue(ops, at(3)).await.unwrap();
+    assert_eq!(due_ids(&store, 4).await, ["next", "other"]);
+    // The delivery of a thread finds it too.
+    let ops = vec![
+        fill("inbox-2/replaced", "inbox-1/result", "x"),
+        post("last", thread, "y"),
+    ];
+    store.enqueue(ops, at(5)).await.unwrap();
+    let sent = vec![(post("next", thread, "y"), Some(message("7")))];
+    let due = store.record_delivered_and_lease(sent, at(6)).await.unwrap();
+    assert_eq!(only(due).op.id, "last");
+    assert_eq!(store.unsent_count("slack").await, Ok(2));
+    let dropped =
+        "SELECT COUNT(*) FROM outbox WHERE state = 'dropped' AND why = 'its message was not posted'";
+    let dropped = store.read(move |tx| Ok(tx.query_row(dropped, [], |row| row.get::<_, i64>(0))?));
+    assert_eq!(dropped.await, Ok(2));
+}
+
+#[tokio::test]
 async fn a_fill_in_another_thread_waits_for_its_post() {
     let (_directory, store) = fresh();
     let elsewhere = Op {
