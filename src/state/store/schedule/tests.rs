@@ -326,6 +326,21 @@ async fn the_schedules_of_the_configuration_are_stored_as_they_are_now() {
             ("nightly", at(10), "please")
         ]
     );
+    // What is stored as it is configured is not even parsed, and keeps its time.
+    let unreadable = "UPDATE schedule SET due = ?1 WHERE name = 'a'";
+    let unreadable = store.write(move |tx| Ok(tx.execute(unreadable, [i64::MAX])?));
+    assert_eq!(unreadable.await, Ok(1));
+    let mut same = configured("a", "daily 09:00");
+    same.definition.words = "other words".to_owned();
+    stored(vec![same, configured("c", "daily 12:00")], 1_200)
+        .await
+        .unwrap();
+    let names =
+        "SELECT COUNT(*) FROM schedule WHERE name = 'c' OR (name = 'a' AND due = 9223372036854775807)";
+    assert_eq!(count(&store, names).await, 2);
+    assert_eq!(count(&store, "SELECT COUNT(*) FROM schedule").await, 3);
+    let readable = store.write(|tx| Ok(tx.execute("UPDATE schedule SET due = 0 WHERE name = 'a'", [])?));
+    assert_eq!(readable.await, Ok(1));
     stored(Vec::new(), 2_000).await.unwrap();
     assert_eq!(only(&store).await.name, "nightly");
 }
