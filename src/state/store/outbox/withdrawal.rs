@@ -19,7 +19,8 @@ const UNSENT: &str = "SELECT op, done_at IS NULL, body FROM outbox INDEXED BY ou
 impl Store {
     /// Returns the reason why an operation must not be sent any more. It shows a message between people, or asks about
     /// messages, and its recipient has blocked the sender, or one of both was revoked. Or it is for a person alone whose
-    /// access was revoked, and is not the line that says so. Nothing is read for another operation in a group.
+    /// access was revoked, and is not the line that says so. Nothing is read for another operation whose chat is a group by
+    /// its id.
     pub async fn reason_to_withdraw(&self, op: &Op) -> Result<Option<&'static str>, StoreError> {
         if PersonMessage::people_of_operation(&op.id).is_none() && is_for_group(op) {
             return Ok(None);
