@@ -234,7 +234,7 @@ enum CliCommand {
     /// Checks, lists and explains the pipelines that a repository defines
     #[command(subcommand, after_help = pipeline::EXAMPLES)]
     Pipeline(pipeline::PipelineCommand),
-    /// Runs a pipeline of the repository of the working directory, or one on a server, then exits
+    /// Runs a pipeline in the working directory, or one on a server, then exits
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArguments),
     /// Prints completions for a shell

@@ -1,4 +1,4 @@
-//! What people do with the schedules that they have made in a chat. Nobody else lists, starts, turns off or removes one.
+//! The changes that people make to their own schedules in a chat. Nobody else lists, starts, turns off or removes one.
 
 use crate::schedules::{ended_fires, wait_for_schedule, wake};
 use crate::support::app::{TestApp, visible_text};

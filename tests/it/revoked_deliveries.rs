@@ -1,4 +1,4 @@
-//! What a person does not receive after their access was revoked: messages that waited for their private chat.
+//! Messages that waited for the private chat of a person whose access was revoked. They are not sent.
 
 use crate::runs::{ALICE, DIRECT, posts, say};
 use crate::secrets::commit;

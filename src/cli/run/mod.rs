@@ -87,7 +87,11 @@ pub(super) async fn run(arguments: RunArguments, global: &Global, output: &Outpu
     } = arguments;
     if let Some(server) = &remote.server {
         let ended = remote::run(server, (&name, &params), (&remote, &options), global, output);
-        return Box::pin(ended).await.map_err(|error| led_to_runs(&name, error));
+        return Box::pin(ended).await.map_err(|error| match error.code {
+            // The run has begun, or a server has refused it.
+            1 => error,
+            _ => led_to_runs(&name, error),
+        });
     }
     let prepared = PreparedRun::read(&name, &params, global).await;
     let prepared = prepared.map_err(|error| led_to_runs(&name, error))?;
@@ -144,11 +148,11 @@ fn advice_about(name: &str) -> Option<String> {
 /// Adds that advice to an error about a pipeline.
 fn led_to_runs(name: &str, error: CliError) -> CliError {
     match advice_about(name) {
-        Some(advice) if error.code != 1 => CliError {
+        Some(advice) => CliError {
             message: format!("{}\n{advice}", error.message),
             ..error
         },
-        _ => error,
+        None => error,
     }
 }
 
