@@ -1,6 +1,7 @@
 //! The replies of runs that were not delivered. A step that replies has ended when its messages are in the outbox, so its state
-//! does not change any more. The transaction that gives up one of these messages, drops it or sends it again also stores that
-//! with the step, where everybody who may see the run reads it. It stays there after retention has removed the operations.
+//! does not change any more. The transaction that gives up one of these messages, drops it, sends it again or records its
+//! delivery also stores that with the step, where everybody who may see the run reads it. It stays there after retention has
+//! removed the operations.
 
 use super::position;
 use crate::base::model::{RunId, RunStatus, StepEnd, StepStatus, reply_of_operation};
@@ -9,8 +10,8 @@ use crate::state::store::column::{json, parse, word};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 /// Stores with the step of a reply whether all of its messages were delivered or may still be, after that has changed for this
-/// operation. Does nothing for another operation. The driver looks at a run that goes on, has a message, or is quiet and has
-/// succeeded, which gets its message now.
+/// operation. Does nothing for another operation. The driver looks at a run that goes on or has a message. It also looks at a
+/// quiet one that has succeeded, which gets its message now, but not again for what was lost before.
 pub(in crate::state::store) fn note_reply(tx: &Transaction<'_>, op: &str) -> Result<(), StoreError> {
     let Some((run, step, _)) = reply_of_operation(op) else {
         return Ok(());
@@ -34,6 +35,7 @@ pub(in crate::state::store) fn note_reply(tx: &Transaction<'_>, op: &str) -> Res
     }
     let why = messages.why();
     let shows_the_same = end.why == why;
+    let is_first_loss = end.why.is_none() && why.is_some();
     if shows_the_same && before.as_ref() == Some(&messages) {
         return Ok(());
     }
@@ -46,11 +48,11 @@ pub(in crate::state::store) fn note_reply(tx: &Transaction<'_>, op: &str) -> Res
     tx.prepare_cached(
         "UPDATE run SET version = version + 1, due = due OR ended_at IS NULL
            OR EXISTS (SELECT 1 FROM outbox WHERE op = 'run-' || ?1 || '/message')
-           OR CASE WHEN status = ?2 AND retry_of IS NULL AND json_valid(inputs)
+           OR CASE WHEN ?3 AND status = ?2 AND retry_of IS NULL AND json_valid(inputs)
                 THEN COALESCE(json_extract(inputs, '$.quiet'), 0) ELSE 0 END
          WHERE id = ?1",
     )?
-    .execute(params![run.0, word(&RunStatus::Succeeded)?])?;
+    .execute(params![run.0, word(&RunStatus::Succeeded)?, is_first_loss])?;
     Ok(())
 }
 
@@ -233,7 +235,7 @@ mod tests {
         withdrawn.await.unwrap();
         let why = "given up: its person was revoked";
         assert_eq!(shown(&store).await.as_deref(), Some(why));
-        // It was being sent when it was withdrawn.
+        // It was being sent, and has arrived.
         deliver(&store, 1, 3).await;
         assert_eq!(shown(&store).await, None);
     }
