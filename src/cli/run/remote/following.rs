@@ -116,7 +116,7 @@ pub(super) struct FollowedRun<'a> {
 
 impl FollowedRun<'_> {
     /// Shows the states of a run up to its end, and returns the last one.
-    pub(super) async fn to_its_end(&mut self, first: RemoteRun) -> Result<RemoteRun, CliError> {
+    pub(super) async fn follow(&mut self, first: RemoteRun) -> Result<RemoteRun, CliError> {
         self.progress.show(&first.facts);
         if first.has_ended() {
             return Ok(first);

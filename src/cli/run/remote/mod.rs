@@ -97,7 +97,7 @@ pub(super) async fn run(
     };
     let ended = tokio::select! {
         biased;
-        ended = Box::pin(followed.to_its_end(started.run)) => ended?,
+        ended = Box::pin(followed.follow(started.run)) => ended?,
         _ = interrupts.recv() => return Err(CliError::failed(format!(
             "run {id} goes on at {url}; `drydock runs cancel {id}` on that server cancels it, and so does `!runs cancel \
              {id}` in a chat; {}", order.repetition()
