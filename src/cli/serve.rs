@@ -10,6 +10,7 @@ use crate::server::app::{App, Host, ServerFailure, StartError};
 use crate::state::store::OpenError;
 use clap::Args;
 use jiff::Timestamp;
+use std::convert::Infallible;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ const CODE_STORE: u8 = 74;
 const STORE_STOP_MAX: Duration = Duration::from_secs(2);
 /// The longest time that the other tasks may take to end after one has ended unexpectedly.
 const TASK_STOP_MAX: Duration = Duration::from_secs(15);
+/// The time after which a start counts as complete. Until then freed memory is kept, because the start uses it again.
+const START_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArguments {
@@ -70,7 +73,6 @@ pub(super) async fn run(arguments: ServeArguments, global: &Global) -> Result<()
     let mut input = arguments.input().map_err(CliError::failed)?;
     bound_connections(&mut config, limit);
     let mut app = App::start(config, host()).await.map_err(start_error)?;
-    system::release_freed_memory();
     let notifier = Notifier::from_environment();
     let announcing = notifier
         .clone()
@@ -78,6 +80,7 @@ pub(super) async fn run(arguments: ServeArguments, global: &Global) -> Result<()
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        never = release_memory_later() => match never {},
         () = wait_for_end(input.as_mut()) => tracing::warn!("the supervisor of this server has ended"),
         ended = app.wait_for_failure() => {
             tokio::select! {
@@ -100,6 +103,13 @@ pub(super) async fn run(arguments: ServeArguments, global: &Global) -> Result<()
         _ = terminate.recv() => Err(CliError::failed("stopped at once")),
         _ = interrupt.recv() => Err(CliError::failed("stopped at once")),
     }
+}
+
+/// Makes the allocator return freed memory to the system once the start is complete, from the thread of the start.
+async fn release_memory_later() -> Infallible {
+    tokio::time::sleep(START_MAX).await;
+    system::release_freed_memory();
+    std::future::pending().await
 }
 
 /// Waits until the other end of a pipe is closed; forever if there is none.
