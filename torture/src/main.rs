@@ -14,6 +14,7 @@ mod hook;
 mod long_run;
 mod model;
 mod program;
+mod reserved_address;
 mod slack_thread;
 #[path = "../../tests/it/support/require.rs"]
 #[allow(dead_code, clippy::expect_used)]

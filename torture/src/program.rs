@@ -3,7 +3,7 @@
 
 use anyhow::{Context, bail};
 use std::fs::File;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -39,11 +39,6 @@ pub(crate) struct ServerLaunch {
 pub(crate) struct ServerProcess {
     child: Child,
     log: PathBuf,
-}
-
-/// Returns an address with a free port. A server keeps its address for all its starts, because platforms know it.
-pub(crate) fn free_address() -> anyhow::Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 impl ServerLaunch {

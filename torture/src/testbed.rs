@@ -3,7 +3,8 @@
 
 use crate::git_server::GitServer;
 use crate::model::HoldableModel;
-use crate::program::{BOT_TOKEN, SIGNING_SECRET, START_MAX, ServerLaunch, ServerProcess, free_address};
+use crate::program::{BOT_TOKEN, SIGNING_SECRET, START_MAX, ServerLaunch, ServerProcess};
+use crate::reserved_address::ReservedAddress;
 use anyhow::{Context, bail};
 use drydock::simulation::emulator::slack::{
     GatewayResponse, RateLimits, Retry, SayError, SlackEmulator, SlackOptions,
@@ -63,6 +64,8 @@ pub(crate) struct Testbed {
     pub(crate) slack: SlackEmulator,
     pub(crate) model: HoldableModel,
     pub(crate) launch: Mutex<ServerLaunch>,
+    /// The address of the program for all its starts, because the platforms know it.
+    _reserved: ReservedAddress,
     people: usize,
     pub(crate) patience: Duration,
     pub(crate) may_fail: bool,
@@ -121,11 +124,12 @@ impl Testbed {
         slack.add_channel(CHANNEL, &people);
         slack.add_channel(HOOK_CHANNEL, &people);
         let model = HoldableModel::start(plan.slowest_answer)?;
+        let reserved = ReservedAddress::reserve()?;
         let launch = ServerLaunch {
             binary: plan.binary,
             data: plan.data.unwrap_or_else(|| directory.path().join("data")),
             directory: directory.path().to_owned(),
-            address: free_address()?,
+            address: reserved.address,
             environment: plan.environment,
             open_files_max: plan.open_files_max,
         };
@@ -148,6 +152,7 @@ impl Testbed {
             slack,
             model,
             launch: Mutex::new(launch),
+            _reserved: reserved,
             people: plan.people,
             patience: plan.patience,
             may_fail: plan.may_fail,
