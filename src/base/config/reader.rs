@@ -2,7 +2,8 @@
 //! all of them.
 
 use crate::base::config::error::{ConfigError, Problems, SettingLocation};
-use crate::base::config::keys::{self, ConfigKey, KeyMatch, UnsetRule, ValueKind};
+use crate::base::config::key_lookup::{self, KeyMatch};
+use crate::base::config::keys::{ConfigKey, UnsetRule, ValueKind};
 use crate::base::config::layers::Layers;
 use crate::base::config::secrets::SecretResolver;
 use crate::base::config::sources::ConfigSources;
@@ -392,7 +393,7 @@ fn required(path: &str, kind: ValueKind) -> String {
 
 fn key(path: &str) -> Option<&'static ConfigKey> {
     let path: Vec<&str> = path.split('.').collect();
-    match keys::find(&path) {
+    match key_lookup::find(&path) {
         KeyMatch::Key(key) => Some(key),
         KeyMatch::Section | KeyMatch::Nothing => None,
     }
