@@ -42,6 +42,7 @@ mod schedule;
 mod secret_input;
 mod secrets;
 mod serve;
+mod server_request;
 mod service;
 mod slack;
 mod tanka;
