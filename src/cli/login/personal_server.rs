@@ -85,16 +85,19 @@ impl<'a> PersonalServer<'a> {
     }
 
     async fn send(&self, request: RequestBuilder, token: Option<&Secret>) -> Result<ServerAnswer, CliError> {
-        let answer = async {
-            let response = server_request::send(request.timeout(REQUEST_TIME_MAX), token).await?;
-            ServerAnswer::read(response, PULLED_BYTES_MAX).await
-        };
-        answer.await.map_err(|failure| match failure {
+        let sent = server_request::send(request.timeout(REQUEST_TIME_MAX), token).await;
+        let response = sent.map_err(|failure| self.unanswered(failure))?;
+        let answer = ServerAnswer::read(response, PULLED_BYTES_MAX).await;
+        answer.map_err(|failure| self.unanswered(failure))
+    }
+
+    fn unanswered(&self, failure: ServerRequestFailure) -> CliError {
+        match failure {
             ServerRequestFailure::Unreached(why) | ServerRequestFailure::Broken(why) => {
                 CliError::failed(format!("{} does not answer: {why}", self.server.url))
             }
             ServerRequestFailure::TooLong => self.strange(TOO_LONG),
-        })
+        }
     }
 
     fn strange(&self, what: &str) -> CliError {
