@@ -1,17 +1,16 @@
-//! `drydock run`: the steps of a pipeline at a terminal, their verdicts, results, questions and traces, and what is refused
-//! before a model is asked.
+//! `drydock run`: the steps of a pipeline at a terminal, their verdicts, results and traces, and what is refused before a
+//! model is asked.
 
-use crate::support::screen::ScreenProgram;
 use crate::support::shell::{BlockingModel, ProgramOutput, Shell};
-use drydock::simulation::emulator::model::{AnswerFault, ScriptedAnswer, calls, queue, says};
+use drydock::simulation::emulator::model::{ScriptedAnswer, calls, queue, says};
 use serde_json::{Value, json};
 
-const FILE: &str = ".drydock/pipelines.yaml";
-const MAIN: &str = "environments/dev/main.jsonnet";
+pub(crate) const FILE: &str = ".drydock/pipelines.yaml";
+pub(crate) const MAIN: &str = "environments/dev/main.jsonnet";
 /// A secret in a known format.
 const SECRET: &str = "AKIAQ7RK2ZPX9VTN4WBY";
 
-const SCALE: &str = "\
+pub(crate) const SCALE: &str = "\
 defaults:
   model: anthropic/claude-sonnet-4-5
 pipelines:
@@ -44,7 +43,7 @@ pipelines:
           default: \"no\"
 ";
 
-fn shell(definition: &str) -> Shell {
+pub(crate) fn shell(definition: &str) -> Shell {
     let files = [(MAIN, "{ replicas: 2 }\n"), (FILE, definition)];
     Shell::with_repository(&files).set("ANTHROPIC_API_KEY", "sk-ant-test-0123456789")
 }
@@ -53,11 +52,11 @@ pub(crate) fn concludes(verdict: &str, summary: &str) -> ScriptedAnswer {
     calls("conclude", json!({ "verdict": verdict, "summary": summary }))
 }
 
-fn edits(path: &str, old: &str, new: &str) -> ScriptedAnswer {
+pub(crate) fn edits(path: &str, old: &str, new: &str) -> ScriptedAnswer {
     calls("file_edit", json!({ "path": path, "old": old, "new": new }))
 }
 
-fn url(model: &BlockingModel) -> String {
+pub(crate) fn url(model: &BlockingModel) -> String {
     format!("providers.anthropic.base_url={}", model.url())
 }
 
@@ -65,7 +64,7 @@ pub(crate) fn run(shell: &Shell, model: &BlockingModel, arguments: &[&str]) -> P
     shell.run(&[&["run", "--set", &url(model)], arguments].concat())
 }
 
-fn statuses(report: &Value) -> Vec<&str> {
+pub(crate) fn statuses(report: &Value) -> Vec<&str> {
     let steps = report["steps"].as_array().unwrap().iter();
     steps.map(|step| step["status"].as_str().unwrap()).collect()
 }
@@ -410,88 +409,4 @@ fn what_cannot_run_here_is_refused_with_its_line_before_a_model_is_asked() {
     refused(SCALE, &["scael"], 2, "has no pipeline scael; did you mean scale?");
     refused("pipelines: {}\nmore: 1\n", &scale, 78, "more: unknown key");
     assert_eq!(model.asked().len(), 0);
-}
-
-/// A run that is cancelled keeps what was edited, and begins nothing else.
-#[test]
-fn ctrl_c_cancels_the_run_and_keeps_its_edits() {
-    let shell = shell(SCALE);
-    let model = BlockingModel::start(queue([
-        edits(MAIN, "2", "4"),
-        says("never").with_fault(AnswerFault::Stall),
-    ]));
-    let program = shell.start(&[
-        "run",
-        "scale",
-        "--param",
-        "replicas=4",
-        "--json",
-        "--set",
-        &url(&model),
-    ]);
-    model.wait_for_requests(2);
-    program.interrupt();
-    let ended = program.end();
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    let report = ended.json();
-    assert_eq!(report["status"], "cancelled");
-    assert_eq!(statuses(&report), ["cancelled"; 4]);
-    assert_eq!(shell.get(MAIN), "{ replicas: 4 }\n");
-    assert!(
-        ended
-            .err
-            .ends_with("the run was cancelled; what was edited stays\n"),
-        "{ended:?}"
-    );
-}
-
-const QUESTIONS: &str = "\
-pipelines:
-  ask:
-    triggers: [{command_line: {}}]
-    steps:
-      - name: release
-        ask: {to: {person: alice}, question: Tell the team?, choices: [Yes, Later], deadline: 10m, default: Later}
-      - name: again
-        when: steps.release.output == 'Yes'
-        ask: {to: {person: alice}, question: Are you sure?, choices: [Yes, Later], deadline: 10m}
-";
-
-/// A run without a model needs neither a model nor a key.
-#[test]
-fn a_question_of_a_run_is_a_menu_at_a_terminal() {
-    let shell = Shell::with_repository(&[(FILE, QUESTIONS)]);
-    let program = ScreenProgram::start(&shell, &["run", "ask"], 120, "xterm-256color");
-    program.wait_for(
-        "1. Yes\n  2. Later (default)\nType a number; Enter, or no answer within 10m, takes the default.",
-    );
-    program.wait_for_prompt();
-    program.enter("1");
-    program.wait_for("Are you sure?");
-    program.wait_for_prompt();
-    program.enter("9");
-    program.wait_for("Type a number from 1 to 2.");
-    program.wait_for_prompt();
-    program.enter("later");
-    let ended = program.end();
-    assert_eq!(ended.code, Some(0), "{}", ended.written);
-    assert!(ended.written.contains("again    succeeded"), "{}", ended.written);
-}
-
-/// The signal of a service manager is no answer, and the default does not count.
-#[test]
-fn a_signal_at_a_question_cancels_the_run_and_restores_the_terminal() {
-    let shell = Shell::with_repository(&[(FILE, QUESTIONS)]);
-    let program = ScreenProgram::start(&shell, &["run", "ask"], 120, "xterm-256color");
-    program.wait_for("Tell the team?");
-    program.wait_for_prompt();
-    program.terminate();
-    let screen = program.wait_for("the run was cancelled; what was edited stays");
-    assert!(program.has_echo(), "{screen}");
-    let ended = program.end();
-    assert_eq!(ended.code, Some(1), "{}", ended.written);
-    for row in ["release  cancelled", "again    cancelled"] {
-        assert!(ended.written.contains(row), "{row}: {}", ended.written);
-    }
-    assert!(!ended.written.contains("Are you sure?"), "{}", ended.written);
 }

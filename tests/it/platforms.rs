@@ -100,7 +100,7 @@ const STEP_CLAIMS: &[StepClaim] = &[
             (STATIC, "export DRYDOCK_TEST_PROGRAM\n"),
             (STATIC, "\"$DRYDOCK_TEST_PROGRAM\" demo --headless &&"),
             (STATIC, "run_static_tests --lib -- sandbox:: system:: &&"),
-            (STATIC, " conformance:: image:: sandbox:: "),
+            (STATIC, " conformance:: image:: sandbox:: sandbox_bounds:: "),
             (STATIC, "run_tests --test dojo -- "),
         ],
     },

@@ -2,19 +2,18 @@
 //! that person allows, or to have a conversation of their own.
 
 use crate::support::app::{TestApp, visible_text};
-use drydock::simulation::demo::environment::SLACK_CHANNEL;
-use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, says};
+use drydock::simulation::emulator::model::{ModelRequest, ScriptedAnswer, calls, says};
 use drydock::simulation::emulator::slack::SlackMessage;
 use drydock::state::access::Role;
 use serde_json::json;
 
-const ALICE: &str = "U0ALICE";
-const BOB: &str = "U0BOB";
+pub(crate) const ALICE: &str = "U0ALICE";
+pub(crate) const BOB: &str = "U0BOB";
 const QUESTION: &str = "This thread belongs to U0ALICE. I keep your message until you choose; nothing was done with it \
                         yet (0 tokens).";
 
 /// Sets the replicas of dev: "from 2 to 4". Anything else is answered with everything that the model was sent.
-fn scale(asked: &ModelRequest) -> ScriptedAnswer {
+pub(crate) fn scale(asked: &ModelRequest) -> ScriptedAnswer {
     let words = asked.last_user_text();
     let of = |count: &str| format!("web:1.8.3',\n    replicas: {count},");
     let edit = words
@@ -43,7 +42,12 @@ fn labels(message: &SlackMessage) -> Vec<String> {
     message.buttons().into_iter().map(|button| button.label).collect()
 }
 
-async fn press_privately(app: &TestApp, user: &str, message: &SlackMessage, label: &str) -> String {
+pub(crate) async fn press_privately(
+    app: &TestApp,
+    user: &str,
+    message: &SlackMessage,
+    label: &str,
+) -> String {
     let seen = app.ephemeral_messages(user).len();
     app.demo.slack.click_as_seen(user, message, label).await.unwrap();
     app.wait_for_ephemeral(user, seen).await
@@ -57,7 +61,11 @@ fn count_refusals(app: &TestApp, thread: &str) -> usize {
 }
 
 /// Returns the thread of a change of Alice, in which Bob has asked for something.
-async fn asked_in_the_thread_of_alice(app: &TestApp, role: Role, words: &str) -> (String, SlackMessage) {
+pub(crate) async fn asked_in_the_thread_of_alice(
+    app: &TestApp,
+    role: Role,
+    words: &str,
+) -> (String, SlackMessage) {
     app.admit_slack_editor(ALICE).await;
     app.admit_slack_user(BOB, role, &["**"]).await;
     let result = app.ask(ALICE, "from 2 to 4").await;
@@ -366,116 +374,4 @@ async fn a_member_leads_nobody_into_a_repository_that_they_may_not_read() {
     // Alone, he may ask about it.
     let own = app.ask(BOB, "apps: what is here?").await;
     assert!(own.text.contains("I read: what is here?"), "{}", own.text);
-}
-
-/// Asks the person back, except about replicas.
-fn asks_back(asked: &ModelRequest) -> ScriptedAnswer {
-    match asked.last_results() {
-        _ if asked.last_user_text().contains("from ") => scale(asked),
-        [] => calls(
-            "ask_user",
-            json!({"question": "Which environment?", "choices": ["dev", "prod"], "default": "dev", "minutes": 600}),
-        ),
-        [.., last] => says(format!("I was told: {}", last.content)),
-    }
-}
-
-/// T29
-#[tokio::test]
-async fn a_member_who_may_only_ask_is_asked_back_and_the_change_stays_as_it_is() {
-    let mut app = TestApp::new(asks_back).await;
-    let (thread, question) = asked_in_the_thread_of_alice(&app, Role::Viewer, "where is it?").await;
-    press_privately(&app, BOB, &question, "Ask U0ALICE to join").await;
-    let request = app.wait_for_slack_reply(&thread, "U0BOB asks to join").await;
-    app.demo
-        .slack
-        .click(ALICE, &request.ts, "Let U0BOB join")
-        .await
-        .unwrap();
-    let asked = app.wait_for_slack_reply(&thread, "Which environment?").await;
-    app.restart().await;
-    app.demo.slack.click(BOB, &asked.ts, "prod").await.unwrap();
-    let result = app.wait_for_result(&thread, 2).await;
-    for line in [
-        "I was told: The person chose: prod",
-        "You can only ask here, because CHG-1 is prepared: ",
-        "no file changed",
-    ] {
-        assert!(result.text.contains(line), "{line}: {}", result.text);
-    }
-    app.wait_until_idle().await;
-    assert_eq!(
-        app.column("SELECT revision || ' ' || number FROM change"),
-        ["1 1"]
-    );
-    let prepared = app.run_command_in(ALICE, &thread, "!diff").await;
-    assert!(prepared.contains("CHG-1"), "{prepared}");
-    // His own thread is not affected.
-    let own = app.ask(BOB, "from 2 to 5").await;
-    assert!(!own.text.contains("You can only ask here"), "{}", own.text);
-}
-
-/// Sets replicas, and answers nothing else.
-fn stalls(asked: &ModelRequest) -> ScriptedAnswer {
-    match asked.last_user_text().contains("from ") {
-        true => scale(asked),
-        false => says("Never.").with_fault(AnswerFault::Stall),
-    }
-}
-
-/// T29
-#[tokio::test]
-async fn a_member_who_may_only_ask_stops_their_own_turn_and_no_other() {
-    let app = TestApp::new(stalls).await;
-    let (thread, question) = asked_in_the_thread_of_alice(&app, Role::Viewer, "where is it?").await;
-    press_privately(&app, BOB, &question, "Ask U0ALICE to join").await;
-    let request = app.wait_for_slack_reply(&thread, "U0BOB asks to join").await;
-    app.demo
-        .slack
-        .click(ALICE, &request.ts, "Let U0BOB join")
-        .await
-        .unwrap();
-    app.wait_for_model_requests(3).await;
-    app.say_in(BOB, &thread, "!status").await;
-    app.wait_for_slack_reply(&thread, "U0BOB since 2026-").await;
-    app.say_in(BOB, &thread, "!stop").await;
-    let own = app.wait_for_result(&thread, 2).await;
-    assert!(own.text.contains("Stopped"), "{}", own.text);
-    app.wait_until_idle().await;
-
-    // Slack's own button reaches it as well.
-    app.say_in(BOB, &thread, "and now?").await;
-    app.wait_for_model_requests(4).await;
-    let key = (SLACK_CHANNEL.to_owned(), thread.clone());
-    app.wait_for_slack("running work", |state| {
-        let session = state.sessions.get(&key);
-        session
-            .is_some_and(|session| session.status() == "processing")
-            .then_some(())
-    })
-    .await;
-    app.demo
-        .slack
-        .stop_session(BOB, SLACK_CHANNEL, &thread)
-        .await
-        .unwrap();
-    let own = app.wait_for_result(&thread, 3).await;
-    assert!(own.text.contains("Stopped"), "{}", own.text);
-    app.wait_until_idle().await;
-
-    app.say_in(ALICE, &thread, "what is prepared?").await;
-    app.wait_for_model_requests(5).await;
-    app.say_in(BOB, &thread, "!stop").await;
-    app.wait_for_slack_reply(&thread, "CHG-1 is prepared in this conversation")
-        .await;
-    assert_eq!(
-        app.count("SELECT count(*) FROM turn WHERE finished_at IS NULL"),
-        1
-    );
-    app.say_in(ALICE, &thread, "!stop").await;
-    let stopped = app.wait_for_result(&thread, 4).await;
-    assert!(stopped.text.contains("Stopped"), "{}", stopped.text);
-    app.wait_until_idle().await;
-    let prepared = app.run_command_in(ALICE, &thread, "!diff").await;
-    assert!(prepared.contains("CHG-1"), "{prepared}");
 }

@@ -3,7 +3,8 @@
 
 use crate::base::config::entries::{Entries, Entry};
 use crate::base::config::error::{Problems, SettingLocation};
-use crate::base::config::keys::{self, ConfigKey, KeyMatch, ValueKind};
+use crate::base::config::key_lookup::{self, KeyMatch};
+use crate::base::config::keys::{ConfigKey, ValueKind};
 use crate::base::config::sources::{ConfigSources, SourceFile};
 use crate::base::config::value::{self, SecretSource, Value};
 use crate::base::config::variables::{self, NAMED_SECTIONS, VariableMeaning, variable_of_path};
@@ -63,7 +64,7 @@ impl Layers {
             }
             path.push(name.get_ref());
             let place = lines.location(name.span().start);
-            match (keys::find(path), value.get_ref()) {
+            match (key_lookup::find(path), value.get_ref()) {
                 (KeyMatch::Key(key), value) => {
                     let value = value::from_toml(key.kind, value);
                     let entry = entry(key, path, (value, place), problems);
@@ -263,7 +264,7 @@ impl KeyPart {
 
 /// Returns the key of a variable or flag. `<secret>.env` and `<secret>.file` refer to a secret.
 fn find_text(path: &[String]) -> Option<(&'static ConfigKey, Vec<String>, KeyPart)> {
-    if let KeyMatch::Key(key) = keys::find(path) {
+    if let KeyMatch::Key(key) = key_lookup::find(path) {
         return Some((key, path.to_vec(), KeyPart::Whole));
     }
     let (last, above) = path.split_last()?;
@@ -272,7 +273,7 @@ fn find_text(path: &[String]) -> Option<(&'static ConfigKey, Vec<String>, KeyPar
         "file" => KeyPart::File,
         _ => return None,
     };
-    match keys::find(above) {
+    match key_lookup::find(above) {
         KeyMatch::Key(key) if matches!(key.kind, ValueKind::Secret { .. }) => {
             Some((key, above.to_vec(), part))
         }
@@ -286,13 +287,13 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 fn unknown(path: &[String], written: &dyn Fn(&[String]) -> String) -> String {
     let split = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
-    if let Some(key) = keys::first_in(path) {
+    if let Some(key) = key_lookup::first_in(path) {
         return format!(
             "is a section, not a key; set one of its keys, such as {}",
             written(&split(&key))
         );
     }
-    let Some(known) = keys::nearest(path) else {
+    let Some(known) = key_lookup::nearest(path) else {
         return "unknown key; `config/drydock.toml` lists all keys".to_owned();
     };
     let known = split(&known);

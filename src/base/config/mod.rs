@@ -7,6 +7,7 @@ mod edit;
 mod entries;
 mod error;
 mod hooks;
+mod key_lookup;
 mod keys;
 mod layers;
 mod load;

@@ -1,13 +1,18 @@
 //! A typed reader of keys for the section modules. It records every problem and continues, so that one start reports
 //! all of them.
 
+mod secrets;
+
+pub(super) use secrets::ConventionalSecret;
+
 use crate::base::config::error::{ConfigError, Problems, SettingLocation};
-use crate::base::config::keys::{self, ConfigKey, KeyMatch, UnsetRule, ValueKind};
+use crate::base::config::key_lookup::{self, KeyMatch};
+use crate::base::config::keys::{ConfigKey, UnsetRule, ValueKind};
 use crate::base::config::layers::Layers;
 use crate::base::config::secrets::SecretResolver;
 use crate::base::config::sources::ConfigSources;
 use crate::base::config::url::Url;
-use crate::base::config::value::{self, SecretSource, Value};
+use crate::base::config::value::{self, Value};
 use crate::base::model::{Secret, TokenPrice, edit_distance};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -197,101 +202,6 @@ impl<'a> SettingsReader<'a> {
         }
     }
 
-    /// Fetches and checks a secret.
-    pub(super) fn secret(&mut self, path: &str) -> Option<Secret> {
-        match self.value(path) {
-            Some(Value::Secret(source)) => self.fetch(path, &source),
-            _ => None,
-        }
-    }
-
-    /// Returns a description of the source of a secret, and the secret or the reason why it cannot be fetched, which is not
-    /// recorded as a problem; `None` if the key is not set or refused.
-    pub(super) fn describe_secret(&mut self, path: &str) -> Option<(String, Result<Secret, String>)> {
-        let Some(Value::Secret(source)) = self.layers.entries.get(path)?.value.clone() else {
-            return None;
-        };
-        let fetched = self.secret_resolver.fetch(&source, chars_min(path));
-        Some((source.describe(), fetched))
-    }
-
-    /// Returns the paths of all secret files.
-    pub(super) fn secret_files(&self) -> BTreeSet<PathBuf> {
-        let files = self
-            .layers
-            .entries
-            .all()
-            .filter_map(|(_, entry)| match &entry.value {
-                Some(Value::Secret(SecretSource::File(path))) => Some(self.secret_resolver.path_of(path)),
-                _ => None,
-            });
-        files.collect()
-    }
-
-    /// Fetches a secret that the section requires.
-    pub(super) fn required_secret(&mut self, path: &str) -> Option<Secret> {
-        if !self.is_set(path) {
-            self.problem(path, required(path, TOKEN_KIND));
-        }
-        self.secret(path)
-    }
-
-    /// Fetches a secret from one of the conventional variables.
-    pub(super) fn conventional(&mut self, path: &str, variables: &[String]) -> ConventionalSecret {
-        let found = self.describe_conventional(path, variables);
-        self.accept(
-            path,
-            found.map(|(name, secret)| (SettingLocation::Variable(name), secret)),
-        )
-    }
-
-    /// Returns the conventional variable that is set, and its secret or the reason why it cannot be used.
-    pub(super) fn describe_conventional(
-        &mut self,
-        path: &str,
-        variables: &[String],
-    ) -> Option<(String, Result<Secret, String>)> {
-        let (name, source) = self.secret_resolver.conventional(variables)?;
-        let fetched = self.secret_resolver.fetch(&source, chars_min(path));
-        Some((name, fetched))
-    }
-
-    /// Fetches the stored key of a provider.
-    pub(super) fn stored_key(&mut self, path: &str, provider: &str) -> ConventionalSecret {
-        let found = self.describe_stored(path, provider);
-        let shown = STORED_KEYS_FILE.to_owned();
-        self.accept(
-            path,
-            found.map(|secret| (SettingLocation::WholeFile { shown }, secret)),
-        )
-    }
-
-    /// Returns the stored key of a provider, or the reason why it cannot be used; `None` if none is stored.
-    pub(super) fn describe_stored(&mut self, path: &str, provider: &str) -> Option<Result<Secret, String>> {
-        let source = SecretSource::Value(self.stored_keys.get(provider)?.clone());
-        Some(self.secret_resolver.fetch(&source, chars_min(path)))
-    }
-
-    /// Returns the providers with a stored key.
-    pub(super) fn providers_stored(&self) -> BTreeSet<String> {
-        self.stored_keys.keys().cloned().collect()
-    }
-
-    fn accept(
-        &mut self,
-        path: &str,
-        found: Option<(SettingLocation, Result<Secret, String>)>,
-    ) -> ConventionalSecret {
-        match found {
-            None => ConventionalSecret::NotSet,
-            Some((_, Ok(secret))) => ConventionalSecret::Secret(secret),
-            Some((place, Err(why))) => {
-                self.problems.add(&place, path, why);
-                ConventionalSecret::Refused
-            }
-        }
-    }
-
     /// Gives a key the value of another one, or none, unless a variable or a flag sets it.
     pub(super) fn replace_in_file(&mut self, path: &str, other: &str) {
         if self.layer(path) > Some(SettingLayer::File) {
@@ -301,11 +211,6 @@ impl<'a> SettingsReader<'a> {
             Some(entry) => self.layers.entries.insert(path, entry),
             None => self.layers.entries.remove(path),
         }
-    }
-
-    /// Returns true if one of the conventional variables is set.
-    pub(super) fn has_conventional(&self, variables: &[&'static str]) -> bool {
-        self.secret_resolver.conventional(variables).is_some()
     }
 
     /// Reads the name of an entry in another section, which must exist there.
@@ -327,11 +232,6 @@ impl<'a> SettingsReader<'a> {
         };
         self.problem(path, format!("does not name one of the {section}{hint}"));
         None
-    }
-
-    fn fetch(&mut self, path: &str, source: &SecretSource) -> Option<Secret> {
-        let fetched = self.secret_resolver.fetch(source, chars_min(path));
-        fetched.map_err(|why| self.problem(path, why)).ok()
     }
 
     fn value(&mut self, path: &str) -> Option<Value> {
@@ -364,21 +264,6 @@ pub(super) enum SettingLayer {
     Flags,
 }
 
-/// The key of a provider in its conventional variables, or among the stored keys.
-pub(super) enum ConventionalSecret {
-    /// There is none.
-    NotSet,
-    /// There is one, and it was refused; the problem is recorded.
-    Refused,
-    /// There is this one.
-    Secret(Secret),
-}
-
-/// The name of the file with the stored keys, for problems.
-const STORED_KEYS_FILE: &str = "auth.toml";
-
-const TOKEN_KIND: ValueKind = ValueKind::Secret { chars_min: 0 };
-
 fn required(path: &str, kind: ValueKind) -> String {
     let name = path.rsplit('.').next().unwrap_or(path);
     match kind {
@@ -392,16 +277,9 @@ fn required(path: &str, kind: ValueKind) -> String {
 
 fn key(path: &str) -> Option<&'static ConfigKey> {
     let path: Vec<&str> = path.split('.').collect();
-    match keys::find(&path) {
+    match key_lookup::find(&path) {
         KeyMatch::Key(key) => Some(key),
         KeyMatch::Section | KeyMatch::Nothing => None,
-    }
-}
-
-fn chars_min(path: &str) -> usize {
-    match key(path).map(|key| key.kind) {
-        Some(ValueKind::Secret { chars_min }) => chars_min,
-        _ => 0,
     }
 }
 

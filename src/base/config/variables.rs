@@ -1,7 +1,8 @@
 //! Classifies names of environment variables: those of keys, those of other programs, and unknown ones, which are
 //! ignored with a warning.
 
-use crate::base::config::keys::{self, KEYS, KeyMatch};
+use crate::base::config::key_lookup::{self, KeyMatch};
+use crate::base::config::keys::KEYS;
 use crate::base::model::edit_distance;
 
 const PREFIX: &str = "DRYDOCK_";
@@ -48,7 +49,7 @@ pub(super) fn classify_variable(name: &str) -> VariableMeaning {
         return VariableMeaning::Unrelated;
     }
     let path = path_of(rest);
-    if rest.contains("__") || keys::find(&path) != KeyMatch::Nothing {
+    if rest.contains("__") || key_lookup::find(&path) != KeyMatch::Nothing {
         return VariableMeaning::Key(path);
     }
     if is_service_variable(name) {

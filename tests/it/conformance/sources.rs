@@ -1,30 +1,8 @@
 //! Jsonnet sources generated from a seed: every construct, with comments and blank lines wherever they are allowed.
 //! Most are valid. The invalid ones are invalid in the same way every time.
 
-/// A small generator of numbers: the same seed gives the same source on every machine.
-pub(crate) struct SourceRandom(u64);
-
-impl SourceRandom {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    /// Returns a number less than `bound`.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % bound
-    }
-
-    pub(super) fn one_in(&mut self, chances: usize) -> bool {
-        self.below(chances) == 0
-    }
-
-    pub(super) fn pick<'t>(&mut self, from: &[&'t str]) -> &'t str {
-        from[self.below(from.len())]
-    }
-}
+use super::random::SourceRandom;
+use super::source_layout::lay_out;
 
 pub(crate) fn generate_source(seed: u64) -> String {
     let mut random = SourceRandom::new(seed);
@@ -39,7 +17,7 @@ pub(crate) fn generate_source(seed: u64) -> String {
     }
     let depth = 1 + writer.random.below(5);
     writer.expression(depth);
-    writer.text()
+    lay_out(writer.tokens, writer.gap, writer.random)
 }
 
 /// Generates a source with one token removed, doubled or replaced.
@@ -452,55 +430,5 @@ impl SourceGenerator {
         });
         self.put(operator);
         self.expression(depth);
-    }
-
-    /// Returns the tokens with whitespace or comments between them.
-    fn text(mut self) -> String {
-        let mut text = String::new();
-        if self.random.one_in(12) {
-            text.push_str("#!/usr/bin/env jsonnet\n");
-        }
-        let tokens = std::mem::take(&mut self.tokens);
-        for token in tokens {
-            let word = |char: char| char.is_alphanumeric() || char == '_' || char == '.';
-            let symbol = |char: char| "!$:~+-&|^=<>*/%".contains(char);
-            let last = text.chars().next_back().unwrap_or(' ');
-            let first = token.chars().next().unwrap_or(' ');
-            let apart = (word(last) && word(first)) || (symbol(last) && symbol(first));
-            match self.random.one_in(self.gap) {
-                true => self.between(&mut text),
-                false if apart || self.random.one_in(2) => text.push(' '),
-                false => {}
-            }
-            let last = text.chars().next_back().unwrap_or(' ');
-            if (word(last) && word(first)) || (symbol(last) && symbol(first)) {
-                text.push(' ');
-            }
-            text.push_str(&token);
-        }
-        self.between(&mut text);
-        text
-    }
-
-    fn between(&mut self, text: &mut String) {
-        for _ in 0..1 + self.random.below(5) / 3 {
-            text.push_str(self.random.pick(&[
-                "\n",
-                "\n",
-                "\n  ",
-                "\n\n",
-                "\n\n\n\n\n\t",
-                " // line\n",
-                " # hash  \n\n\n\n",
-                "\n// above\n",
-                "\n  # above\n\n",
-                "\n#! not first\n",
-                " /* inside */ ",
-                "/* tight */",
-                "\n/* several\n * lines\n */\n",
-                "\n   /* several\n      lines\n\n      more */ ",
-                " /* ends */\r\n",
-            ]));
-        }
     }
 }

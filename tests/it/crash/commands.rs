@@ -1,6 +1,7 @@
 //! Commands and buttons whose program ends between the acknowledgement and the answer.
 
-use super::fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, bounded, poll, results};
+use super::fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, bounded, poll};
+use super::posts::results;
 use drydock::simulation::emulator::slack::SlackState;
 use rusqlite::{Connection, OpenFlags};
 
@@ -197,7 +198,7 @@ async fn a_turn_whose_checks_a_deployment_cut_short_is_answered_after_it() {
     world.terminate().await;
     world.start().await;
     world.assert_answered_once(&said).await;
-    let shown = world.slack.with_state(super::fixture::texts);
+    let shown = world.slack.with_state(super::posts::texts);
     assert!(!shown.contains("I could not check"), "{shown}");
 }
 

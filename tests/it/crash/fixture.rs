@@ -1,5 +1,6 @@
 //! Slack, the model, a repository, and the program between them, which is ended and started again.
 
+use super::posts::{bot_messages, results};
 use drydock::engine::admin::{self, AdminReply, AdminRequest};
 use drydock::simulation::emulator::model::{
     AnswerFault, ModelEmulator, ModelRequest, RequestRole, calls, says,
@@ -415,35 +416,6 @@ fn step_of(asked: &ModelRequest) -> usize {
     let messages = asked.messages.iter().rev();
     let answered = messages.filter(|message| message.role == RequestRole::User);
     answered.take_while(|message| !message.results.is_empty()).count()
-}
-
-pub(crate) fn bot_messages(state: &SlackState) -> impl Iterator<Item = &SlackMessage> {
-    state
-        .messages
-        .iter()
-        .filter(|message| message.user == "U0DRYDOCK")
-}
-
-pub(crate) fn is_result(message: &SlackMessage) -> bool {
-    let text = message.visible().join("\n");
-    // A turn that wrote the existing content prepares nothing new.
-    [
-        "Nothing was applied, committed or pushed.",
-        "CHG-1 stays as it was;",
-    ]
-    .iter()
-    .any(|words| text.contains(words))
-}
-
-pub(crate) fn results(state: &SlackState) -> Vec<&SlackMessage> {
-    bot_messages(state).filter(|message| is_result(message)).collect()
-}
-
-pub(crate) fn texts(state: &SlackState) -> String {
-    let texts: Vec<String> = bot_messages(state)
-        .map(|message| message.visible().join("\n"))
-        .collect();
-    texts.join("\n---\n")
 }
 
 /// Returns the address in a log.

@@ -6,9 +6,11 @@ mod messages;
 mod steering;
 mod storage;
 pub(crate) mod fixture;
+pub(crate) mod posts;
 
 use drydock::simulation::emulator::slack::{SlackFault, SlackState};
-use fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, is_result, results, texts};
+use fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST};
+use posts::{is_result, results, texts};
 
 /// The last thing that happens before the program is killed.
 #[derive(Clone, Copy, Debug)]

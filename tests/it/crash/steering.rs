@@ -1,6 +1,7 @@
 //! A message that a running turn took, when the program is killed before the model answers it.
 
-use super::fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST, results, texts};
+use super::fixture::{ALICE, CHANNEL, CrashFixture, NO_STEP, REQUEST};
+use super::posts::{results, texts};
 
 const LATER: &str = "add the third note as well";
 

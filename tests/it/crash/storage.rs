@@ -1,7 +1,8 @@
 //! Storage that fails under the real program: another process's lock, a failed sync, a damaged database. The
 //! program reports the fault, accepts no message that it cannot store, and continues or ends.
 
-use super::fixture::{ALICE, CHANNEL, CrashFixture, REQUEST, bot_messages, bounded, poll, texts};
+use super::fixture::{ALICE, CHANNEL, CrashFixture, REQUEST, bounded, poll};
+use super::posts::{bot_messages, texts};
 use crate::support::require::component;
 use drydock::simulation::emulator::slack::SlackState;
 use rusqlite::Connection;

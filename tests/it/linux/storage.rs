@@ -1,6 +1,7 @@
 //! Storage without space or file descriptors under the real program, with mounts and addresses that only Linux has.
 
-use crate::crash::fixture::{ALICE, CHANNEL, CrashFixture, REQUEST, bounded, results};
+use crate::crash::fixture::{ALICE, CHANNEL, CrashFixture, REQUEST, bounded};
+use crate::crash::posts::results;
 use crate::support::require::component;
 use drydock::simulation::emulator::slack::SlackState;
 use std::io::Write;

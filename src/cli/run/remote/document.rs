@@ -2,12 +2,10 @@
 
 use super::super::summary::StepSummary;
 use crate::base::model::{ChangeNumber, RunId, RunStatus, StepStatus, Verdict, VerdictSource, short_line};
+use crate::cli::server_request::REASON_CHARS_MAX;
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
-
-/// The most characters of a reason from the server.
-pub(super) const REASON_CHARS_MAX: usize = 2_000;
 
 /// A run of a server.
 #[derive(Clone, Debug)]

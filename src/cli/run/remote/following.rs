@@ -1,7 +1,7 @@
 //! The start of a run on a server, and the watch of it to its end. A lost connection is made again a bounded number of times;
 //! the number begins anew once the server has answered, so the run itself bounds the watch.
 
-use super::client::{NegativeAnswer, RunOrderToServer, RunRequestFailure, RunServer, StartedRun};
+use super::client::{RunOrderToServer, RunRequestFailure, RunServer, StartedRun};
 use super::document::RemoteRun;
 use super::events::{ArrivedEvents, SentRunEvent};
 use super::progress::RunProgress;
@@ -9,6 +9,7 @@ use super::refusal;
 use crate::base::model::RunId;
 use crate::cli::CliError;
 use crate::cli::output::Output;
+use crate::cli::server_request::{ServerAnswer, strange_answer};
 use reqwest::StatusCode;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -28,7 +29,7 @@ struct LaterTry {
 
 impl LaterTry {
     /// Returns the one after an answer that there are too many requests.
-    fn of_too_many(answer: &NegativeAnswer) -> Self {
+    fn of_too_many(answer: &ServerAnswer) -> Self {
         Self {
             why: refusal::reason(answer).unwrap_or_else(|| "there are too many requests".to_owned()),
             seconds: answer.seconds,
@@ -101,7 +102,7 @@ fn next_start(
                 ", so it is not known whether the run has started ({})",
                 order.repetition()
             );
-            Err(refusal::of_strange(server, &what, &known))
+            Err(strange_answer(server.url, &what, &known))
         }
     }
 }
@@ -202,7 +203,7 @@ impl FollowedRun<'_> {
             RunRequestFailure::Refused(answer) => Err(refusal::of_watch(self.server, id, &answer)),
             RunRequestFailure::Strange(what) => {
                 let known = format!(", and run {id} goes on there");
-                Err(refusal::of_strange(self.server, &what, &known))
+                Err(strange_answer(self.server.url, &what, &known))
             }
         }
     }
@@ -211,7 +212,7 @@ impl FollowedRun<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::token::{RequestToken, RequestTokenPlace};
-    use super::{LaterTry, NegativeAnswer, RunOrderToServer, RunRequestFailure, RunServer, next_start};
+    use super::{LaterTry, RunOrderToServer, RunRequestFailure, RunServer, ServerAnswer, next_start};
     use crate::base::model::Secret;
     use reqwest::StatusCode;
 
@@ -236,7 +237,7 @@ mod tests {
     fn after_a_lost_answer_nobody_is_told_that_nothing_was_started() {
         let unreached = || RunRequestFailure::Unreached("no route".to_owned());
         let too_many = || {
-            RunRequestFailure::Refused(NegativeAnswer {
+            RunRequestFailure::Refused(ServerAnswer {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 seconds: Some(5),
                 body: br#"{"error":"too many","detail":"too many requests are open"}"#.to_vec(),

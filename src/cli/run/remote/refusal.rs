@@ -1,10 +1,10 @@
 //! The errors about requests that a server has refused: what it said, and what a person can do.
 
-use super::client::{NegativeAnswer, RunOrderToServer, RunServer};
-use super::document::REASON_CHARS_MAX;
+use super::client::{RunOrderToServer, RunServer};
 use super::token::{MAKE_A_TOKEN, RequestTokenPlace};
 use crate::base::model::{RunId, short_line};
 use crate::cli::CliError;
+use crate::cli::server_request::{REASON_CHARS_MAX, ServerAnswer, strange_answer};
 use reqwest::StatusCode;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 const PROBLEMS_MAX: usize = 20;
 
 /// Returns the reason in an answer, as one line.
-pub(super) fn reason(answer: &NegativeAnswer) -> Option<String> {
+pub(super) fn reason(answer: &ServerAnswer) -> Option<String> {
     Some(line(document(answer)?["detail"].as_str()?))
 }
 
@@ -24,20 +24,11 @@ pub(super) fn of_unreached(server: &RunServer<'_>, why: &str) -> CliError {
     ))
 }
 
-/// Returns the error of an answer that this program does not understand, with what is known about the run.
-pub(super) fn of_strange(server: &RunServer<'_>, what: &str, known: &str) -> CliError {
-    CliError::failed(format!(
-        "{} sent {what}, which this program does not understand{known}; is it the address of a Drydock server of this \
-         version?",
-        server.url
-    ))
-}
-
 /// Returns the error of a run that was not started.
 pub(super) fn of_start(
     server: &RunServer<'_>,
     order: &RunOrderToServer<'_>,
-    answer: &NegativeAnswer,
+    answer: &ServerAnswer,
 ) -> CliError {
     let url = server.url;
     let why = reason(answer);
@@ -69,12 +60,12 @@ pub(super) fn of_start(
             status.as_u16(),
             because()
         )),
-        status => of_strange(server, &format!("the answer {}", status.as_u16()), ""),
+        status => strange_answer(url, &format!("the answer {}", status.as_u16()), ""),
     }
 }
 
 /// Returns the error of a run that was started, and is not shown any more.
-pub(super) fn of_watch(server: &RunServer<'_>, id: RunId, answer: &NegativeAnswer) -> CliError {
+pub(super) fn of_watch(server: &RunServer<'_>, id: RunId, answer: &ServerAnswer) -> CliError {
     let started = format!(
         "run {id} was started on {}, and its steps are not shown here",
         server.url
@@ -114,7 +105,7 @@ fn forbidden(server: &RunServer<'_>, because: &str) -> CliError {
 }
 
 /// Returns the error about the parameters, each on its line.
-fn unprocessable(answer: &NegativeAnswer, because: &str) -> CliError {
+fn unprocessable(answer: &ServerAnswer, because: &str) -> CliError {
     let document = document(answer).unwrap_or_default();
     let problems = document["problems"].as_array().into_iter().flatten();
     let lines: Vec<String> = problems.take(PROBLEMS_MAX).filter_map(problem_line).collect();
@@ -141,7 +132,7 @@ fn problem_line(problem: &Value) -> Option<String> {
 }
 
 /// Returns the object of an answer; `None` for what no server of this program sends.
-fn document(answer: &NegativeAnswer) -> Option<Value> {
+fn document(answer: &ServerAnswer) -> Option<Value> {
     let document: Value = serde_json::from_slice(&answer.body).ok()?;
     document["error"].is_string().then_some(document)
 }
@@ -152,13 +143,13 @@ fn line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{NegativeAnswer, RequestTokenPlace, RunOrderToServer, RunServer, of_start, of_watch};
+    use super::{RequestTokenPlace, RunOrderToServer, RunServer, ServerAnswer, of_start, of_watch};
     use crate::base::model::{RunId, Secret};
     use crate::cli::run::remote::token::RequestToken;
     use reqwest::StatusCode;
 
-    fn answer(status: StatusCode, body: &str) -> NegativeAnswer {
-        NegativeAnswer {
+    fn answer(status: StatusCode, body: &str) -> ServerAnswer {
+        ServerAnswer {
             status,
             seconds: Some(30),
             body: body.as_bytes().to_vec(),

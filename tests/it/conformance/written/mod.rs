@@ -6,7 +6,7 @@ mod objects;
 mod parts;
 mod words;
 
-use super::sources::SourceRandom;
+use super::random::SourceRandom;
 use words::{COLONS, GAPS, NUMBERS, ODD_NUMBERS, ODD_TEXTS, STRAY_TOKENS, TEXTS};
 
 /// The files that the programs import.

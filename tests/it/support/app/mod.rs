@@ -2,6 +2,9 @@
 //! [`TestApp`] fails the test if an emulator saw an error, if the script was not used up, or if the database or its
 //! audit log is damaged.
 
+mod data;
+mod slack;
+
 use super::schemas::{self, SentTo};
 use super::world::Host;
 use drydock::base::config::Config;
@@ -10,11 +13,9 @@ use drydock::engine::agent::REMARK_PREFIX;
 use drydock::server::app::App;
 use drydock::simulation::demo::environment::{DemoEnvironment, SLACK_CHANNEL};
 use drydock::simulation::emulator::model::{AnswerScript, ModelRequest, RequestRole};
-use drydock::simulation::emulator::slack::{SentMessage, SlackMessage, SlackState};
+use drydock::simulation::emulator::slack::SlackMessage;
 use drydock::simulation::emulator::telegram::PostedMessage;
 use drydock::state::access::{Grant, Role};
-use rusqlite::{Connection, OpenFlags};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -148,144 +149,6 @@ impl TestApp {
         self.demo.app.as_ref().unwrap().admin.answer(request).await
     }
 
-    // Slack.
-
-    /// Waits until the workspace shows something.
-    pub(crate) async fn wait_for_slack<T>(&self, what: &str, look: impl Fn(&SlackState) -> Option<T>) -> T {
-        let started = std::time::Instant::now();
-        while started.elapsed() < BOUND {
-            if let Some(found) = self.demo.slack.wait_until(&look).await {
-                return found;
-            }
-        }
-        let shown = self.demo.slack.with_state(|state| {
-            let texts = state.messages.iter().map(visible_text);
-            texts.collect::<Vec<_>>().join("\n---\n")
-        });
-        let open = self.open_work();
-        panic!("Slack never showed {what}; it shows:\n{shown}\nopen: {open:#?}");
-    }
-
-    /// Waits for a message of the bot in a channel.
-    pub(crate) async fn wait_for_slack_message(&self, channel: &str, text: &str) -> SlackMessage {
-        self.wait_for_slack(text, |state| {
-            let mut messages = state.messages.iter().filter(|message| is_from_bot(message));
-            messages
-                .find(|message| message.channel == channel && visible_text(message).contains(text))
-                .cloned()
-        })
-        .await
-    }
-
-    /// Waits for a message of the bot in a thread of the platform channel.
-    pub(crate) async fn wait_for_slack_reply(&self, thread: &str, text: &str) -> SlackMessage {
-        self.wait_for_slack(text, |state| {
-            let mut replies = state.replies(SLACK_CHANNEL, thread);
-            replies
-                .find(|message| is_from_bot(message) && visible_text(message).contains(text))
-                .cloned()
-        })
-        .await
-    }
-
-    /// Sends a message of a person to the bot in the platform channel.
-    pub(crate) async fn say(&self, user: &str, words: &str) -> SentMessage {
-        let words = format!("@drydock {words}");
-        self.demo.slack.say(user, SLACK_CHANNEL, &words).await.unwrap()
-    }
-
-    /// Sends a message of a person in a thread.
-    pub(crate) async fn say_in(&self, user: &str, thread: &str, words: &str) -> SentMessage {
-        let slack = &self.demo.slack;
-        slack
-            .reply_in_thread(user, SLACK_CHANNEL, thread, words)
-            .await
-            .unwrap()
-    }
-
-    /// Sends a request of a person in the platform channel, and waits for the result.
-    pub(crate) async fn ask(&self, user: &str, words: &str) -> SlackResult {
-        let said = self.say(user, words).await;
-        self.wait_for_result(&said.ts, 1).await
-    }
-
-    /// Sends another request of a person in a thread, and waits for the next result.
-    pub(crate) async fn ask_in(&self, user: &str, thread: &str, words: &str) -> SlackResult {
-        let before = self.results(thread).len();
-        self.say_in(user, thread, words).await;
-        self.wait_for_result(thread, before + 1).await
-    }
-
-    /// Waits for the n-th result of a thread, from 1.
-    pub(crate) async fn wait_for_result(&self, thread: &str, n: usize) -> SlackResult {
-        let message = self
-            .wait_for_slack(&format!("result {n} in {thread}"), |state| {
-                results_of(state, thread).nth(n - 1).cloned()
-            })
-            .await;
-        SlackResult {
-            thread: thread.to_owned(),
-            text: visible_text(&message),
-            message,
-        }
-    }
-
-    /// Returns the results of a thread so far.
-    pub(crate) fn results(&self, thread: &str) -> Vec<String> {
-        self.demo
-            .slack
-            .with_state(|state| results_of(state, thread).map(visible_text).collect())
-    }
-
-    /// Returns the messages of the bot in a thread, each on one line.
-    pub(crate) fn thread_messages(&self, thread: &str) -> Vec<String> {
-        self.demo.slack.with_state(|state| {
-            let replies = state.replies(SLACK_CHANNEL, thread);
-            let bots = replies.filter(|message| is_from_bot(message));
-            bots.map(|message| visible_text(message).replace('\n', " "))
-                .collect()
-        })
-    }
-
-    /// Answers the question to a person who wrote in the thread of another: a conversation of their own.
-    pub(crate) async fn start_own(&self, user: &str) {
-        let asked = self
-            .wait_for_slack("the question whose thread it is", |state| {
-                let mut shown = state.ephemerals.iter().rev();
-                shown
-                    .find(|message| {
-                        message.user == user && visible_text(message).contains("This thread belongs to")
-                    })
-                    .cloned()
-            })
-            .await;
-        let pressed = self.demo.slack.click_as_seen(user, &asked, "Start my own");
-        pressed.await.unwrap();
-    }
-
-    /// Types `/drydock <words>` in the platform channel as a person. Returns the answer, which only that person sees.
-    pub(crate) async fn run_slash_command(&self, user: &str, words: &str) -> String {
-        let seen = self.ephemeral_messages(user).len();
-        self.demo.slack.slash(user, SLACK_CHANNEL, words).await.unwrap();
-        self.wait_for_ephemeral(user, seen).await
-    }
-
-    pub(crate) async fn wait_for_ephemeral(&self, user: &str, seen: usize) -> String {
-        self.wait_for_slack("an ephemeral message", |state| {
-            let mut ephemerals = state.ephemerals.iter().filter(|message| message.user == user);
-            ephemerals.nth(seen).map(visible_text)
-        })
-        .await
-    }
-
-    /// Returns the ephemeral messages of a person.
-    pub(crate) fn ephemeral_messages(&self, user: &str) -> Vec<String> {
-        self.demo.slack.with_state(|state| {
-            let ephemerals = state.ephemerals.iter().filter(|message| message.user == user);
-            ephemerals.map(visible_text).collect()
-        })
-    }
-
     /// Waits until no work is left to run, to record or to deliver. A turn answers before the last part of its
     /// recording is written, and releases its conversation after that.
     pub(crate) async fn wait_until_idle(&self) {
@@ -311,42 +174,6 @@ impl TestApp {
              UNION ALL
              SELECT 'claim of conversation ' || id FROM conversation WHERE owner IS NOT NULL",
         )
-    }
-
-    /// Sends a command of a person in a thread. Returns the answer below it.
-    pub(crate) async fn run_command_in(&self, user: &str, thread: &str, words: &str) -> String {
-        // Later output of an earlier message must not be taken for this answer.
-        self.wait_until_idle().await;
-        let seen = self
-            .demo
-            .slack
-            .with_state(|state| state.replies(SLACK_CHANNEL, thread).count());
-        self.say_in(user, thread, words).await;
-        self.wait_for_slack(words, |state| {
-            let news = state.replies(SLACK_CHANNEL, thread).skip(seen);
-            news.filter(|message| is_from_bot(message))
-                .map(visible_text)
-                .next()
-        })
-        .await
-    }
-
-    /// Returns all output of the bot in Slack: messages, ephemeral messages and files.
-    pub(crate) fn all_slack_output(&self) -> String {
-        self.demo.slack.with_state(|state| {
-            let messages = state.messages.iter().filter(|message| is_from_bot(message));
-            let mut all: Vec<String> = messages
-                .chain(&state.ephemerals)
-                .map(|message| format!("{}\n{}", visible_text(message), message.request))
-                .collect();
-            all.extend(
-                state
-                    .files
-                    .iter()
-                    .map(|file| format!("{} {}", file.name, String::from_utf8_lossy(&file.content))),
-            );
-            all.join("\n")
-        })
     }
 
     // Telegram.
@@ -502,87 +329,6 @@ impl TestApp {
         (answer.status().as_u16(), headers, answer.text().await.unwrap())
     }
 
-    /// Returns the first column of the first row of a query, as a number.
-    pub(crate) fn count(&self, query: &str) -> i64 {
-        self.database().query_row(query, [], |row| row.get(0)).unwrap()
-    }
-
-    /// Returns the first column of every row of a query, as text.
-    pub(crate) fn column(&self, query: &str) -> Vec<String> {
-        let database = self.database();
-        let mut statement = database.prepare(query).unwrap();
-        let rows = statement.query_map([], |row| row.get(0)).unwrap();
-        rows.map(Result::unwrap).collect()
-    }
-
-    /// Changes the database without the gateway.
-    pub(crate) fn alter_database(&self, statement: &str) {
-        let database = Connection::open(self.database_file()).unwrap();
-        database.busy_timeout(BOUND).unwrap();
-        database.execute_batch(statement).unwrap();
-    }
-
-    /// Returns the lines of the audit log that contain a text.
-    pub(crate) fn audit_lines_with(&self, text: &str) -> Vec<String> {
-        let mut lines = self.column("SELECT line FROM audit ORDER BY id");
-        lines.retain(|line| line.contains(text));
-        lines
-    }
-
-    /// Waits until the audit log has a line with this text. It may be written after the answer.
-    pub(crate) async fn wait_for_audit_line(&self, text: &str) {
-        let started = std::time::Instant::now();
-        while self.audit_lines_with(text).is_empty() {
-            assert!(started.elapsed() < BOUND, "nothing audited says `{text}`");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    /// Returns the recordings: file names and contents.
-    pub(crate) fn recordings(&self) -> Vec<(String, String)> {
-        let Ok(entries) = std::fs::read_dir(self.demo.data().join("sessions")) else {
-            return Vec::new();
-        };
-        let files = entries.map(|entry| {
-            let entry = entry.unwrap();
-            let text = String::from_utf8(std::fs::read(entry.path()).unwrap()).unwrap();
-            (entry.file_name().into_string().unwrap(), text)
-        });
-        files.collect()
-    }
-
-    /// Searches all files below the data directory for bytes that must not be there.
-    pub(crate) fn data_files_with(&self, needle: &str) -> Vec<String> {
-        let mut found = Vec::new();
-        let mut directories = vec![self.demo.data()];
-        while let Some(directory) = directories.pop() {
-            for entry in std::fs::read_dir(directory).unwrap() {
-                let entry = entry.unwrap();
-                let kind = entry.file_type().unwrap();
-                if kind.is_dir() {
-                    directories.push(entry.path());
-                } else if kind.is_file()
-                    && memchr::memmem::find(&std::fs::read(entry.path()).unwrap(), needle.as_bytes())
-                        .is_some()
-                {
-                    found.push(entry.file_name().to_string_lossy().into_owned());
-                }
-            }
-        }
-        found
-    }
-
-    fn database_file(&self) -> std::path::PathBuf {
-        self.demo.data().join("drydock.db")
-    }
-
-    fn database(&self) -> Connection {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let database = Connection::open_with_flags(self.database_file(), flags).unwrap();
-        database.busy_timeout(BOUND).unwrap();
-        database
-    }
-
     fn problems(&self) -> Vec<String> {
         let demo = &self.demo;
         let mut problems = demo.slack.problems();
@@ -599,35 +345,6 @@ impl TestApp {
         problems.extend(self.damage());
         problems
     }
-
-    /// Returns the faults of the database. The hash chain is computed here from its definition.
-    fn damage(&self) -> Option<String> {
-        let database = self.database();
-        let integrity: String = database
-            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-            .unwrap();
-        if integrity != "ok" {
-            return Some(integrity);
-        }
-        let mut statement = database
-            .prepare("SELECT line, hash FROM audit ORDER BY id")
-            .unwrap();
-        let rows = statement.query_map([], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?))
-        });
-        let mut previous = vec![0_u8; 32];
-        for row in rows.unwrap() {
-            let (line, hash) = row.unwrap();
-            let mut digest = Sha256::new();
-            digest.update(&previous);
-            digest.update(line.as_bytes());
-            previous = digest.finalize().to_vec();
-            if previous != hash {
-                return Some(format!("the audit chain is broken at {line}"));
-            }
-        }
-        None
-    }
 }
 
 impl Drop for TestApp {
@@ -643,16 +360,6 @@ impl Drop for TestApp {
 /// Returns the text that a person reads in a Slack message.
 pub(crate) fn visible_text(message: &SlackMessage) -> String {
     message.visible().join("\n")
-}
-
-fn is_from_bot(message: &SlackMessage) -> bool {
-    !message.request.is_null()
-}
-
-fn results_of<'a>(state: &'a SlackState, thread: &'a str) -> impl Iterator<Item = &'a SlackMessage> {
-    state
-        .replies(SLACK_CHANNEL, thread)
-        .filter(|message| is_from_bot(message) && visible_text(message).contains(FOOTER))
 }
 
 fn reqwest_client() -> reqwest::Client {
