@@ -1,6 +1,8 @@
 //! Tests of the results of evaluating Jsonnet: values, imports and their records, variables and native functions.
 
-use crate::support::evaluation::{TestTree, evaluate, evaluate_to_json, evaluator, path, snippet_request};
+use crate::support::evaluation::{
+    TestTree, evaluate, evaluate_to_json, evaluator, file_request, path, snippet_request,
+};
 use drydock::rendering::jsonnet::{
     CrossCheckMode, CrossCheckResult, EvalError, EvalLimits, EvalRequest, Import,
 };

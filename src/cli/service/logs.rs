@@ -114,7 +114,10 @@ async fn print_journal(
                     let status = journal.0.wait().map_err(CliError::failed)?;
                     return match status.success() {
                         true => Ok(()),
-                        false => Err(failed(format!("journalctl ended with {status}"))),
+                        false => Err(failed(format!(
+                            "journalctl ended with {status}; if it has no permission, run this as root or as a member of \
+                             the group systemd-journal"
+                        ))),
                     };
                 }
             },

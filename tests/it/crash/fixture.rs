@@ -1,6 +1,6 @@
 //! Slack, the model, a repository, and the program between them, which is ended and started again.
 
-use super::posts::{bot_messages, results};
+use super::posts::{bot_messages, results, texts};
 use drydock::engine::admin::{self, AdminReply, AdminRequest};
 use drydock::simulation::emulator::model::{
     AnswerFault, ModelEmulator, ModelRequest, RequestRole, calls, says,

@@ -6,6 +6,7 @@ mod folding;
 mod full_output;
 mod kernel;
 mod missing_layers;
+mod running_systemd;
 mod server_process;
 mod spooled_values;
 mod storage;

@@ -111,6 +111,11 @@ fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static s
             "a small file system of its own",
             "install util-linux, and allow user namespaces",
         ),
+        "systemd" => (
+            &["tests/it/support/systemd.sh", "--probe"],
+            "a systemd of its own",
+            "apt-get install systemd, and run as root where namespaces and mounts are allowed",
+        ),
         "systemd-analyze" => (
             &["systemd-analyze", "--version"],
             "systemd-analyze",
