@@ -13,12 +13,25 @@ const LATER_COMMAND: &str = r#"SELECT 1 FROM inbox CROSS JOIN conversation ON co
     JOIN identity ON identity.sender = conversation.sender
     WHERE inbox.id > ?2 AND inbox.effect GLOB '{"own_zone":*' AND identity.user_id = ?1"#;
 
-/// The recorded effect of a command about a time zone. The name of its field begins the stored text, by which
-/// [`LATER_COMMAND`] finds it.
+/// The recorded effect of a command about a time zone: the zone of the person after it.
 #[derive(Serialize, Deserialize)]
-struct ZoneEffect {
-    /// The zone of the person after the command.
-    own_zone: Option<String>,
+#[serde(untagged)]
+enum ZoneEffect {
+    /// The zone with its name, which begins the stored text. [`LATER_COMMAND`] finds it by that.
+    Named {
+        /// The zone.
+        own_zone: Option<String>,
+    },
+    /// The zone alone, as an earlier version recorded it.
+    Plain(Option<String>),
+}
+
+impl ZoneEffect {
+    fn into_zone(self) -> Option<String> {
+        match self {
+            Self::Named { own_zone } | Self::Plain(own_zone) => own_zone,
+        }
+    }
 }
 
 impl Store {
@@ -41,7 +54,7 @@ impl Store {
             .write(move |tx| apply_once(tx, inbox, || set(tx, person, zone.as_deref(), inbox)))
             .await;
         crash_point::after("effect");
-        Ok(stored?.own_zone)
+        Ok(stored?.into_zone())
     }
 }
 
@@ -55,7 +68,7 @@ fn set(
         tx.prepare_cached("UPDATE users SET zone = ?2 WHERE id = ?1 AND revoked_at IS NULL")?
             .execute(params![person.0, zone])?;
     }
-    Ok(ZoneEffect {
+    Ok(ZoneEffect::Named {
         own_zone: stored_zone(tx, person)?,
     })
 }
@@ -181,5 +194,23 @@ mod tests {
         assert_eq!(store.set_zone(alice, None, removal).await, Ok(None));
         assert_eq!(store.set_zone(alice, zone("Asia/Tokyo"), early).await, Ok(None));
         assert_eq!(store.zone_of(alice).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_took_effect_in_an_earlier_version_is_answered_and_changes_nothing() {
+        let (_directory, store) = fresh();
+        let alice = admitted(&store, "U1").await;
+        let berlin = Some("Europe/Berlin".to_owned());
+        for (recorded, delivery, zone) in [(r#""Europe/Berlin""#, "1", berlin), ("null", "2", None)] {
+            let inbox = command_of(&store, "U1", delivery).await;
+            let earlier = store.write(move |tx| {
+                let record = "UPDATE inbox SET effect = ?2 WHERE id = ?1";
+                Ok(tx.execute(record, params![inbox.0, recorded])?)
+            });
+            assert_eq!(earlier.await, Ok(1));
+            let again = Some("Asia/Tokyo".to_owned());
+            assert_eq!(store.set_zone(alice, again, inbox).await, Ok(zone), "{recorded}");
+            assert_eq!(store.zone_of(alice).await, Ok(None));
+        }
     }
 }
