@@ -60,7 +60,7 @@ fn ambiguous_command(command: &str, repository: &str, several: &[NamedPipeline<'
         .map(|(name, _)| quoted(&format!("!run {repository}: {name}")))
         .collect();
     let how = match startable.is_empty() {
-        true => "None of them is started by `!run`, so one of them needs another command.".to_owned(),
+        true => "None of them is started by `!run`; give each a command of its own.".to_owned(),
         false => format!("Write {} instead.", startable.join(" or ")),
     };
     let names: Vec<String> = several
@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(
             ambiguous(2, "{slash_command: {command: /review}}"),
             "Nothing was started: 2 pipelines of `infra` have the command `/review`: `p0`, `p1`. None of them is started by \
-             `!run`, so one of them needs another command."
+             `!run`; give each a command of its own."
         );
         assert_eq!(
             ambiguous(7, "{slash_command: {command: /review}}, {chat: {}}"),
