@@ -135,9 +135,7 @@ fn operator(global: &Global) -> Result<OperatorLimits, CliError> {
 async fn check(directory: &Path, global: &Global, output: &Output) -> Result<(), CliError> {
     match load(directory, global).await {
         Ok((loaded, operator)) => {
-            if operator.server.is_some()
-                && let Err(error) = check_available(&loaded, &operator)
-            {
+            if let Err(error) = check_available(&loaded, &operator) {
                 return report(error, output);
             }
             let count = loaded.file.pipelines.len();

@@ -145,6 +145,31 @@ fn a_slash_command_that_no_channel_lists_is_named_with_a_configuration() {
 }
 
 #[test]
+fn a_slash_command_of_several_pipelines_is_named_and_a_hook_of_several_is_not() {
+    let pipeline = |name: &str, triggers: &str| {
+        let steps = "[{name: tell, reply: {to: slack-response, text: done}}]";
+        format!("  {name}:\n    triggers:\n{triggers}    steps: {steps}\n")
+    };
+    let command = |command: &str| format!("    - slash_command: {{command: {command}}}\n");
+    let hook = "    - hook: {name: ci}\n";
+    let file = |other: &str| {
+        let twice = command("/review") + &command("/review");
+        let first = pipeline("first", &(twice + hook));
+        let second = pipeline("second", &(hook.to_owned() + &command(other)));
+        let third = pipeline("third", &command("/deploy"));
+        format!("pipelines:\n{first}{second}{third}")
+    };
+    let shell = shell(".drydock/pipelines.yaml", &file("/look"));
+    let fine = shell.run(&["pipeline", "check"]);
+    assert_eq!(fine.code, Some(0), "{fine:?}");
+    shell.put(".drydock/pipelines.yaml", &file("/review"));
+    let refused = shell.run(&["pipeline", "check"]);
+    let problem = ".drydock/pipelines.yaml:11:pipelines.second.triggers[1].slash_command.command: the pipeline first has /review as \
+                   well, so it starts neither of them; give each pipeline a command of its own\n";
+    assert_eq!((refused.code, refused.out.as_str()), (Some(1), problem));
+}
+
+#[test]
 fn a_question_that_no_run_waits_for_to_its_end_is_a_problem() {
     let file = |deadline: &str, budget: &str| {
         format!(

@@ -107,6 +107,7 @@ fn a_service_in_the_background_is_shown_and_comes_back_until_it_is_stopped() {
         &format!("process       {}, version ", first.as_raw_nonzero()),
         &format!("configuration {}\n", file.display()),
         "queue         0 turns run, 0 messages wait, 0 operations to send\n",
+        "runs          0 run, 0 wait for a person, 0 are queued\n",
         ", 0 restarts\n",
     ] {
         assert!(shown.out.contains(line), "{line}: {shown:?}");
@@ -121,6 +122,8 @@ fn a_service_in_the_background_is_shown_and_comes_back_until_it_is_stopped() {
         (&status["service"]["restarts"], &status["ready"]),
         (&1.into(), &true.into())
     );
+    let runs = serde_json::json!({ "queued": 0, "running": 0, "waiting_for_person": 0 });
+    assert_eq!(status["server"]["runs"], runs);
     let log = service.run(&["logs", "-n", "3", "--json"]);
     assert_eq!((log.code, log.out.lines().count()), (Some(0), 3), "{log:?}");
     for line in log.out.lines() {

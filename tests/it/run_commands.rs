@@ -37,6 +37,21 @@ pipelines:
     steps: [{name: change, agent: {model: anthropic/demo, prompt: Change something.}}]
 "#;
 
+/// Two pipelines with one command. Only the first one is started by its name as well.
+const SHARED: &str = r#"
+pipelines:
+  number:
+    triggers: [{slash_command: {command: /odd}}, {chat: {}}]
+    params: {number: {type: integer}}
+    permissions: {role: viewer}
+    steps: [{name: look, agent: {model: anthropic/demo, prompt: Is it odd?, params: {number: "${params.number}"}}}]
+  words:
+    triggers: [{slash_command: {command: /odd}}]
+    params: {words: {type: text}}
+    permissions: {role: viewer}
+    steps: [{name: look, agent: {model: anthropic/demo, prompt: Are they odd?, params: {words: "${params.words}"}}}]
+"#;
+
 /// Starts a gateway whose Slack app has two commands of pipelines.
 async fn with_commands<const CLOCK: usize>(script: impl AnswerScript + 'static) -> TestApp {
     let settings = [
@@ -144,6 +159,52 @@ async fn a_slash_command_starts_nothing_without_a_grant_and_says_the_same_as_for
     app.wait_until_idle().await;
     assert_eq!(app.count("SELECT count(*) FROM run"), 0);
     assert!(app.model_requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_slash_command_of_two_pipelines_starts_none_and_tells_those_with_a_grant_what_starts_one() {
+    let app = with_commands::<0>(queue([says("Seven is odd.")])).await;
+    commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, SHARED)]);
+    app.admit_slack_editor(BOB).await;
+    let elsewhere = AdminRequest::Grant {
+        which: BOB.to_owned(),
+        grant: Grant {
+            role: Role::Editor,
+            repositories: "other".to_owned(),
+            environments: vec!["**".to_owned()],
+        },
+    };
+    app.send_admin_request(elsewhere).await;
+    let both = "Nothing was started: 2 pipelines of infra have the command /odd: number, words. Write !run infra: number \
+                instead.";
+    let unknown = "There is no pipeline that /odd starts for you here.";
+    // Words that fit the parameters of one of them alone do not choose it.
+    for (user, words, answer) in [
+        (ALICE, "7", both),
+        (ALICE, "number=7", both),
+        (ALICE, "infra: seven", both),
+        (ALICE, "", both),
+        (BOB, "7", unknown),
+        (BOB, "infra: 7", unknown),
+    ] {
+        let seen = app.ephemeral_messages(user).len();
+        let typed = ("/odd", words);
+        let sent = app.demo.slack.slash_command(user, SLACK_CHANNEL, typed);
+        sent.await.unwrap();
+        let told = app.wait_for_ephemeral(user, seen).await.replace('`', "");
+        assert_eq!(told, answer, "{user} {words}");
+    }
+    assert_eq!(app.count("SELECT count(*) FROM run"), 0);
+    app.demo
+        .slack
+        .dm(ALICE, "!run infra: number number=7")
+        .await
+        .unwrap();
+    assert_eq!(steps_of_ended_runs(&app, 1).await, ["look succeeded"]);
+    assert_eq!(
+        app.column("SELECT pipeline || ' ' || started_by FROM run"),
+        ["number chat"]
+    );
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use drydock::simulation::demo::environment::SLACK_CHANNEL;
 use drydock::simulation::emulator::model::queue;
 use drydock::simulation::emulator::slack::SlackMessage;
 use drydock::state::access::{Grant, Role};
+use drydock::state::store::OpenRuns;
 use gix::objs::tree::EntryKind;
 
 const ALICE: &str = "U0ALICE";
@@ -387,4 +388,25 @@ async fn words_answer_the_question_of_the_step_that_they_name() {
     let outputs =
         "SELECT json_extract(result, '$.output') FROM run_step WHERE run = 1 AND kind = 'ask' ORDER BY step";
     assert_eq!(app.column(outputs), ["yes", "no"]);
+}
+
+/// STK-14
+#[tokio::test]
+async fn the_status_counts_the_runs_that_wait_for_a_person() {
+    let app = app::<0>().await;
+    let counted = async || match app.send_admin_request(AdminRequest::Status).await {
+        AdminReply::Status { status } => status.runs.unwrap(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(counted().await, OpenRuns::default());
+    asked_in_channel(&app).await;
+    let asking = OpenRuns {
+        waiting_for_person: 1,
+        ..OpenRuns::default()
+    };
+    assert_eq!(counted().await, asking);
+    let answered = answer_of_operator(&app, "no").await;
+    assert!(matches!(answered, AdminReply::RunChanged { .. }), "{answered:?}");
+    assert_eq!(ended_runs(&app, 1).await, ["succeeded"]);
+    assert_eq!(counted().await, OpenRuns::default());
 }

@@ -10,7 +10,7 @@ use crate::base::model::pluralize;
 use crate::cli::output::Output;
 use crate::cli::{CliError, Global, serve};
 use crate::engine::admin::ServerStatus;
-use crate::state::store::ScheduleRow;
+use crate::state::store::{OpenRuns, ScheduleRow};
 use jiff::SignedDuration;
 use serde_json::json;
 use std::path::Path;
@@ -144,6 +144,9 @@ fn print(server: &ServerStatus, service: &ServiceKind, data: &Path, output: &Out
     ] {
         output.line(&format!("{name:<14}{value}"));
     }
+    if let Some(runs) = server.runs {
+        output.line(&format!("{:<14}{}", "runs", open_runs(runs)));
+    }
     for (name, lines) in [("waits for", &server.waiting_for), ("degraded", &server.degraded)] {
         for line in lines {
             output.line(&format!("{name:<14}{line}"));
@@ -189,8 +192,24 @@ fn schedule_cells(schedule: &ScheduleRow) -> Vec<String> {
     ]
 }
 
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+fn open_runs(runs: OpenRuns) -> String {
+    format!(
+        "{}, {}, {}",
+        pluralize(count(runs.running), "runs", "run"),
+        pluralize(
+            count(runs.waiting_for_person),
+            "waits for a person",
+            "wait for a person"
+        ),
+        pluralize(count(runs.queued), "is queued", "are queued")
+    )
+}
+
 fn queue(server: &ServerStatus) -> String {
-    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let to_send: u64 = server.channels.iter().map(|health| health.waiting).sum();
     format!(
         "{}, {}, {}",
@@ -213,8 +232,23 @@ fn shown_age(age: SignedDuration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::shown_age;
+    use super::{open_runs, shown_age};
+    use crate::state::store::OpenRuns;
     use jiff::SignedDuration;
+
+    #[test]
+    fn the_numbers_of_open_runs_are_one_line() {
+        let runs = OpenRuns {
+            queued: 3,
+            running: 1,
+            waiting_for_person: 2,
+        };
+        assert_eq!(open_runs(runs), "1 runs, 2 wait for a person, 3 are queued");
+        assert_eq!(
+            open_runs(OpenRuns::default()),
+            "0 run, 0 wait for a person, 0 are queued"
+        );
+    }
 
     #[test]
     fn the_age_of_a_server_is_short() {

@@ -3,7 +3,7 @@
 use super::{Admin, AdminError, AdminReply};
 use crate::base::telemetry;
 use crate::engine::gateway::ChannelHealth;
-use crate::state::store::ScheduleRow;
+use crate::state::store::{OpenRuns, ScheduleRow};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -38,6 +38,9 @@ pub struct ServerStatus {
     pub turns_running: u64,
     /// Number of accepted messages that wait for their turn.
     pub messages_waiting: u64,
+    /// The numbers of open runs; `None` if a server of an earlier version does not count them.
+    #[serde(default)]
+    pub runs: Option<OpenRuns>,
     /// The channels with their waiting operations.
     pub channels: Vec<ChannelHealth>,
     /// The schedules of the configuration and of people.
@@ -67,6 +70,7 @@ impl Admin {
                 degraded,
                 turns_running,
                 messages_waiting,
+                runs: Some(self.store.open_runs().await?),
                 schedules: self.store.schedules(None).await?,
                 channels: gateway.outgoing.health().await?,
                 problems: telemetry::recent_problems(),

@@ -109,8 +109,9 @@ pub use retired_secret::{RetiredSecrets, read_retired_secrets};
 pub use retry::{RetryOutcome, RetryRequest};
 pub use run::{
     AgentStepWork, AskedRunQuestion, GroupReach, NewRun, NewRunQuestion, OPEN_RUNS_MAX,
-    OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunAdvance, RunAnswerOutcome, RunAnswerRequest, RunCancellation,
-    RunChange, RunCreation, RunHead, RunMessage, RunPage, RunRow, RunWork, StepBegin, StepRow,
+    OPEN_RUNS_OF_OWNER_MAX, OpenRuns, RUN_BYTES_MAX, RunAdvance, RunAnswerOutcome, RunAnswerRequest,
+    RunCancellation, RunChange, RunCreation, RunHead, RunMessage, RunPage, RunRow, RunWork, StepBegin,
+    StepRow,
 };
 pub use schedule::{
     ConfiguredSchedule, FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, NewTime, NextTime,

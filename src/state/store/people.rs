@@ -211,7 +211,7 @@ pub(crate) fn add_person(
     at: Timestamp,
 ) -> Result<UserId, StoreError> {
     if let Some((_, true)) = user_of(tx, sender)? {
-        outbox::withdraw_all_for(tx, sender, at)?;
+        outbox::withdraw_all_for(tx, std::slice::from_ref(sender), at)?;
     }
     tx.prepare_cached("INSERT INTO users (name, invited_by, created_at) VALUES (?1, ?2, ?3)")?
         .execute(params![name, invited_by, millis(at)])?;
@@ -369,8 +369,6 @@ pub(crate) fn revoke(
     if revoked == 0 {
         return Ok(None);
     }
-    for account in accounts(tx, user)? {
-        outbox::withdraw_all_for(tx, &account, at)?;
-    }
+    outbox::withdraw_all_for(tx, &accounts(tx, user)?, at)?;
     Ok(Some(tokens))
 }

@@ -3,7 +3,7 @@
 
 use super::moves::RunMove;
 use super::plan::RunStart;
-use super::start::unpublished_text;
+use super::start::{chat_triggers, unpublished_text};
 use super::{RunReport, Runs, parse_run};
 use crate::base::model::{ChatPlace, Op, Reply, ResponseUrl, RunId, Sender, StepStatus, quoted};
 use crate::engine::gateway::compose::Address;
@@ -20,6 +20,12 @@ const TRIGGER: &str = "slash_command";
 const RESPONSE: &str = "slack-response";
 /// The name of the operation that shows the end of a run to the person of its command.
 pub(super) const ENDED: &str = "ended";
+
+/// The most pipelines that are named as those of one command.
+const NAMES_MAX: usize = 5;
+
+/// A pipeline with its name.
+type NamedPipeline<'a> = (&'a str, &'a PipelineDefinition);
 
 /// The words of a person after a slash command that starts a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +46,38 @@ pub(in crate::engine::gateway) fn unknown_command(command: &str) -> String {
     format!(
         "There is no pipeline that {} starts for you here.",
         quoted(command)
+    )
+}
+
+/// Returns the text about a command that several pipelines of a repository have, for those who may read it. Which of them
+/// is meant is not guessed from the words after it.
+fn ambiguous_command(command: &str, repository: &str, several: &[NamedPipeline<'_>]) -> String {
+    let startable = several
+        .iter()
+        .filter(|(_, definition)| chat_triggers(definition).next().is_some());
+    let startable: Vec<String> = startable
+        .take(NAMES_MAX)
+        .map(|(name, _)| quoted(&format!("!run {repository}: {name}")))
+        .collect();
+    let how = match startable.is_empty() {
+        true => "None of them is started by `!run`; give each a command of its own.".to_owned(),
+        false => format!("Write {} instead.", startable.join(" or ")),
+    };
+    let names: Vec<String> = several
+        .iter()
+        .take(NAMES_MAX)
+        .map(|(name, _)| quoted(name))
+        .collect();
+    let more = match several.len().saturating_sub(NAMES_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "Nothing was started: {} pipelines of {} have the command {}: {}{more}. {how}",
+        several.len(),
+        quoted(repository),
+        quoted(command),
+        names.join(", ")
     )
 }
 
@@ -79,35 +117,37 @@ impl Runs {
         let published = self.definitions.published(&self.parts, repository, cancel).await;
         let published = published.map_err(|why| unpublished_text(repository, &why, redactor))?;
         let loaded = published.loaded.ok_or_else(|| unknown_command(command))?;
-        let mut refused = None;
-        for (name, definition) in &loaded.file.pipelines {
-            let triggers: Vec<&PipelineTrigger> = triggers_of(definition, command).collect();
-            if triggers.is_empty() {
-                continue;
+        let pipelines = loaded.file.pipelines.iter();
+        let has_command =
+            |(_, definition): &NamedPipeline<'_>| triggers_of(definition, command).next().is_some();
+        let named: Vec<NamedPipeline<'_>> = pipelines
+            .map(|(name, definition)| (name.as_str(), definition))
+            .filter(has_command)
+            .collect();
+        let (name, definition) = match named.as_slice() {
+            [] => return Err(unknown_command(command)),
+            [only] => *only,
+            several => {
+                let text = ambiguous_command(command, repository, several);
+                return Err(redactor.redact(&text).into_owned());
             }
-            let inputs = match inputs(name.as_str(), definition, &triggers, words) {
-                Ok(inputs) => inputs,
-                Err(why) => {
-                    refused.get_or_insert(why);
-                    continue;
-                }
-            };
-            let start = RunStart {
-                owner: identity,
-                repository,
-                commit: &published.commit,
-                event: None,
-                trigger: format!("{TRIGGER} {command}"),
-                deliveries: Vec::new(),
-                place: Some(place),
-            };
-            let planned = start.planned(&loaded, &self.definitions.operator, name.as_str(), inputs);
-            return planned.map_err(|why| {
-                let text = format!("{} was not started: {why}.", quoted(name.as_str()));
-                redactor.redact(&text).into_owned()
-            });
-        }
-        Err(refused.unwrap_or_else(|| unknown_command(command)))
+        };
+        let triggers: Vec<&PipelineTrigger> = triggers_of(definition, command).collect();
+        let inputs = inputs(name, definition, &triggers, words)?;
+        let start = RunStart {
+            owner: identity,
+            repository,
+            commit: &published.commit,
+            event: None,
+            trigger: format!("{TRIGGER} {command}"),
+            deliveries: Vec::new(),
+            place: Some(place),
+        };
+        let planned = start.planned(&loaded, &self.definitions.operator, name, inputs);
+        planned.map_err(|why| {
+            let text = format!("{} was not started: {why}.", quoted(name));
+            redactor.redact(&text).into_owned()
+        })
     }
 
     /// Returns the address for answers to the command that started a run, while it is accepted.
@@ -256,7 +296,7 @@ fn has_answered(moves: &RunMove<'_>) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{params, triggers_of};
+    use super::{NamedPipeline, ambiguous_command, params, triggers_of};
     use crate::engine::pipeline::{LoadedPipelines, OperatorLimits};
     use std::collections::BTreeSet;
 
@@ -309,6 +349,41 @@ mod tests {
         ] {
             assert_eq!(given(definition, words), expected, "{definition} {words}");
         }
+    }
+
+    /// Returns the text about a command that so many pipelines with these triggers have.
+    fn ambiguous(count: usize, triggers: &str) -> String {
+        let pipelines = (0..count).map(|number| {
+            format!(
+                "  p{number}:\n    triggers: [{triggers}]\n    steps: [{{name: a, reply: {{to: slack-response, text: \
+                 done}}}}]\n"
+            )
+        });
+        let text = format!("pipelines:\n{}", pipelines.collect::<String>());
+        let operator = OperatorLimits {
+            tools: BTreeSet::new(),
+            server: None,
+        };
+        let loaded = LoadedPipelines::from_yaml(text.as_bytes(), &operator).unwrap();
+        let pipelines = loaded.file.pipelines.iter();
+        let named: Vec<NamedPipeline<'_>> = pipelines
+            .map(|(name, definition)| (name.as_str(), definition))
+            .collect();
+        ambiguous_command("/review", "infra", &named)
+    }
+
+    #[test]
+    fn an_ambiguous_command_names_a_few_of_its_pipelines_and_what_starts_them() {
+        assert_eq!(
+            ambiguous(2, "{slash_command: {command: /review}}"),
+            "Nothing was started: 2 pipelines of `infra` have the command `/review`: `p0`, `p1`. None of them is started by \
+             `!run`; give each a command of its own."
+        );
+        assert_eq!(
+            ambiguous(7, "{slash_command: {command: /review}}, {chat: {}}"),
+            "Nothing was started: 7 pipelines of `infra` have the command `/review`: `p0`, `p1`, `p2`, `p3`, `p4` and 2 more. \
+             Write `!run infra: p0` or `!run infra: p1` or `!run infra: p2` or `!run infra: p3` or `!run infra: p4` instead."
+        );
     }
 
     #[test]

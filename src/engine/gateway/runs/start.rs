@@ -122,7 +122,7 @@ pub(super) fn unpublished_text(repository: &str, why: &UnpublishedReason, redact
     }
 }
 
-fn chat_triggers(definition: &PipelineDefinition) -> impl Iterator<Item = &PipelineTrigger> {
+pub(super) fn chat_triggers(definition: &PipelineDefinition) -> impl Iterator<Item = &PipelineTrigger> {
     let triggers = definition.triggers.iter();
     triggers.filter(|trigger| matches!(trigger.source, TriggerSource::Chat(_)))
 }

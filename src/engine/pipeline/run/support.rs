@@ -1,13 +1,15 @@
 //! The kinds of work that a run cannot do yet. They are refused before anything begins.
 
 use super::RunPlan;
-use crate::engine::pipeline::definition::{PipelineTrigger, ReplyStep, StepWork, TaskStep, TriggerSource};
+use crate::engine::pipeline::definition::{
+    PipelineDefinition, PipelineName, PipelineTrigger, ReplyStep, StepWork, TaskStep, TriggerSource,
+};
 use crate::engine::pipeline::problem::{FoundProblems, name_hint, shown_name};
 use crate::engine::pipeline::{
     DefinitionError, EffectiveAgent, EffectivePipeline, EffectiveStep, LoadedPipelines, OperatorLimits,
     ValueSource, effective,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The place where a run happens, which decides on the work that is available.
@@ -42,9 +44,16 @@ const NO_SERVERS: &str = "MCP servers are not used yet; remove the entry";
 const NO_LOCAL_REPLY: &str =
     "reply steps run on a server only; remove the step: the terminal shows the output of each step";
 
-/// Checks that a server with these limits can run each pipeline of a file, except those that only a terminal starts.
+/// Checks that no slash command is that of several pipelines of a file, and that a server with these limits can run each
+/// pipeline, except those that only a terminal starts. Without a server, only the commands are checked.
 pub fn check_available(loaded: &LoadedPipelines, operator: &OperatorLimits) -> Result<(), DefinitionError> {
     let mut problems = FoundProblems::default();
+    for (key, why) in shared_commands(&loaded.file.pipelines) {
+        problems.add(loaded.line(&key), &key, why);
+    }
+    if operator.server.is_none() {
+        return problems.finish(loaded.path);
+    }
     for (name, definition) in &loaded.file.pipelines {
         let mut sources = definition.triggers.iter().map(|trigger| &trigger.source);
         if sources.all(|source| matches!(source, TriggerSource::CommandLine(_))) {
@@ -63,6 +72,30 @@ pub fn check_available(loaded: &LoadedPipelines, operator: &OperatorLimits) -> R
         }
     }
     problems.finish(loaded.path)
+}
+
+/// Returns the slash commands that an earlier pipeline of the file has as well. Such a command starts nothing.
+fn shared_commands(pipelines: &BTreeMap<PipelineName, PipelineDefinition>) -> Vec<(String, String)> {
+    let mut first: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut shared = Vec::new();
+    for (name, definition) in pipelines {
+        for (index, trigger) in definition.triggers.iter().enumerate() {
+            let TriggerSource::SlashCommand(slash) = &trigger.source else {
+                continue;
+            };
+            let command = slash.command.as_str();
+            let other = *first.entry(command).or_insert(name.as_str());
+            if other != name.as_str() {
+                let key = format!("pipelines.{name}.triggers[{index}].slash_command.command");
+                let why = format!(
+                    "the pipeline {other} has {command} as well, so it starts neither of them; give each pipeline a command \
+                     of its own"
+                );
+                shared.push((key, why));
+            }
+        }
+    }
+    shared
 }
 
 /// Returns the slash commands of a pipeline that no channel of the server lists.

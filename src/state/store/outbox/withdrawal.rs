@@ -39,14 +39,18 @@ pub(super) fn reason_to_withdraw(tx: &Transaction<'_>, op: &Op) -> Result<Option
     Ok(is_withheld.then_some(ACCESS_ENDED))
 }
 
-/// Withdraws what is for an account alone and may still be sent, when the access of its person ends, and before it begins
-/// anew. What is being sent is not sent again. Dead letters stay, so that the operator sees them, and are not sent any more.
+/// Withdraws what is for one of these accounts alone and may still be sent, when the access of their person ends, and before it
+/// begins anew. What is being sent is not sent again. Dead letters stay, so that the operator sees them, and are not sent any
+/// more. The operations are read once, however many accounts there are.
 pub(in crate::state::store) fn withdraw_all_for(
     tx: &Transaction<'_>,
-    account: &Sender,
+    accounts: &[Sender],
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    for (op, is_open) in unsent_for(tx, account)? {
+    if accounts.is_empty() {
+        return Ok(());
+    }
+    for (op, is_open) in unsent_for(tx, accounts)? {
         if is_open {
             end_withdrawn(tx, &op, ACCESS_ENDED, at)?;
             continue;
@@ -58,8 +62,9 @@ pub(in crate::state::store) fn withdraw_all_for(
     Ok(())
 }
 
-/// Returns the operations that are for an account alone and may still be sent, and true for those without an outcome.
-fn unsent_for(tx: &Transaction<'_>, account: &Sender) -> Result<Vec<(String, bool)>, StoreError> {
+/// Returns the operations that are for one of these accounts alone and may still be sent, and true for those without an
+/// outcome.
+fn unsent_for(tx: &Transaction<'_>, accounts: &[Sender]) -> Result<Vec<(String, bool)>, StoreError> {
     let mut statement = tx.prepare_cached(UNSENT)?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
@@ -71,8 +76,11 @@ fn unsent_for(tx: &Transaction<'_>, account: &Sender) -> Result<Vec<(String, boo
             Err(StoreError::Unreadable { .. }) => continue,
             Err(error) => return Err(error),
         };
-        if is_for_alone(tx, &op, account)? {
-            found.push((row.get(0)?, row.get(1)?));
+        for account in accounts {
+            if is_for_alone(tx, &op, account)? {
+                found.push((row.get(0)?, row.get(1)?));
+                break;
+            }
         }
     }
     Ok(found)

@@ -91,13 +91,18 @@ const RUN_BYTES: &str = "octet_length(plan) + octet_length(inputs) + (
     SELECT COALESCE(SUM(4096 + octet_length(COALESCE(result, ''))), 0) FROM run_step WHERE run_step.run = this.id)";
 
 /// Condition for an operation that is not needed any more. There is no message to answer, whose card is shown once and
-/// finally filled, and no run that may still edit its message or close its question. There is also nothing left to send in
-/// its chat and thread, such as the fill of a post.
+/// finally filled, and no run that may still edit its message or close its question. A reply that may still be lost, also
+/// after it was sent again, edits the message of its run. There is also nothing left to send in its chat and thread, such as
+/// the fill of a post.
 const OBSOLETE: &str = "NOT EXISTS (SELECT 1 FROM inbox
         WHERE this.op GLOB 'inbox-*' AND inbox.id = CAST(SUBSTR(this.op, 7) AS INTEGER) AND inbox.done_at IS NULL)
     AND NOT EXISTS (SELECT 1 FROM run
         WHERE this.op GLOB 'run-*' AND run.id = CAST(SUBSTR(this.op, 5) AS INTEGER)
           AND (run.ended_at IS NULL OR run.due = 1))
+    AND NOT EXISTS (SELECT 1 FROM outbox AS reply
+        WHERE this.op GLOB 'run-*/message' AND reply.op > REPLACE(this.op, '/message', '-')
+          AND reply.op < REPLACE(this.op, '/message', '.') AND reply.op GLOB '*/reply-*'
+          AND (reply.done_at IS NULL OR reply.state IN ('failed', 'ambiguous')))
     AND NOT EXISTS (SELECT 1 FROM outbox AS open
         WHERE open.channel = this.channel AND open.lane = this.lane AND open.done_at IS NULL)";
 

@@ -3,6 +3,7 @@
 mod endings;
 mod groups;
 mod moves;
+mod open_runs;
 mod quiet;
 mod starts;
 

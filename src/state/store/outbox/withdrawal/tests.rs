@@ -1,11 +1,12 @@
 //! Tests of what is not sent any more to a person whose access was revoked.
 
-use super::ACCESS_ENDED;
+use super::{ACCESS_ENDED, UNSENT};
 use crate::base::model::{ACCESS_REVOKED, Action, Inbound, MessageRef, Op, Reply, UserId, WorkStatus};
 use crate::state::store::column::json;
 use crate::state::store::fixture::{accept, at, fill, fresh, person, placeholder, post, says};
 use crate::state::store::people::{add_person, revoke};
 use crate::state::store::{AttemptWeight, DeadLetterFilter, Postponement, RetryMode, Store};
+use rusqlite::{StatementStatus, params};
 
 const ALICE: UserId = UserId(1);
 const BOB: UserId = UserId(2);
@@ -146,6 +147,39 @@ async fn what_waits_for_a_person_alone_is_withdrawn_with_their_access_and_stays_
     let again = store.send_again(again, "operator", at(8)).await.unwrap();
     assert_eq!(again.queued, Vec::<String>::new());
     assert_eq!(again.withdrawn, ["inbox-6/refused"]);
+}
+
+#[tokio::test]
+async fn the_operations_are_read_once_for_a_revocation_however_many_accounts_its_person_has() {
+    let (_directory, store) = with_people().await;
+    let accounts: Vec<String> = (10..30).map(|number| format!("U{number}")).collect();
+    let mut ops = vec![
+        to_alice("inbox-1/answer", "Help."),
+        notice("inbox-4/other", "U2", "Help."),
+    ];
+    for account in &accounts {
+        let sender = json(&person(account)).unwrap();
+        let added = store.write(move |tx| {
+            let insert = "INSERT INTO identity (sender, user_id, created_at) VALUES (?1, ?2, 0)";
+            Ok(tx.execute(insert, params![sender, ALICE.0])?)
+        });
+        assert_eq!(added.await, Ok(1));
+        ops.push(notice(&format!("notice-{account}/answer"), account, "Help."));
+    }
+    store.enqueue(ops, at(2)).await.unwrap();
+    let scans = store.write(|tx| {
+        tx.prepare_cached(UNSENT)?.reset_status(StatementStatus::Run);
+        assert_eq!(revoke(tx, ALICE, at(3))?, Some(Vec::new()));
+        Ok(tx.prepare_cached(UNSENT)?.get_status(StatementStatus::Run))
+    });
+    assert_eq!(scans.await, Ok(1));
+    let mut expected: Vec<String> = accounts
+        .iter()
+        .map(|account| format!("notice-{account}/answer dropped {ACCESS_ENDED}"))
+        .collect();
+    expected.insert(0, format!("inbox-1/answer dropped {ACCESS_ENDED}"));
+    assert_eq!(states(&store).await, expected);
+    assert_eq!(due(&store, 4).await, ["inbox-4/other"]);
 }
 
 /// T06
