@@ -52,6 +52,9 @@ mod retry;
 mod run;
 mod schedule;
 mod session_export;
+#[cfg(test)]
+#[allow(clippy::panic)]
+mod settling;
 mod shown_result;
 mod summary;
 #[cfg(test)]

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Number of connections for reading.
-const READERS: usize = 2;
+pub(super) const READERS: usize = 2;
 /// Longest wait of a statement for another program's lock.
 pub(super) const BUSY_MAX: Duration = Duration::from_secs(2);
 /// Longest check of the whole database at a start, enough for some hundred megabytes. A larger database is checked

@@ -1,6 +1,8 @@
 //! A small pool of threads for reads. Their connections cannot write.
 
 use super::condition::Reporter;
+#[cfg(test)]
+use super::settling::RequestCount;
 use super::{OpenError, StoreError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +21,8 @@ pub(super) struct ReadPool {
     queue: Option<mpsc::Sender<ReadJob>>,
     threads: Vec<JoinHandle<()>>,
     reporter: Reporter,
+    #[cfg(test)]
+    pub(super) requests: RequestCount,
 }
 
 impl ReadPool {
@@ -36,6 +40,8 @@ impl ReadPool {
             threads: connections.into_iter().map(start).collect::<Result<_, _>>()?,
             queue: Some(queue),
             reporter,
+            #[cfg(test)]
+            requests: RequestCount::default(),
         })
     }
 
@@ -43,6 +49,8 @@ impl ReadPool {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        #[cfg(test)]
+        self.requests.add_one();
         let (reply, answered) = oneshot::channel();
         let reporter = self.reporter.clone();
         let work: ReadJob = Box::new(move |connection| {

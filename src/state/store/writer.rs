@@ -4,6 +4,8 @@ use super::checkpoint::WalCheckpointer;
 use super::condition::Reporter;
 use super::last_start::LastStart;
 use super::open::BUSY_MAX;
+#[cfg(test)]
+use super::settling::RequestCount;
 use super::syncer::Syncer;
 use super::{OpenError, StoreError};
 use rusqlite::config::DbConfig;
@@ -58,6 +60,8 @@ pub(super) struct WriteQueue {
     thread: Option<JoinHandle<()>>,
     syncer: Arc<Syncer>,
     reporter: Reporter,
+    #[cfg(test)]
+    pub(super) requests: RequestCount,
 }
 
 /// True on the thread that writes. Work that needs no transaction must not run on it, because all other writes wait.
@@ -97,6 +101,8 @@ impl WriteQueue {
             thread: Some(thread),
             syncer,
             reporter,
+            #[cfg(test)]
+            requests: RequestCount::default(),
         })
     }
 
@@ -117,6 +123,8 @@ impl WriteQueue {
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError> + Send + 'static,
         after: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T, StoreError> {
+        #[cfg(test)]
+        self.requests.add_one();
         let (reply, answered) = oneshot::channel();
         let run = move |transaction: &Transaction<'_>| {
             let result = work(transaction);

@@ -358,8 +358,7 @@ impl DeliveryFixture {
         self.wait(async || is_so()).await;
     }
 
-    /// Waits until a condition holds, in short steps. One virtual second must leave enough real time for the database
-    /// on a busy machine.
+    /// Waits until a condition holds, in short steps.
     pub(super) async fn until_soon(&self, is_so: impl Fn() -> bool) {
         let started = std::time::Instant::now();
         while !is_so() {
@@ -384,12 +383,7 @@ impl DeliveryFixture {
     }
 
     async fn step(&self, time: Duration) {
-        for _ in 0..3 {
-            // The store answers earlier requests before these two. A locked store answers late, which is enough here.
-            let _ = self.store.write(|_| Ok(())).await;
-            let _ = self.store.next_due("slack").await;
-            tokio::task::yield_now().await;
-        }
+        self.store.settle().await;
         tokio::time::advance(time).await;
     }
 
