@@ -4,9 +4,9 @@
 #   systemd.sh PROGRAM    prints `ready PID` when it runs, and ends it at the end of standard input
 #   systemd.sh --probe    succeeds if it can be booted here
 #
-# PID is its first process. /etc/systemd/system, /run, /srv, /var/lib and /var/log are empty file systems of its own, and
-# PROGRAM is /run/drydock-test/drydock. It shares the network and other files with the machine, and cannot change the
-# settings of the kernel.
+# PID is its first process. /etc/systemd, /run, /srv, /tmp, /var/lib, /var/log and /var/tmp are empty file systems of its
+# own, /dev has no device of the hardware, and PROGRAM is /run/drydock-test/drydock. The root file system and the settings of
+# the kernel are read-only; the network is that of the machine. It ends with this script, however that ends.
 set -u
 
 SYSTEMD=/usr/lib/systemd/systemd
@@ -15,19 +15,39 @@ SYSTEMD=/usr/lib/systemd/systemd
 boot() {
   set -e
   mount --make-rprivate /
-  # Credentials reach a service through a mount that is shared.
-  mount --make-rshared /
-  for directory in /run /srv /var/lib /var/log /etc/systemd/system; do
+  mount -t tmpfs -o mode=755 tmpfs /etc/systemd
+  mkdir /etc/systemd/system /etc/systemd/dev
+  # First, because it may be below a directory that is replaced.
+  if [ -n "$1" ]; then
+    : >/etc/systemd/program
+    mount --bind "$1" /etc/systemd/program
+  fi
+  # systemd resets the console, and removes shared memory of the users of its services.
+  mount -t tmpfs -o mode=755 tmpfs /etc/systemd/dev
+  for device in null zero full random urandom tty; do
+    : >"/etc/systemd/dev/$device"
+    mount --bind "/dev/$device" "/etc/systemd/dev/$device"
+  done
+  mkdir /etc/systemd/dev/pts /etc/systemd/dev/shm
+  ln -s pts/ptmx /etc/systemd/dev/ptmx
+  mount --move /etc/systemd/dev /dev
+  for directory in /run /srv /var/lib /var/log; do
     mount -t tmpfs -o mode=755 tmpfs "$directory"
+  done
+  for directory in /tmp /var/tmp; do
+    mount -t tmpfs -o mode=1777 tmpfs "$directory"
   done
   mkdir -p /run/drydock-test /run/systemd/journald.conf.d /var/log/journal
   if [ -n "$1" ]; then
     : >/run/drydock-test/drydock
-    mount --bind "$1" /run/drydock-test/drydock
+    mount --bind /etc/systemd/program /run/drydock-test/drydock
   fi
   mount -o bind,ro /proc/sys /proc/sys
-  umount -R /sys/fs/cgroup
+  mount -o bind,ro /sys /sys
   mount -t cgroup2 cgroup2 /sys/fs/cgroup
+  mount -o remount,bind,ro /
+  # Credentials reach a service through a mount that is shared.
+  mount --make-rshared /
   # Only these units exist.
   cd /usr/lib/systemd/system
   cp systemd-journald.service systemd-journald.socket basic.target sysinit.target sockets.target shutdown.target \
@@ -44,8 +64,9 @@ Storage=persistent
 ReadKMsg=no
 Audit=no
 CONF
-  exec env -i PATH="$PATH" container=drydock-test SYSTEMD_UNIT_PATH=/etc/systemd/system "$SYSTEMD" --system \
-    --unit=drydock-test.target --log-target=journal --log-level=warning --show-status=no
+  exec env -i PATH="$PATH" container=drydock-test SYSTEMD_UNIT_PATH=/etc/systemd/system \
+    SYSTEMD_GENERATOR_PATH=/run/drydock-test/none "$SYSTEMD" --system --unit=drydock-test.target \
+    --log-target=journal --log-level=warning --show-status=no
 }
 
 if [ "${1:-}" = --boot ]; then
@@ -66,7 +87,18 @@ if [ -z "$mounted" ]; then
   echo 'there are no control groups of version 2' >&2
   exit 1
 fi
-group="$mounted${own%/}/drydock-test-$$"
+groups="$mounted${own%/}/drydock-test"
+group="$groups-$$"
+
+remove_group() {
+  find "$1" -depth -type d -exec rmdir {} + 2>/dev/null
+}
+
+# A script that was killed leaves its group.
+for left in "$groups"-*; do
+  if [ ! -d "/proc/${left##*-}" ]; then remove_group "$left"; fi
+done
+remove_group "$group"
 mkdir "$group" || exit 1
 
 child=
@@ -78,7 +110,7 @@ finish() {
   fi
   tries=0
   while [ -d "$group" ] && [ "$tries" -lt 200 ]; do
-    find "$group" -depth -type d -exec rmdir {} + 2>/dev/null
+    remove_group "$group"
     tries=$((tries + 1))
     sleep 0.02
   done
@@ -86,9 +118,9 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM HUP
 
-# `unshare` ends with its parent, and its child with it.
+# `unshare` is killed when this script has ended, and its child with it.
 sh -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' sh "$group" \
-  unshare --pid --fork --kill-child --mount --uts --ipc --cgroup --mount-proc \
+  setpriv --pdeathsig KILL unshare --pid --fork --kill-child --mount --uts --ipc --cgroup --mount-proc \
   "$0" --boot "$program" </dev/null >&2 &
 child=$!
 
