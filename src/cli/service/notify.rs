@@ -65,11 +65,11 @@ impl Notifier {
         let Some(expected) = self.watchdog else {
             return;
         };
-        // Two requests fit into the time, so one slow answer does not end the server.
-        let mut ticks = tokio::time::interval((expected / 2).max(Duration::from_millis(1)));
+        let (interval, answer_max) = request_times(expected);
+        let mut ticks = tokio::time::interval(interval);
         loop {
             ticks.tick().await;
-            match is_answering(address, expected / 4).await {
+            match is_answering(address, answer_max).await {
                 true => self.send(&format!("WATCHDOG=1\n{}", state(&admin))),
                 false => tracing::error!("the server does not answer a request of its own"),
             }
@@ -106,6 +106,12 @@ fn watchdog(microseconds: Option<OsString>, process: Option<OsString>, own: u32)
     let is_own = process.is_none_or(|process| number(process) == Some(u64::from(own)));
     let time = number(microseconds?).filter(|time| *time > 0)?;
     is_own.then(|| Duration::from_micros(time))
+}
+
+/// Returns the time between two requests, and the longest time of an answer. One request without an answer does not end the
+/// server: that of the next one is reported before the expected time is over.
+fn request_times(expected: Duration) -> (Duration, Duration) {
+    ((expected / 3).max(Duration::from_millis(1)), expected / 4)
 }
 
 /// Returns the line that the service manager shows.
@@ -146,7 +152,7 @@ fn reachable(listener: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{is_answering, reachable, watchdog};
+    use super::{is_answering, reachable, request_times, watchdog};
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -161,6 +167,17 @@ mod tests {
             assert_eq!(watchdog(text(wrong), None, 7), None, "{wrong}");
         }
         assert_eq!(watchdog(None, text("7"), 7), None);
+    }
+
+    #[test]
+    fn one_request_without_an_answer_does_not_end_the_server() {
+        for seconds in [1, 12, 60] {
+            let expected = Duration::from_secs(seconds);
+            let (interval, answer_max) = request_times(expected);
+            // The first request has no answer, and the second one a late answer.
+            assert!(interval * 2 + answer_max < expected, "{seconds}");
+            assert!(answer_max < interval, "{seconds}");
+        }
     }
 
     #[test]
