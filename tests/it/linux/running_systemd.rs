@@ -171,7 +171,11 @@ impl ServiceFixture {
                 .any(|message| message.visible().join("\n").contains(wanted))
                 .then_some(())
         };
-        if self.slack.wait_until(shown).await.is_none() {
+        let deadline = Instant::now() + BOUND;
+        while self.slack.wait_until(&shown).await.is_none() {
+            if Instant::now() < deadline {
+                continue;
+            }
             let log = self.drydock(&["logs"]);
             let texts = self.slack.with_state(|state| {
                 let visible = state.messages.iter().map(|message| message.visible().join("\n"));
