@@ -1,4 +1,4 @@
-//! For tests on virtual time: waits for the threads of the store, which work in real time.
+//! The wait of tests on virtual time for the threads of the store, which work in real time.
 
 use super::Store;
 use super::open::READERS;

@@ -10,3 +10,4 @@ mod running_systemd;
 mod server_process;
 mod spooled_values;
 mod storage;
+mod systemd;

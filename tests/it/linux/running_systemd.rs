@@ -1,7 +1,7 @@
 //! `drydock up`, `status`, `logs` and `down` with a running systemd, which starts the real program with the real unit.
 
+use super::systemd::{BootedSystemd, PROGRAM};
 use crate::support::shell::{BOUND, ProgramOutput};
-use crate::support::systemd::{BootedSystemd, PROGRAM};
 use drydock::simulation::emulator::model::{ModelEmulator, ModelRequest, calls, says};
 use drydock::simulation::emulator::slack::{RateLimits, SlackEmulator, SlackOptions, SlackState};
 use serde_json::Value;

@@ -19,8 +19,6 @@ pub(crate) mod screen;
 pub(crate) mod shell;
 pub(crate) mod sign;
 pub(crate) mod source;
-#[cfg(target_os = "linux")]
-pub(crate) mod systemd;
 pub(crate) mod third_party_emulator;
 pub(crate) mod telegram_proxy;
 pub(crate) mod world;

@@ -112,7 +112,7 @@ fn requirement(name: &str) -> (&'static [&'static str], &'static str, &'static s
             "install util-linux, and allow user namespaces",
         ),
         "systemd" => (
-            &["tests/it/support/systemd.sh", "--probe"],
+            &["tests/it/linux/systemd.sh", "--probe"],
             "a systemd of its own",
             "apt-get install systemd, and run as root where namespaces and mounts are allowed",
         ),

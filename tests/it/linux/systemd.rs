@@ -1,13 +1,13 @@
 //! A running systemd in namespaces of its own, with the program that was built.
 
-use super::built::built;
-use super::require::component;
-use super::shell::{ProgramOutput, RunningProgram, run_to_end};
+use crate::support::built::built;
+use crate::support::require::component;
+use crate::support::shell::{ProgramOutput, RunningProgram, run_to_end};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The script that boots it.
-const BOOT: &str = "tests/it/support/systemd.sh";
+const BOOT: &str = "tests/it/linux/systemd.sh";
 /// The program in the file system of the services.
 pub(crate) const PROGRAM: &str = "/run/drydock-test/drydock";
 
