@@ -54,7 +54,7 @@ mod schedule;
 mod session_export;
 #[cfg(test)]
 #[allow(clippy::panic)]
-mod settling;
+mod idle_wait;
 mod shown_result;
 mod summary;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::condition::Reporter;
 #[cfg(test)]
-use super::settling::RequestCount;
+use super::idle_wait::RequestCount;
 use super::{OpenError, StoreError};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::panic::{AssertUnwindSafe, catch_unwind};

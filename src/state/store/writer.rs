@@ -5,7 +5,7 @@ use super::condition::Reporter;
 use super::last_start::LastStart;
 use super::open::BUSY_MAX;
 #[cfg(test)]
-use super::settling::RequestCount;
+use super::idle_wait::RequestCount;
 use super::syncer::Syncer;
 use super::{OpenError, StoreError};
 use rusqlite::config::DbConfig;

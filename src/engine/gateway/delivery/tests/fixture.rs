@@ -383,7 +383,7 @@ impl DeliveryFixture {
     }
 
     async fn step(&self, time: Duration) {
-        self.store.settle().await;
+        self.store.wait_until_idle().await;
         tokio::time::advance(time).await;
     }
 

@@ -31,7 +31,7 @@ impl Store {
     }
 
     /// Waits until every request is answered, and the tasks of this thread make no further one.
-    pub(crate) async fn settle(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         for _ in 0..ROUNDS_MAX {
             let before = self.requested();
             // Each reading thread takes one of these, so it has answered everything from before.
