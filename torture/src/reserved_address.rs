@@ -11,7 +11,7 @@ use tokio::net::TcpSocket;
 #[derive(Debug)]
 pub(crate) struct ReservedAddress {
     pub(crate) address: SocketAddr,
-    bound: Option<TcpSocket>,
+    _bound: Option<TcpSocket>,
 }
 
 impl ReservedAddress {
@@ -23,7 +23,7 @@ impl ReservedAddress {
         let is_usable = TcpListener::bind(address).is_ok();
         Ok(Self {
             address,
-            bound: is_usable.then_some(bound),
+            _bound: is_usable.then_some(bound),
         })
     }
 }
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn a_socket_that_does_not_reuse_addresses_cannot_have_a_reserved_one() -> std::io::Result<()> {
         let reserved = ReservedAddress::reserve()?;
-        if reserved.bound.is_none() {
+        if reserved._bound.is_none() {
             return Ok(());
         }
         let other = tokio::net::TcpSocket::new_v4()?;

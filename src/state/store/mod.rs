@@ -24,6 +24,9 @@ mod earlier_versions;
 mod edits;
 mod held_message;
 mod history;
+#[cfg(test)]
+#[allow(clippy::panic)]
+mod idle_wait;
 mod inbox;
 pub(crate) mod invite;
 mod key;
@@ -52,9 +55,6 @@ mod retry;
 mod run;
 mod schedule;
 mod session_export;
-#[cfg(test)]
-#[allow(clippy::panic)]
-mod idle_wait;
 mod shown_result;
 mod summary;
 #[cfg(test)]

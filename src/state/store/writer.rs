@@ -2,10 +2,10 @@
 
 use super::checkpoint::WalCheckpointer;
 use super::condition::Reporter;
-use super::last_start::LastStart;
-use super::open::BUSY_MAX;
 #[cfg(test)]
 use super::idle_wait::RequestCount;
+use super::last_start::LastStart;
+use super::open::BUSY_MAX;
 use super::syncer::Syncer;
 use super::{OpenError, StoreError};
 use rusqlite::config::DbConfig;
