@@ -11,7 +11,6 @@ use crate::server::app;
 use crate::state::access::{self, Access};
 use crate::state::store::{self, GroupAccess, Prune, Store};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -117,8 +116,7 @@ impl AdminClient {
                     .map_err(CliError::failed)
             }
             AdminRequest::CreateToken { .. } if !services.is_empty() => {
-                let (hooks, schedules) = (BTreeMap::new(), BTreeMap::new());
-                let stored = access.service_identities(&hooks, &schedules, services, at);
+                let stored = access.service_identities_of_programs(services, at);
                 stored.await.map(|_| ()).map_err(CliError::failed)
             }
             _ => Ok(()),

@@ -38,3 +38,24 @@ async fn the_end_of_the_access_of_a_hook_stops_its_runs_and_no_other_begins_also
     assert_eq!(app.count("SELECT count(*) FROM run"), 2);
     assert_eq!(app.model_requests().len(), 2);
 }
+
+/// T06
+#[tokio::test]
+async fn the_open_run_of_a_hook_fails_after_a_start_without_its_section() {
+    let stalls = says("Never said.").with_fault(AnswerFault::Stall);
+    let settings = [("hooks.release.pipelines", "true")];
+    let mut app = TestApp::with_settings(queue([stalls]), &settings).await;
+    commit(&app, &[(".drydock/pipelines.yaml", EntryKind::Blob, OF_A_HOOK)]);
+    assert_eq!(deliver(&app, "release", ONE, &release("Faster.")).await.0, 200);
+    app.wait_for_model_requests(1).await;
+    app.demo.stop().await;
+    let mut config = app.demo.config().unwrap();
+    config.hooks.remove("release");
+    app.start_with(config).await;
+    assert_eq!(ended_runs(&app, 1).await, ["failed"]);
+    assert_eq!(
+        app.column("SELECT why FROM run"),
+        ["there is no grant for `infra` any more"]
+    );
+    assert_eq!(app.model_requests().len(), 1);
+}

@@ -185,6 +185,11 @@ impl Identity {
         }
     }
 
+    /// Returns true if this identity has any grant right now.
+    pub(super) fn has_grants(&self) -> bool {
+        !self.grants().is_empty()
+    }
+
     /// Returns true if this is the one grant of this identity.
     pub(super) fn has_only(&self, grant: &Grant) -> bool {
         let Grant {

@@ -419,6 +419,16 @@ mod tests {
             (first.user(), Some(Role::Viewer))
         );
         assert_eq!(access.users().await.unwrap().len(), 1);
+        // A token for a service leaves a hook as it is; a start without its section takes its grants until it is back.
+        let stored = access.service_identities_of_programs(&no_services, at(2)).await;
+        assert_eq!(
+            (stored, second.role("infra-*")),
+            (Ok(Vec::new()), Some(Role::Viewer))
+        );
+        for (hooks, role) in [(&BTreeMap::new(), None), (&hooks, Some(Role::Viewer))] {
+            let stored = access.service_identities(hooks, &none, &no_services, at(2)).await;
+            assert_eq!((stored, second.role("infra-*")), (Ok(Vec::new()), role));
+        }
         access.revoke(first.user(), "operator", at(2)).await.unwrap();
         let revoked = access
             .service_identities(&hooks, &none, &no_services, at(3))

@@ -1,14 +1,14 @@
 //! The service identities of configured hooks, schedules and services: `hook:<name>`, `schedule:<name>` and `service:<name>`.
 //! Each is limited to the repository of its section and is never an administrator. The first start creates its user, which can
-//! be revoked like any other. A service without its section keeps its user and has no grants, because its tokens are still
-//! there.
+//! be revoked like any other. One without its section keeps its user and has no grants, because its tokens and its open runs
+//! are still there.
 
 use super::{Access, AccessError, Grant, Identity, Role, people, put};
 use crate::base::config::{Grants, HookSettings, ScheduleSettings, ServiceSettings};
 use crate::base::model::{Sender, UserId};
 use crate::state::store::people::{store_service, withdraw_service};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
 /// A service of the configuration, with its grant.
@@ -36,8 +36,7 @@ impl ServiceAccount {
 
 impl Access {
     /// Creates the service identities of configured hooks, schedules and services, all in one write, and gives each the grants
-    /// of its section. Services without a section lose their grants. Returns the names of those that were revoked, which stay
-    /// so.
+    /// of its section. Those without a section lose their grants. Returns the names of those that were revoked, which stay so.
     pub async fn service_identities(
         &self,
         hooks: &BTreeMap<String, HookSettings>,
@@ -53,12 +52,31 @@ impl Access {
             let grants = (schedule.definition.repository.as_str(), &schedule.grants);
             ServiceAccount::new(Sender::of_schedule(name), grants)
         });
-        let removed = self.removed_services(services);
-        let services = services.iter().map(|(name, service)| {
-            let grants = (service.repository.as_str(), &service.grants);
-            ServiceAccount::new(Sender::of_service(name), grants)
-        });
-        let accounts = hooks.chain(schedules).chain(services);
+        let accounts = hooks.chain(schedules).chain(service_accounts(services));
+        self.store_sections(accounts.collect(), |sender| sender.section().is_some(), at)
+            .await
+    }
+
+    /// Creates the identities of configured services like [`Self::service_identities`], and leaves those of hooks and schedules
+    /// as they are.
+    pub async fn service_identities_of_programs(
+        &self,
+        services: &BTreeMap<String, ServiceSettings>,
+        at: Timestamp,
+    ) -> Result<Vec<String>, AccessError> {
+        let accounts = service_accounts(services).collect();
+        self.store_sections(accounts, Sender::is_of_service, at).await
+    }
+
+    /// Gives each of these accounts the grants of its section, and takes those of the others for which `is_meant` is true.
+    async fn store_sections(
+        &self,
+        accounts: Vec<ServiceAccount>,
+        is_meant: fn(&Sender) -> bool,
+        at: Timestamp,
+    ) -> Result<Vec<String>, AccessError> {
+        let removed = self.removed_services(&accounts, is_meant);
+        let accounts = accounts.into_iter();
         let changed = accounts.filter(|account| !self.has_only(&account.sender, &account.grant));
         let changed: Vec<ServiceAccount> = changed.collect();
         changed
@@ -81,12 +99,13 @@ impl Access {
             .is_some_and(|identity| identity.has_only(grant))
     }
 
-    /// Returns the users of admitted services that have no section.
-    fn removed_services(&self, services: &BTreeMap<String, ServiceSettings>) -> Vec<UserId> {
+    /// Returns the users of service identities with grants for which `is_meant` is true, and that have no section.
+    fn removed_services(&self, accounts: &[ServiceAccount], is_meant: fn(&Sender) -> bool) -> Vec<UserId> {
+        let configured: HashSet<&Sender> = accounts.iter().map(|account| &account.sender).collect();
         let admitted = self.admitted.read().unwrap_or_else(PoisonError::into_inner);
         let is_removed = |identity: &&Identity| {
             let sender = identity.sender();
-            sender.is_of_service() && !services.contains_key(&sender.id)
+            is_meant(sender) && !configured.contains(sender) && identity.has_grants()
         };
         admitted.values().filter(is_removed).map(Identity::user).collect()
     }
@@ -120,6 +139,15 @@ impl Access {
             .await?;
         Ok(())
     }
+}
+
+fn service_accounts(
+    services: &BTreeMap<String, ServiceSettings>,
+) -> impl Iterator<Item = ServiceAccount> + '_ {
+    services.iter().map(|(name, service)| {
+        let grants = (service.repository.as_str(), &service.grants);
+        ServiceAccount::new(Sender::of_service(name), grants)
+    })
 }
 
 #[cfg(test)]
