@@ -73,6 +73,15 @@ impl StoredSchedule {
     fn has_times_of(&self, definition: &ScheduleDefinition) -> bool {
         (&self.definition.when, &self.definition.zone) == (&definition.when, &definition.zone)
     }
+
+    fn is_of_pipeline_of(&self, definition: &ScheduleDefinition) -> bool {
+        pipeline_of(&self.definition) == pipeline_of(definition)
+    }
+}
+
+fn pipeline_of(definition: &ScheduleDefinition) -> Option<&str> {
+    let pipeline = definition.pipeline.as_ref();
+    pipeline.map(|pipeline| pipeline.name.as_str())
 }
 
 impl Store {
@@ -122,9 +131,9 @@ impl Store {
         .await
     }
 
-    /// Makes the stored schedules of pipelines of a service the same as these, by name. One that is off stays off, and one
-    /// whose times are the same keeps its next time. A run that has begun goes on without its schedule. Returns true if
-    /// anything has changed.
+    /// Makes the stored schedules of pipelines of a service the same as these. A trigger with the same times as before is the
+    /// same schedule, also in another place of its pipeline. One that is off stays off, and one whose times are the same keeps
+    /// its next time. A run that has begun goes on without its schedule. Returns true if anything has changed.
     pub async fn store_pipeline_schedules(
         &self,
         owner: Sender,
@@ -134,37 +143,90 @@ impl Store {
         self.write(move |tx| {
             let stored = stored(tx, &json(&owner)?)?.into_iter();
             let stored = stored.filter(|row| row.definition.pipeline.is_some());
-            let mut stored: BTreeMap<String, StoredSchedule> =
-                stored.map(|row| (row.name.clone(), row)).collect();
-            let mut has_changed = false;
-            for new in &new {
-                let what = match stored.remove(&new.name) {
-                    Some(row) if row.definition == new.definition => continue,
-                    Some(row) => {
-                        let due = match row.has_times_of(&new.definition) {
-                            true => row.due,
-                            false => new.due,
-                        };
-                        store_content(tx, &row, (&new.definition, due), at)?;
-                        "changed"
-                    }
-                    None => {
-                        insert(tx, new, at)?;
-                        "created"
-                    }
+            let stored = stored.map(|row| (row.name.clone(), row)).collect();
+            let PairedSchedules { kept, created, gone } = PairedSchedules::of(stored, &new);
+            let changed = kept
+                .iter()
+                .filter(|(row, new)| row.name != new.name || row.definition != new.definition);
+            let changed: Vec<_> = changed.collect();
+            for row in gone.values() {
+                remove(tx, row.id)?;
+                audit(tx, ("removed", &row.name, &row.owner), BY_DEFINITION, at)?;
+            }
+            rename(tx, &changed)?;
+            for (row, new) in &changed {
+                let due = match row.has_times_of(&new.definition) {
+                    true => row.due,
+                    false => new.due,
                 };
-                audit(tx, (what, &new.name, &new.owner), BY_DEFINITION, at)?;
-                has_changed = true;
+                store_content(tx, row, (&new.definition, due), at)?;
+                audit(tx, ("changed", &new.name, &new.owner), BY_DEFINITION, at)?;
             }
-            for gone in stored.values() {
-                remove(tx, gone.id)?;
-                audit(tx, ("removed", &gone.name, &gone.owner), BY_DEFINITION, at)?;
-                has_changed = true;
+            for new in &created {
+                insert(tx, new, at)?;
+                audit(tx, ("created", &new.name, &new.owner), BY_DEFINITION, at)?;
             }
-            Ok(has_changed)
+            Ok(!(changed.is_empty() && created.is_empty() && gone.is_empty()))
         })
         .await
     }
+}
+
+/// The schedules of pipelines of a service, stored and new ones.
+struct PairedSchedules<'a> {
+    /// Stored ones, each with the new one that it is from now on.
+    kept: Vec<(StoredSchedule, &'a NewSchedule)>,
+    /// New ones that are none of the stored ones.
+    created: Vec<&'a NewSchedule>,
+    /// Stored ones that are none of the new ones, by name.
+    gone: BTreeMap<String, StoredSchedule>,
+}
+
+impl<'a> PairedSchedules<'a> {
+    /// Pairs schedules by their name and their times, then by their pipeline and their times, then by their name.
+    fn of(stored: BTreeMap<String, StoredSchedule>, new: &'a [NewSchedule]) -> Self {
+        let mut paired = Self {
+            kept: Vec::new(),
+            created: new.iter().collect(),
+            gone: stored,
+        };
+        paired.keep(|stored, new| {
+            let row = stored.get(&new.name)?;
+            row.has_times_of(&new.definition).then(|| new.name.clone())
+        });
+        paired.keep(|stored, new| {
+            let (mut rows, definition) = (stored.values(), &new.definition);
+            let row = rows.find(|row| row.is_of_pipeline_of(definition) && row.has_times_of(definition))?;
+            Some(row.name.clone())
+        });
+        paired.keep(|_, new| Some(new.name.clone()));
+        paired
+    }
+
+    /// Keeps the stored schedules whose names are found for new ones.
+    fn keep(&mut self, find: impl Fn(&BTreeMap<String, StoredSchedule>, &NewSchedule) -> Option<String>) {
+        for new in std::mem::take(&mut self.created) {
+            let row = find(&self.gone, new).and_then(|name| self.gone.remove(&name));
+            match row {
+                Some(row) => self.kept.push((row, new)),
+                None => self.created.push(new),
+            }
+        }
+    }
+}
+
+/// Gives schedules their new names, which may be those of others among them.
+fn rename(tx: &Transaction<'_>, changed: &[&(StoredSchedule, &NewSchedule)]) -> Result<(), StoreError> {
+    let mut renaming = tx.prepare_cached("UPDATE schedule SET name = ?2 WHERE id = ?1")?;
+    let renamed = || changed.iter().filter(|(row, new)| row.name != new.name);
+    for (row, _) in renamed() {
+        // No name begins with a slash.
+        renaming.execute(params![row.id.0, format!("/{}", row.id)])?;
+    }
+    for (row, new) in renamed() {
+        renaming.execute(params![row.id.0, new.name])?;
+    }
+    Ok(())
 }
 
 /// Configured schedules as they are stored. There may be thousands, and at most starts none has changed: then none is parsed.

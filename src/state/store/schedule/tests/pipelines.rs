@@ -303,6 +303,73 @@ async fn the_times_of_pipelines_are_those_of_the_newest_definitions_and_what_is_
     assert_eq!(count(&store, audited).await, 7);
 }
 
+/// Returns the schedules of the triggers of one pipeline, which have these times.
+fn triggers(times: &[(&str, i64)]) -> Vec<NewSchedule> {
+    let trigger = |(number, (when, due)): (u32, &(&str, i64))| {
+        let mut new = pipeline("drift", when, *due);
+        if number > 1 {
+            new.name = format!("nightly/drift#{number}");
+        }
+        if let Some(pipeline) = &mut new.definition.pipeline {
+            pipeline.trigger = number;
+        }
+        new
+    };
+    (1..).zip(times).map(trigger).collect()
+}
+
+#[tokio::test]
+async fn a_trigger_in_another_place_of_its_pipeline_is_the_same_schedule_and_stays_off() {
+    let (_directory, store) = fresh();
+    let (daily, weekly, hourly) = (("daily 09:00", 10), ("mondays 09:00", 20), ("every 1h", 30));
+    assert!(stored(&store, triggers(&[daily, weekly]), 0).await);
+    let rows = store.schedules(None).await.unwrap();
+    assert_eq!(rows[1].definition.when, "mondays 09:00");
+    let off = ScheduleEdit::Disable(rows[1].id, "turned off by the operator".to_owned());
+    assert_eq!(edit(&store, off, 1).await, ScheduleChange::Changed);
+    let later = |(when, due): (&'static str, i64)| (when, due + 1_000);
+    let (moved_daily, moved_weekly) = (later(daily), later(weekly));
+    for (times, expected) in [
+        // One is added before the others, the two are exchanged, and the first one is removed.
+        (
+            vec![hourly, moved_daily, moved_weekly],
+            vec![
+                ("every 1h", 30, false),
+                ("daily 09:00", 10, false),
+                ("mondays 09:00", 20, true),
+            ],
+        ),
+        (
+            vec![moved_weekly, moved_daily],
+            vec![("mondays 09:00", 20, true), ("daily 09:00", 10, false)],
+        ),
+        (vec![moved_daily], vec![("daily 09:00", 10, false)]),
+    ] {
+        assert!(stored(&store, triggers(&times), 1_000).await);
+        assert!(!stored(&store, triggers(&times), 1_001).await);
+        let rows = store.schedules(None).await.unwrap();
+        let found: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                let place = row.definition.pipeline.as_ref().map(|pipeline| pipeline.trigger);
+                (
+                    row.name.as_str(),
+                    place,
+                    row.definition.when.as_str(),
+                    row.due,
+                    row.off_why.is_some(),
+                )
+            })
+            .collect();
+        let names = ["nightly/drift", "nightly/drift#2", "nightly/drift#3"];
+        let named = names.into_iter().zip(1..).zip(expected);
+        let expected: Vec<_> = named
+            .map(|((name, place), (when, due, is_off))| (name, Some(place), when, at(due), is_off))
+            .collect();
+        assert_eq!(found, expected);
+    }
+}
+
 #[tokio::test]
 async fn other_times_with_the_same_next_time_are_computed_at_another_time() {
     let (_directory, store) = fresh();
