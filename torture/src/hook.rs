@@ -1,6 +1,6 @@
 //! Events of hooks, signed like those of GitHub and of generic senders.
 
-use crate::program::HOOK_SECRET;
+use crate::program::{GENERIC_SECRET, HOOK_SECRET};
 use crate::task::Task;
 use crate::testbed::Testbed;
 use hmac::{Hmac, KeyInit, Mac};
@@ -87,7 +87,7 @@ fn github_headers(number: u32, body: &str) -> [(&'static str, String); 3] {
         ("x-github-delivery", delivery(number)),
         (
             "x-hub-signature-256",
-            format!("sha256={}", signature(body.as_bytes())),
+            format!("sha256={}", signature(HOOK_SECRET, body.as_bytes())),
         ),
     ]
 }
@@ -96,7 +96,7 @@ fn github_headers(number: u32, body: &str) -> [(&'static str, String); 3] {
 fn generic_headers(number: u32, body: &str) -> [(&'static str, String); 3] {
     let id = delivery(number);
     let seconds = jiff::Timestamp::now().as_second().to_string();
-    let signed = signature(format!("{id}.{seconds}.{body}").as_bytes());
+    let signed = signature(GENERIC_SECRET, format!("{id}.{seconds}.{body}").as_bytes());
     [
         ("x-webhook-id", id),
         ("x-webhook-timestamp", seconds),
@@ -128,8 +128,8 @@ async fn post(world: &Testbed, hook: &str, headers: &[(&str, String)], body: Str
     Some(status)
 }
 
-fn signature(message: &[u8]) -> String {
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(HOOK_SECRET.as_bytes()) else {
+fn signature(secret: &str, message: &[u8]) -> String {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
         return String::new();
     };
     mac.update(message);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 pub(crate) const BOT_TOKEN: &str = "xoxb-330044005500-torture-bot-token";
 pub(crate) const SIGNING_SECRET: &str = "3c1d1c9a7be24c6f8a1b3d5e7f90aa21";
 pub(crate) const HOOK_SECRET: &str = "torture-hook-secret-0123456789abcdef";
+pub(crate) const GENERIC_SECRET: &str = "torture-generic-secret-0123456789abcd";
 const MODEL_KEY: &str = "sk-ant-torture-0000000000000000000000";
 
 /// R1: the first answer after a start comes within this time.
@@ -66,6 +67,7 @@ impl ServerLaunch {
             .env("TORTURE_BOT_TOKEN", BOT_TOKEN)
             .env("TORTURE_SIGNING_SECRET", SIGNING_SECRET)
             .env("TORTURE_HOOK_SECRET", HOOK_SECRET)
+            .env("TORTURE_GENERIC_SECRET", GENERIC_SECRET)
             .env("TORTURE_MODEL_KEY", MODEL_KEY)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());

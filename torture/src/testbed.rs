@@ -496,7 +496,7 @@ grants = {{ role = "editor", environments = ["**"] }}
 
 [hooks.signed]
 scheme = "generic"
-secret = {{ env = "TORTURE_HOOK_SECRET" }}
+secret = {{ env = "TORTURE_GENERIC_SECRET" }}
 repository = "infra"
 prompt = "prompts/release.md"
 fields = {{ what = "/what" }}

@@ -21,7 +21,33 @@ pub(super) fn hooks(reader: &mut SettingsReader<'_>) -> BTreeMap<String, HookSet
         let section = format!("hooks.{name}");
         hooks.extend(hook(reader, &section).map(|hook| (name, hook)));
     }
+    refuse_shared_secrets(reader, &hooks);
     hooks
+}
+
+/// Refuses a secret of hooks with different schemes. A delivery that is signed for one of them could be sent to the other, with
+/// its signature in another header.
+fn refuse_shared_secrets(reader: &mut SettingsReader<'_>, hooks: &BTreeMap<String, HookSettings>) {
+    let mut first: BTreeMap<&str, (&str, HookScheme)> = BTreeMap::new();
+    for (name, hook) in hooks {
+        let secrets = [
+            ("secret", Some(&hook.secret)),
+            ("previous_secret", hook.previous_secret.as_ref()),
+        ];
+        for (key, secret) in secrets {
+            let Some(secret) = secret else { continue };
+            let known = first
+                .entry(secret.expose())
+                .or_insert((name.as_str(), hook.scheme));
+            let (other, scheme) = *known;
+            if scheme != hook.scheme {
+                let why = format!(
+                    "hooks.{other} has the same secret and another scheme; give each a secret of its own"
+                );
+                reader.problem(&format!("hooks.{name}.{key}"), why);
+            }
+        }
+    }
 }
 
 /// Checks what the hooks require of the channels, and fetches no secret.

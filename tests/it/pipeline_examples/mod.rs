@@ -87,6 +87,9 @@ fn flags(section: &str, table: &Table) -> Vec<(String, String)> {
             Value::String(_) if key.ends_with(".github_token.env") => {
                 vec![(key, "STAGE_GITHUB_TOKEN".to_owned())]
             }
+            Value::String(_) if key == "hooks.alerts.secret.env" => {
+                vec![(key, "STAGE_ALERT_SECRET".to_owned())]
+            }
             Value::String(_) if key.ends_with(".env") => vec![(key, "STAGE_HOOK_SECRET".to_owned())],
             Value::String(text) => vec![(key, text.clone())],
             value => vec![(key, value.to_string())],

@@ -5,7 +5,7 @@ use crate::runs::{ALICE, ended_runs, posts};
 use crate::support::app::TestApp;
 use crate::support::sign;
 use crate::support::world::world;
-use drydock::simulation::demo::environment::{HOOK_SECRET, SLACK_CHANNEL};
+use drydock::simulation::demo::environment::{ALERT_SECRET, SLACK_CHANNEL};
 use drydock::simulation::emulator::model::{AnswerScript, ScriptedAnswer, calls, queue};
 use drydock::simulation::emulator::slack::SlackMessage;
 use drydock::state::access::Role;
@@ -44,7 +44,7 @@ fn alert(status: &str, namespace: &str, value: u32) -> Value {
 
 async fn send(app: &TestApp, event: &Value) -> String {
     let body = event.to_string();
-    let signature = sign::hmac(HOOK_SECRET, body.as_bytes());
+    let signature = sign::hmac(ALERT_SECRET, body.as_bytes());
     let headers = [
         ("content-type", "application/json"),
         ("x-webhook-signature", signature.as_str()),

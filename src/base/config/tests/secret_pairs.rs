@@ -34,6 +34,37 @@ fn every_section_takes_a_second_secret_which_is_redacted() {
     assert!(!is_pair("team") && !is_pair("phone") && single.hooks["ci"].previous_secret.is_none());
 }
 
+/// CI-27
+#[test]
+fn a_secret_of_hooks_with_different_schemes_is_refused() {
+    let found = |scheme: &str, secrets: &str| {
+        let rest = "repository = \"infra\"\nprompt = \".drydock/ci.md\"\npost_to.channel = \"team\"\npost_to.chat = \"C1\"\n";
+        let text = format!("{GOOD}[hooks.other]\nscheme = {scheme}\n{secrets}\n{rest}");
+        Config::load(with(&text, &[PREVIOUS]))
+            .err()
+            .map(|error| error.to_string())
+    };
+    let (shared, own) = ("{ env = \"HOOK_SECRET\" }", "{ env = \"PREVIOUS_SECRET\" }");
+    let why = "hooks.ci has the same secret and another scheme; give each a secret of its own";
+    for (scheme, secrets, expected) in [
+        ("\"github\"", format!("secret = {shared}"), None),
+        ("\"generic\"", format!("secret = {own}"), None),
+        (
+            "\"generic\"",
+            format!("secret = {shared}"),
+            Some("24: hooks.other.secret"),
+        ),
+        (
+            "\"generic-body\"\nallow_replayable = true",
+            format!("secret = {own}\nprevious_secret = {shared}"),
+            Some("26: hooks.other.previous_secret"),
+        ),
+    ] {
+        let expected = expected.map(|place| format!("drydock.toml:{place}: {why}"));
+        assert_eq!(found(scheme, &secrets), expected, "{scheme} {secrets}");
+    }
+}
+
 /// T22
 #[test]
 fn a_previous_secret_without_a_current_one_or_equal_to_it_is_refused() {
