@@ -5,7 +5,8 @@ use super::Runs;
 use super::moves::RunMove;
 use super::slash::is_of_command;
 use crate::base::model::{
-    Action, AskedPeople, ChatPlace, Op, Reply, RunAnswer, RunQuestion, Sender, StepEnd, UserId, quoted,
+    Action, AskedPeople, ChatPlace, Op, Platform, Reply, RunAnswer, RunQuestion, Sender, StepEnd, UserId,
+    quoted,
 };
 use crate::engine::gateway::compose::Address;
 use crate::engine::pipeline::definition::{AskedParty, role_of_group};
@@ -107,17 +108,16 @@ impl Runs {
             user,
             name: person.name().to_owned(),
         };
-        if let Some(address) = self.address_of_run(of) {
-            let known = accounts
-                .iter()
-                .find(|account| is_known_in(account, &address.place));
-            if self.can_read(of.0, &address.place, (user, known)).await? {
-                return Ok(Ok(QuestionTarget {
-                    people,
-                    mention: known.map(|account| account.sender().clone()),
-                    address,
-                }));
-            }
+        if let Some(address) = self.address_of_run(of)
+            && self.can_read(of.0, &address, (user, &accounts)).await?
+        {
+            let mut known = accounts.iter();
+            let known = known.find(|account| is_known_in(account, &address.place));
+            return Ok(Ok(QuestionTarget {
+                people,
+                mention: known.map(|account| account.sender().clone()),
+                address,
+            }));
         }
         Ok(match self.private_address(of, user).await? {
             Some(address) => Ok(QuestionTarget {
@@ -137,20 +137,21 @@ impl Runs {
     async fn can_read(
         &self,
         row: &RunRow,
-        place: &ChatPlace,
-        (user, account): (UserId, Option<&Identity>),
+        address: &Address,
+        (user, accounts): (UserId, &[Identity]),
     ) -> Result<bool, StoreError> {
         let owner = self.parts.access.admit(&row.head.owner);
         if owner.is_some_and(|owner| owner.user() == user) {
             return Ok(true);
         }
-        // The account of the place is not known before its channel is connected.
-        if account.is_none() && place.account.platform.chat().is_some() {
+        let channel = self.parts.config.channels.get(&address.channel);
+        let platform = channel.map(|settings| settings.common().platform());
+        if !has_account_in(accounts, &address.place, platform) {
             return Ok(false);
         }
         let store = &self.parts.store;
         let is_private = store
-            .is_private_chat(row.head.owner.clone(), place.clone())
+            .is_private_chat(row.head.owner.clone(), address.place.clone())
             .await?;
         Ok(!is_private)
     }
@@ -271,8 +272,51 @@ impl Runs {
     }
 }
 
+/// True if one of the accounts is of the installation of a place. Before its channel is connected, that is not known, and one on
+/// the platform of the channel is enough.
+fn has_account_in(accounts: &[Identity], place: &ChatPlace, platform: Option<Platform>) -> bool {
+    match place.account.platform.chat() {
+        Some(_) => accounts.iter().any(|account| is_known_in(account, place)),
+        None => accounts
+            .iter()
+            .any(|account| Some(account.sender().platform) == platform),
+    }
+}
+
 /// True for an account of the installation of a place.
 fn is_known_in(account: &Identity, place: &ChatPlace) -> bool {
     let sender = account.sender();
     sender.platform == place.account.platform && sender.account == place.account.id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_account_in;
+    use crate::base::model::{Account, ChatPlace, Platform, Role};
+    use crate::state::access::testing::identity;
+
+    #[test]
+    fn before_its_channel_is_connected_a_chat_is_read_by_those_with_an_account_on_its_platform() {
+        let ada = [identity(Role::Viewer, &[])];
+        let of = |platform: Platform, id: &str| Account {
+            platform,
+            id: id.to_owned(),
+        };
+        let (slack, telegram) = (Some(Platform::Slack), Some(Platform::Telegram));
+        for (account, platform, expected) in [
+            (of(Platform::Slack, "T0ACME"), slack, true),
+            (of(Platform::Slack, "T0OTHER"), slack, false),
+            (of(Platform::Telegram, "42"), telegram, false),
+            (Account::of_schedules(), slack, true),
+            (Account::of_hook("ci"), telegram, false),
+            (Account::of_schedules(), None, false),
+        ] {
+            let place = ChatPlace {
+                account,
+                chat: "C1".to_owned(),
+                thread: None,
+            };
+            assert_eq!(has_account_in(&ada, &place, platform), expected, "{place:?}");
+        }
+    }
 }
