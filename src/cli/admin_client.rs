@@ -14,6 +14,9 @@ use jiff::Timestamp;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The begin of the name of a service, before that of its section.
+const SERVICE_PREFIX: &str = "service:";
+
 /// Sends a request to the running server, or applies it to the database if no server runs. Returns the answer that is still
 /// to be shown; `None` if it was printed as JSON.
 pub(super) async fn answer_to_show(
@@ -123,11 +126,22 @@ impl AdminClient {
         }
     }
 
+    /// True for an invite and for a token of a configured service. Any other request before the first start is a mistake.
+    fn may_be_first(&self, request: &AdminRequest) -> bool {
+        match request {
+            AdminRequest::Invite { .. } => true,
+            AdminRequest::CreateToken { person, .. } => {
+                let service = person.strip_prefix(SERVICE_PREFIX);
+                service.is_some_and(|name| self.settings.services.contains_key(name))
+            }
+            _ => false,
+        }
+    }
+
     async fn open(&self, request: &AdminRequest) -> Result<Admin, CliError> {
         let data = &self.settings.data.directory;
-        // Only an invite can come before the first start; any other request without a data directory is a mistake.
-        // Without a configuration, the invite would be for a server that does not exist.
-        let may_create = matches!(request, AdminRequest::Invite { .. }) && self.settings.is_directory_named;
+        // Without a configuration, the request would be for a server that does not exist.
+        let may_create = self.settings.is_directory_named && self.may_be_first(request);
         if !may_create && !data.is_dir() {
             let why = format!(
                 "there is no data directory `{}`; name the server's configuration with --config",

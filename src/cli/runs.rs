@@ -173,7 +173,7 @@ fn show(run: &RunHead, commit: &str, steps: &[StepRow], output: &Output) {
     let repeats = run
         .retry_of
         .map_or_else(String::new, |id| format!(", repeats run {id}"));
-    output.line(&format!("run {} is {}{why}", run.id, run.status.word()));
+    output.line(&format!("run {} {}{why}", run.id, run.status.phrase()));
     output.line(&format!(
         "{} of {} at commit {}, started by {} for {} at {:.0}{repeats}",
         run.pipeline,

@@ -143,7 +143,7 @@ async fn a_key_on_the_command_line_starts_one_run_and_json_is_the_run_of_the_api
     let detached = terminal.run(&[&REVIEW[..], &["--key", "build-1", "--detach"]].concat());
     assert_eq!(
         (detached.code, detached.out.as_str()),
-        (Some(0), "run 1 is succeeded\n"),
+        (Some(0), "run 1 succeeded\n"),
         "{detached:?}"
     );
     assert!(

@@ -71,6 +71,19 @@ fn a_question_of_a_run_is_a_menu_at_a_terminal() {
     assert!(ended.written.contains("again    succeeded"), "{}", ended.written);
 }
 
+/// Where nobody can be asked, the run shows the question and the choice that counts.
+#[test]
+fn a_default_that_counts_is_shown() {
+    let shell = Shell::with_repository(&[(FILE, QUESTIONS)]);
+    let ended = shell.run(&["run", "ask"]);
+    for line in [
+        "Tell the team?\nNobody is asked, so the default counts.\n",
+        "release: succeeded, Later\n",
+    ] {
+        assert!(ended.err.contains(line), "{line}: {ended:?}");
+    }
+}
+
 /// The signal of a service manager is no answer, and the default does not count.
 #[test]
 fn a_signal_at_a_question_cancels_the_run_and_restores_the_terminal() {

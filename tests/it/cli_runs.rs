@@ -176,7 +176,7 @@ fn runs_are_listed_shown_cancelled_and_repeated_by_commands() {
 
     let shown = run(&["show", "1"]).out;
     for words in [
-        "run 1 is failed: the step `judge` failed\n",
+        "run 1 failed: the step `judge` failed\n",
         "review of infra at commit 0123456789ab, started by hook ci for hook:ci:ci at 2027-01-15T08:00:00Z\n",
         "fail (concluded)",
         "the verdict is fail",
@@ -270,7 +270,7 @@ fn the_directory_with_the_files_about_a_run_is_shown_if_there_is_one() {
     let run = |arguments: &[&str]| shell.run(&[&["runs", "show"], arguments].concat());
     let none = run(&["1", "--trace"]);
     assert!(
-        none.out.starts_with("run 1 is failed") && none.err.contains("There are no files"),
+        none.out.starts_with("run 1 failed") && none.err.contains("There are no files"),
         "{none:?}"
     );
     assert_eq!(run(&["1", "--trace", "--json"]).json()["trace"], json!(null));

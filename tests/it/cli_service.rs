@@ -284,7 +284,10 @@ fn the_service_manager_is_told_that_the_server_is_ready_answers_and_stops() {
     assert!(down.err.contains("was not started with `drydock up`"), "{down:?}");
     let up = shell.run(&UP);
     assert_eq!(up.code, Some(0), "{up:?}");
-    assert!(up.err.contains("Drydock runs already"), "{up:?}");
+    assert!(
+        up.err.contains("Drydock runs already") && up.err.contains("started with `drydock serve`"),
+        "{up:?}"
+    );
     let log = shell.run(&["logs"]);
     assert_eq!(log.code, Some(1), "{log:?}");
     assert!(

@@ -33,7 +33,13 @@ async fn told(app: &TestApp, user: &str, message: &str) -> String {
 
 /// Adds a schedule of Alice, and returns the question about it.
 async fn add(app: &TestApp, name: &str) -> String {
-    let words = format!("!schedule add {name} \"daily 14:00 Europe/Berlin\" \"Which images are old?\"");
+    add_with(app, name, "").await
+}
+
+/// Adds a schedule like [`add`], with more words at the end of the message.
+async fn add_with(app: &TestApp, name: &str, more: &str) -> String {
+    let words =
+        format!("!schedule add {name} \"daily 14:00 Europe/Berlin\" \"Which images are old?\" {more}");
     app.demo.slack.dm(ALICE, &words).await.unwrap();
     let question = format!("Schedule {name}: daily 14:00");
     let offer = app.wait_for_slack_message(DIRECT, &question).await;
@@ -109,6 +115,22 @@ async fn a_person_changes_their_own_schedules_in_a_chat_and_those_of_nobody_else
     assert_told(&own("remove images").await, "The schedule images is removed.");
     assert_told(&own("history images").await, "You have no schedule images");
     assert_eq!(app.count("SELECT count(*) FROM schedule"), 0);
+}
+
+/// A quiet schedule that found nothing is silent, also for the person who has just started its work.
+#[tokio::test]
+async fn who_starts_the_work_of_a_quiet_schedule_is_told_that_nothing_may_follow() {
+    let app = TestApp::with_settings(queue([says("All images are current.")]), &[]).await;
+    app.admit_slack_user(ALICE, Role::Viewer, &["**"]).await;
+    add_with(&app, "images", "quiet").await;
+    let worked = told(&app, ALICE, "!schedule trigger images").await;
+    assert_told(
+        &worked,
+        "The work of images begins now. It is quiet: its result comes only if something changes or fails.",
+    );
+    assert_eq!(ended_fires(&app, 1).await, ["done"]);
+    let messages = private_messages(&app, ALICE).join("\n");
+    assert!(!messages.contains("All images are current."), "{messages}");
 }
 
 #[tokio::test]

@@ -4,9 +4,10 @@
 use crate::secrets::commit;
 use crate::support::app::{BOUND, TestApp};
 use crate::support::shell::Shell;
-use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, ScriptedAnswer, calls, queue, says};
 use drydock::state::access::Role;
 use gix::objs::tree::EntryKind;
+use serde_json::json;
 use std::time::{Duration, Instant};
 
 const ALICE: &str = "U0ALICE";
@@ -210,4 +211,41 @@ async fn a_run_that_can_never_go_on_ends_with_its_reason_and_the_driver_goes_on(
     app.alter_database("DROP TRIGGER unstartable");
     say(&app, ALICE, "!run quick").await;
     wait_for_ends(&app, &["failed", "failed", "succeeded"]).await;
+}
+
+const EDITS: &str = "
+defaults: {model: anthropic/demo}
+pipelines:
+  bump:
+    triggers: [{chat: {}}]
+    steps: [{name: bump, agent: {prompt: Bump the image.}}]
+";
+
+/// The model of the second attempt sees neither the calls of the first one nor its edits, so it makes the edit itself.
+#[tokio::test]
+async fn an_agent_step_that_a_stop_interrupts_begins_again_without_its_history_and_its_edits() {
+    let edit = |image: &str| {
+        let path = "environments/dev/main.jsonnet";
+        calls(
+            "file_edit",
+            json!({"path": path, "old": "web:1.8.3", "new": image}),
+        )
+    };
+    let stalls = says("Never said.").with_fault(AnswerFault::Stall);
+    let answers = [edit("web:1.9.0"), stalls, edit("web:1.9.1"), says("Prepared.")];
+    let mut app = TestApp::new(queue(answers)).await;
+    app.admit_slack_editor(ALICE).await;
+    commit(&app, &[(FILE, EntryKind::Blob, EDITS)]);
+    say(&app, ALICE, "!run bump").await;
+    app.wait_for_model_requests(2).await;
+    app.restart().await;
+    wait_for_ends(&app, &["succeeded"]).await;
+    let requests = app.model_requests();
+    let [_, _, again, last] = requests.as_slice() else {
+        panic!("{} requests", requests.len());
+    };
+    assert_eq!(again.messages.len(), 1);
+    let edited = &last.last_results()[0];
+    assert!(!edited.is_error, "{}", edited.content);
+    assert_eq!(app.column("SELECT 'CHG-' || number FROM change"), ["CHG-1"]);
 }

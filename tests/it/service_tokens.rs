@@ -282,8 +282,11 @@ fn a_service_gets_a_token_before_the_first_start_of_its_server() {
     );
     let checked = shell.run(&["check"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    let invited = shell.run(&["invite", "alice"]);
-    assert_eq!(invited.code, Some(0), "{invited:?}");
+    for stranger in ["alice", "service:other"] {
+        let refused = shell.run(&["token", "create", "ci", "--for", stranger]);
+        assert_eq!(refused.code, Some(78), "{refused:?}");
+        assert!(refused.err.contains("there is no data directory"), "{refused:?}");
+    }
     let made = shell.run(&["token", "create", "ci", "--for", DEPLOY, "--scope", "runs:read"]);
     assert!(
         made.code == Some(0) && made.out.starts_with("drydock_"),

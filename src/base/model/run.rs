@@ -53,6 +53,18 @@ impl RunStatus {
         }
     }
 
+    /// Returns the state as the end of a sentence about a run.
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Self::Queued => "is queued",
+            Self::Running => "is running",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Cancelled => "is cancelled",
+            Self::Skipped => "was skipped",
+        }
+    }
+
     /// Returns true if nothing follows.
     pub const fn is_end(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)

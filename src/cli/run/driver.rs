@@ -5,7 +5,7 @@ use super::question::{Answering, PipelineQuestion};
 use super::report::{DoneStep, step_value, summary};
 use super::task::LocalTasks;
 use super::trace::RunTraces;
-use crate::base::model::{RunStatus, StepEnd, StepStatus, Verdict};
+use crate::base::model::{RunStatus, StepEnd, StepStatus, Verdict, one_line};
 use crate::cli::CliError;
 use crate::cli::output::{Output, OutputStyle};
 use crate::cli::terminal::{CommonTerminalOptions, PipelineSession, SessionStep, SessionWork, termination};
@@ -298,8 +298,12 @@ impl<'a> LocalRun<'a> {
         let (Some(planned), Some(done)) = (plan.steps.get(step), self.done.get(step)) else {
             return;
         };
-        self.output
-            .styled_message(OutputStyle::Dim, &summary(planned, end, done).line());
+        let mut line = summary(planned, end, done).line();
+        // What an agent step or a task answers is shown above.
+        if matches!(planned.work, PlannedWork::Ask(_)) && !end.output.is_empty() {
+            line.push_str(&format!(", {}", one_line(&end.output)));
+        }
+        self.output.styled_message(OutputStyle::Dim, &line);
         self.write_trace(planned, end, done);
     }
 

@@ -51,7 +51,13 @@ impl PipelineQuestion {
             (Answering::Person, _) | (Answering::Defaults, None) if output.is_interactive() => {
                 self.ask_person(output, stopped).await
             }
-            _ => self.unanswered("nobody can be asked here"),
+            _ => {
+                if self.default.is_some() {
+                    let text = &self.text;
+                    output.message(&format!("{text}\nNobody is asked, so the default counts."));
+                }
+                self.unanswered("nobody can be asked here")
+            }
         }
     }
 

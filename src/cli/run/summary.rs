@@ -30,8 +30,11 @@ impl StepSummary<'_> {
     pub(super) fn line(&self) -> String {
         let mut parts = vec![format!("{}: {}", self.name, self.status.word())];
         parts.extend(self.verdict_words().map(|words| format!("verdict {words}")));
-        parts.extend(self.why.map(str::to_owned));
-        if self.calls > 0 {
+        if self.calls == 0 {
+            parts.extend(self.why.map(str::to_owned));
+        } else {
+            // A reason can be a sentence, and more follows.
+            parts.extend(self.why.map(|why| why.trim_end_matches('.').to_owned()));
             parts.push(format!("{} tokens", group_thousands(self.tokens)));
             parts.push(shown_time(self.took));
         }
@@ -85,8 +88,24 @@ pub(super) fn shown_time(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::shown_time;
+    use super::{StepSummary, shown_time};
+    use crate::base::model::StepStatus;
     use std::time::Duration;
+
+    #[test]
+    fn a_line_has_no_full_stop_before_a_comma() {
+        let failed = |calls| StepSummary {
+            name: "look",
+            status: StepStatus::Failed,
+            verdict: None,
+            why: Some("No answer."),
+            calls,
+            tokens: 1_200,
+            took: Duration::from_secs(2),
+        };
+        assert_eq!(failed(1).line(), "look: failed, No answer, 1,200 tokens, 2.0s");
+        assert_eq!(failed(0).line(), "look: failed, No answer.");
+    }
 
     #[test]
     fn a_time_is_shown_in_its_largest_whole_unit() {

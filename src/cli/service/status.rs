@@ -26,14 +26,14 @@ Exit codes: 0 a server runs, 3 none runs.";
 const CODE_NOT_RUNNING: u8 = 3;
 
 /// The way in which a server was started.
-enum ServiceKind {
+pub(super) enum ServiceKind {
     Unit(String),
     Supervised(SupervisorState),
     ByHand,
 }
 
 impl ServiceKind {
-    fn of(data: &Path) -> Result<Self, CliError> {
+    pub(super) fn of(data: &Path) -> Result<Self, CliError> {
         if let Some(state) = running_supervisor(data)? {
             return Ok(Self::Supervised(state));
         }
@@ -44,6 +44,11 @@ impl ServiceKind {
             }
             _ => Self::ByHand,
         })
+    }
+
+    /// True for a server that a person runs.
+    pub(super) fn is_by_hand(&self) -> bool {
+        matches!(self, Self::ByHand)
     }
 
     fn shown(&self) -> String {

@@ -5,6 +5,7 @@ use super::installation::{InstalledFile, ServiceInstallation};
 use super::log_file::open_to_append;
 use super::owner::{RootPermission, check_owner, give_directory, owner, owner_names};
 use super::processes::{ServiceScope, start_supervisor};
+use super::status::ServiceKind;
 use super::unit::ServiceFacts;
 use super::variables::service_variables;
 use super::waiting::{READY_WAIT_MAX, wait_until_ready};
@@ -305,6 +306,11 @@ async fn report_running(data: &Path, output: &Output) -> Result<bool, CliError> 
         ));
         if is_old {
             output.message("Its configuration was changed after its start: `drydock down` and `drydock up` use the change.");
+        }
+        if status.is_some() && !is_supervised && ServiceKind::of(data)?.is_by_hand() {
+            output.message(
+                "It was started with `drydock serve`, and is no service: stop it there before `drydock up`.",
+            );
         }
     }
     Ok(true)

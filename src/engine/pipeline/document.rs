@@ -120,7 +120,10 @@ pub(super) fn from_yaml(text: &str, problems: &mut FoundProblems) -> Option<Docu
         Ok(document) => Some(document),
         Err(YamlStop::Recorded) => None,
         Err(YamlStop::Malformed(why)) => {
-            problems.add(line_in(&why), "", format!("is not YAML: {}", shown_reason(&why)));
+            let line = line_in(&why);
+            let hint = line.filter(|line| has_bare_reference(text, *line));
+            let hint = hint.map_or("", |_| "; write each `${...}` in quotation marks");
+            problems.add(line, "", format!("is not YAML: {}{hint}", shown_reason(&why)));
             None
         }
     }
@@ -130,6 +133,15 @@ pub(super) fn from_yaml(text: &str, problems: &mut FoundProblems) -> Option<Docu
 fn line_in(why: &str) -> Option<u32> {
     let (_, rest) = why.split_once("error: line ")?;
     rest.split(' ').next()?.parse().ok()
+}
+
+/// True if a line has a reference without quotation marks, whose braces are those of a map in `{...}` and `[...]`.
+fn has_bare_reference(text: &str, line: u32) -> bool {
+    let before = usize::try_from(line).unwrap_or(usize::MAX).saturating_sub(1);
+    text.lines().nth(before).is_some_and(|line| {
+        let mut references = line.match_indices("${");
+        references.any(|(at, _)| !line.get(..at).unwrap_or_default().ends_with(['"', '\'']))
+    })
 }
 
 /// Converts the value of a program. `None` means that its problems are recorded.

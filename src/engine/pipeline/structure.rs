@@ -95,7 +95,11 @@ impl StructureChecker<'_> {
         if text.contains('\0') {
             self.problem(value, "contains a NUL character; remove it".to_owned());
         } else if length > shape.chars_max {
-            self.problem(value, format!("has more than {} characters", shape.chars_max));
+            let mut message = format!("has more than {} characters", shape.chars_max);
+            if shape.pattern.is_some() {
+                message.push_str(&format!("; expected {}", shape.expected));
+            }
+            self.problem(value, message);
         } else if length < shape.chars_min
             || shape
                 .pattern

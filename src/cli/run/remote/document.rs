@@ -90,7 +90,7 @@ impl RemoteRunFacts {
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         match self.status {
             RunStatus::Failed => format!("the run failed{why}"),
-            status => format!("run {} is {}{why}", self.id, status.word()),
+            status => format!("run {} {}{why}", self.id, status.phrase()),
         }
     }
 }

@@ -145,7 +145,7 @@ fn show_detached(run: &RemoteRun, order: &RunOrderToServer<'_>, output: &Output)
     if output.json() {
         return output.value(&run.document);
     }
-    output.line(&format!("run {} is {}", run.facts.id, run.facts.status.word()));
+    output.line(&format!("run {} {}", run.facts.id, run.facts.status.phrase()));
     output.message(&format!("Its steps are not shown here; {}", order.repetition()));
 }
 

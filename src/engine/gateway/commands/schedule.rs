@@ -296,6 +296,9 @@ impl CommandRunner {
         let by = (&self.parts.store, self.parts.access.as_ref(), &channels);
         let name = &row.name;
         Ok(match start_now(by, row, Some(asked.inbox), at).await {
+            Ok(FireResult::Started) if row.definition.quiet => format!(
+                "The work of `{name}` begins now. It is quiet: its result comes only if something changes or fails."
+            ),
             Ok(FireResult::Started) => format!("The work of `{name}` begins now."),
             Ok(FireResult::LeftOut(_)) => {
                 format!("Nothing was started: the earlier work of `{name}` has not ended.")

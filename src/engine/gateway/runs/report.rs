@@ -125,14 +125,20 @@ impl RunReport {
         }];
         let rows = self.steps.iter().map(|step| (step.name.clone(), step.line()));
         parts.push(ReplyPart::Facts { rows: rows.collect() });
-        if let Some(output) = self
+        if let Some((kind, output)) = self
             .output()
             .filter(|_| self.status.is_end() && output_chars_max > 0)
         {
             let cut = cut_to(output, output_chars_max);
             let is_cut = cut.len() != output.len();
-            parts.push(ReplyPart::Markdown {
-                text: cut.into_owned(),
+            let text = cut.into_owned();
+            parts.push(match kind {
+                // A program does not write Markdown, in which its columns and indentation would be lost.
+                "task" => ReplyPart::Code {
+                    language: String::new(),
+                    text,
+                },
+                _ => ReplyPart::Markdown { text },
             });
             if is_cut {
                 let text = "The output is cut here.".to_owned();
@@ -170,11 +176,13 @@ impl RunReport {
         )
     }
 
-    fn output(&self) -> Option<&str> {
+    /// Returns the output of the last agent step or task that has one, with the kind of the step.
+    fn output(&self) -> Option<(&str, &str)> {
         let is_work = |step: &&ShownStep| step.kind == "agent" || step.kind == "task";
         let worked = self.steps.iter().rev().filter(is_work);
-        let mut outputs = worked.filter_map(|step| Some(step.end.as_ref()?.output.trim()));
-        outputs.find(|output| !output.is_empty())
+        let mut outputs =
+            worked.filter_map(|step| Some((step.kind.as_str(), step.end.as_ref()?.output.trim())));
+        outputs.find(|(_, output)| !output.is_empty())
     }
 }
 
@@ -226,7 +234,9 @@ pub(in crate::engine::gateway) fn list(runs: &[RunHead]) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::{RunReport, ShownStep};
-    use crate::base::model::{ChangeNumber, Reply, RunStatus, StepEnd, StepStatus, Verdict, VerdictSource};
+    use crate::base::model::{
+        ChangeNumber, Reply, ReplyPart, RunStatus, StepEnd, StepStatus, Verdict, VerdictSource,
+    };
 
     fn report(status: RunStatus) -> RunReport {
         let step = |name: &str, kind: &str, end: StepEnd, change| ShownStep {
@@ -279,6 +289,31 @@ mod tests {
         assert!(
             moved.contains("cancelled: alice cancelled it") && moved.contains("waiting"),
             "{moved}"
+        );
+    }
+
+    #[test]
+    fn the_output_of_a_task_keeps_its_lines_as_they_are() {
+        let mut ended = report(RunStatus::Succeeded);
+        let end = StepEnd::succeeded("| a | b |\n    * c *");
+        ended.steps.push(ShownStep {
+            name: "measure".to_owned(),
+            kind: "task".to_owned(),
+            status: end.status,
+            end: Some(end),
+            change: None,
+        });
+        let code = ReplyPart::Code {
+            language: String::new(),
+            text: "| a | b |\n    * c *".to_owned(),
+        };
+        assert_eq!(ended.reply(|_| true).parts.last(), Some(&code));
+        ended.steps.pop();
+        let parts = ended.reply(|_| true).parts;
+        assert!(
+            parts
+                .iter()
+                .any(|part| matches!(part, ReplyPart::Markdown { .. }))
         );
     }
 

@@ -1,6 +1,6 @@
 //! The words of `schedule`, and the times that a person may choose.
 
-use crate::base::recurrence::{Recurrence, is_zone};
+use crate::base::recurrence::{Recurrence, nearest_zone, spelled_zone};
 use jiff::{SignedDuration, Timestamp};
 
 pub(in crate::engine::gateway) const USAGE: &str = "Write `!schedule add NAME \"weekdays 09:00\" \"what I should do\"`, or `!schedule` with `list`, `history`, \
@@ -68,10 +68,7 @@ fn add(text: &str) -> Result<ScheduleRequest, String> {
     if words.trim().is_empty() {
         return Err(format!("Say what I should do at these times. {USAGE}"));
     }
-    let (when, zone) = match when.trim().rsplit_once(char::is_whitespace) {
-        Some((times, zone)) if is_zone(zone) => (times.trim().to_owned(), Some(zone.to_owned())),
-        _ => (when.trim().to_owned(), None),
-    };
+    let (when, zone) = times_and_zone(when.trim())?;
     Ok(ScheduleRequest::Add {
         name,
         when,
@@ -79,6 +76,23 @@ fn add(text: &str) -> Result<ScheduleRequest, String> {
         words: words.trim().to_owned(),
         quiet,
     })
+}
+
+/// Splits the time zone off recurring times, if they end with one. An error is a text for the person.
+fn times_and_zone(when: &str) -> Result<(String, Option<String>), String> {
+    let without_zone = || (when.to_owned(), None);
+    let Some((times, zone)) = when.rsplit_once(char::is_whitespace) else {
+        return Ok(without_zone());
+    };
+    match spelled_zone(zone) {
+        Ok(_) => Ok((times.trim().to_owned(), Some(zone.to_owned()))),
+        // A field of a cron expression can have a `/`, but no times are left without it.
+        Err(why) if zone.contains('/') && Recurrence::check(times).is_ok() => {
+            let hint = nearest_zone(zone).map(|nearest| format!(" Did you mean `{nearest}`?"));
+            Err(format!("{why}.{}", hint.unwrap_or_default()))
+        }
+        Err(_) => Ok(without_zone()),
+    }
 }
 
 fn name(text: &str) -> Result<String, String> {
@@ -175,6 +189,19 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[test]
+    fn a_mistyped_time_zone_after_the_times_is_named() {
+        let refused = |when: &str| parse(&format!("add nightly \"{when}\" \"words\"")).unwrap_err();
+        assert_eq!(
+            refused("weekdays 09:00 Europe/Berlinn"),
+            "`Europe/Berlinn` is no known time zone; use a name such as Europe/Berlin, America/New_York or UTC. Did you mean \
+             `Europe/Berlin`?"
+        );
+        assert!(refused("30 8 * * 1-5 Mars/Base").starts_with("`Mars/Base` is no known time zone"));
+        // The last field of a cron expression is no zone.
+        assert!(parse("add nightly \"30 8 * * 1-5/2\" \"words\"").is_ok());
     }
 
     #[test]

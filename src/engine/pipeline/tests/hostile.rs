@@ -5,6 +5,21 @@ use crate::engine::pipeline::LoadedPipelines;
 use proptest::prelude::*;
 use serde_json::json;
 
+/// In a map or list on one line, a brace of a reference without quotation marks ends the map.
+#[test]
+fn a_reference_without_quotation_marks_is_named_where_it_breaks_the_file() {
+    let hint = "; write each `${...}` in quotation marks";
+    for (values, is_named) in [
+        ("{x: ${params.x}}", true),
+        ("[echo, ${params.x}, b]", true),
+        ("{x: '${params.x}', y: [}", false),
+    ] {
+        let found = problems(&format!("pipelines:\n  a: {values}\n"));
+        assert!(found.starts_with("F:2: is not YAML: "), "{values}: {found}");
+        assert_eq!(found.contains(hint), is_named, "{values}: {found}");
+    }
+}
+
 /// T54, T96, I12
 #[test]
 fn a_hostile_file_is_refused_with_a_reason() {

@@ -331,6 +331,10 @@ fn every_problem_has_its_line_and_its_key() {
             "F:6:pipelines.a.steps[0].agent.timeout: expected a duration, such as 30s, 10m or 2h, found a whole number",
         ),
         (
+            agent(", timeout: 5 minutes"),
+            "F:6:pipelines.a.steps[0].agent.timeout: has more than 6 characters; expected a duration, such as 30s, 10m or 2h",
+        ),
+        (
             agent(", timeout: 25h"),
             "F:6:pipelines.a.steps[0].agent.timeout: is longer than 24h",
         ),
