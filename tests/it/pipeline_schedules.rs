@@ -5,6 +5,7 @@ use crate::runs::{ended_runs, posts};
 use crate::schedules::{ended_fires, wait_for_schedule, wake};
 use crate::secrets::commit;
 use crate::support::app::{BOUND, TestApp};
+use crate::support::log::LogCapture;
 use crate::support::shell::{Shell, commit_changes};
 use crate::support::world::{advance, world};
 use drydock::engine::admin::{AdminReply, AdminRequest, ScheduleOrder};
@@ -146,9 +147,24 @@ async fn a_pipeline_starts_at_the_times_that_the_trusted_branch_gives_it() {
 
     // Definitions that cannot be used change nothing, and that is said once.
     publish(&app, "pipelines: {drift: {}}\n");
+    let log = LogCapture::capture();
     look(&app).await;
     let unusable = "The pipelines of infra cannot be used as they are, so their times stay as they were.";
     app.wait_for_slack_message(SLACK_CHANNEL, unusable).await;
+    let text = log.text();
+    drop(log);
+    let is_meant = |line: &&str| line.contains(" WARN ") && line.contains("schedules::follow");
+    let logged: Vec<&str> = text.lines().filter(is_meant).collect();
+    let problem = |key: &str| format!(".drydock/pipelines.yaml:1:pipelines.drift.{key}: is required");
+    let line = format!(
+        "The pipelines of `infra` cannot be used as they are, so their times stay as they were: {}; {}",
+        problem("steps"),
+        problem("triggers")
+    );
+    assert!(
+        matches!(logged.as_slice(), [only] if only.contains(&line)),
+        "{text}"
+    );
     look(&app).await;
     assert_eq!(posts(&app, SLACK_CHANNEL, unusable).len(), 1);
     assert_eq!(

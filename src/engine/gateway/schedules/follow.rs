@@ -121,11 +121,7 @@ impl Schedules {
             // What the end of the server interrupts says nothing about the definitions.
             Err(_) if cancel.is_cancelled() => Err(FollowError::Stopping),
             Err(UnscheduledReason::Definition(why) | UnscheduledReason::Pipeline(why)) => {
-                warn!(
-                    schedule = name,
-                    commit = seen,
-                    "the times of pipelines stay as they were: {why}"
-                );
+                warn!(schedule = name, commit = seen, "{}", log_line(&why));
                 if self.may_read((name, settings)) {
                     let op = self.unusable((name, settings), &seen, why);
                     self.parts.store.enqueue(vec![op], at).await?;
@@ -155,5 +151,16 @@ impl Schedules {
             },
             response_url: None,
         }
+    }
+}
+
+/// Returns the text for the chat of a schedule on one line: its sentence, and the problems after it.
+fn log_line(why: &str) -> String {
+    let mut lines = why.lines().map(str::trim);
+    let sentence = lines.next().unwrap_or_default();
+    let problems: Vec<&str> = lines.collect();
+    match problems.is_empty() {
+        true => sentence.to_owned(),
+        false => format!("{}: {}", sentence.trim_end_matches('.'), problems.join("; ")),
     }
 }
