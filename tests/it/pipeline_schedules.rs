@@ -270,11 +270,59 @@ async fn a_time_at_which_no_run_starts_is_recorded_with_its_reason() {
     let refused = "promote was not started: it may change files, and the role in infra is viewer";
     app.wait_for_slack_message(SLACK_CHANNEL, refused).await;
     assert_eq!(ended_fires(&app, 2).await, ["skipped", "failed"]);
+    let why = newest_reason(&app, "promote").await;
+    assert!(
+        why.starts_with("`promote` was not started: it may change files, "),
+        "{why}"
+    );
     app.alter_database("UPDATE schedule SET due = due - 864000000 WHERE name = 'nightly/never'");
     wake(&app);
     assert_eq!(ended_fires(&app, 3).await, ["missed", "skipped", "failed"]);
     assert_eq!(app.count("SELECT count(*) FROM run"), 0);
     assert!(app.model_requests().is_empty());
+}
+
+/// Returns the reason of the newest fire of a schedule.
+async fn newest_reason(app: &TestApp, name: &str) -> String {
+    match order(app, name, ScheduleOrder::History).await {
+        AdminReply::ScheduleFires { fires, .. } => fires[0].why.clone().unwrap_or_default(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_of_a_pipeline_says_why_its_run_failed_or_did_not_start() {
+    let fails = calls(
+        "conclude",
+        json!({"verdict": "fail", "summary": "There is drift."}),
+    );
+    let app = TestApp::with_settings(queue([fails]), &nightly(&[])).await;
+    app.admit_slack_editor(ALICE).await;
+    publish(&app, &at("daily 13:00"));
+    look(&app).await;
+    wait_for_schedule(&app, "name = 'nightly/drift'").await;
+    order(&app, "drift", ScheduleOrder::Trigger).await;
+    assert_eq!(ended_fires(&app, 1).await, ["failed"]);
+    assert_eq!(newest_reason(&app, "drift").await, "the step `look` failed");
+
+    // The schedule stays, and the definitions of the newest commit cannot be used.
+    publish(&app, "pipelines: {drift: {}}\n");
+    order(&app, "drift", ScheduleOrder::Trigger).await;
+    assert_eq!(ended_fires(&app, 2).await, ["failed", "failed"]);
+    let why = newest_reason(&app, "drift").await;
+    let begin = "The pipelines of `infra` cannot be used as they are, so their times stay as they were: \
+                 .drydock/pipelines.yaml:1:pipelines.drift.steps: is required; ";
+    assert!(why.starts_with(begin) && !why.contains('\n'), "{why}");
+    assert_eq!(app.count("SELECT count(*) FROM run"), 1);
+
+    let data = format!("data.directory={}", app.demo.data().display());
+    let arguments = ["schedule", "history", "nightly/drift", "--set", data.as_str()];
+    let shown = tokio::task::block_in_place(|| Shell::new().run(&arguments));
+    let last = shown.out.lines().last().unwrap_or_default();
+    assert!(
+        last.contains(" failed ") && last.ends_with("the step `look` failed"),
+        "{shown:?}"
+    );
 }
 
 #[test]

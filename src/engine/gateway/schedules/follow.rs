@@ -120,10 +120,10 @@ impl Schedules {
             Err(UnscheduledReason::Repository(error)) => Err(error.into()),
             // What the end of the server interrupts says nothing about the definitions.
             Err(_) if cancel.is_cancelled() => Err(FollowError::Stopping),
-            Err(UnscheduledReason::Definition(why) | UnscheduledReason::Pipeline(why)) => {
-                warn!(schedule = name, commit = seen, "{}", log_line(&why));
+            Err(why @ (UnscheduledReason::Definition(_) | UnscheduledReason::Pipeline(_))) => {
+                warn!(schedule = name, commit = seen, "{}", why.line());
                 if self.may_read((name, settings)) {
-                    let op = self.unusable((name, settings), &seen, why);
+                    let op = self.unusable((name, settings), &seen, why.to_string());
                     self.parts.store.enqueue(vec![op], at).await?;
                     self.outgoing.wake();
                 }
@@ -151,16 +151,5 @@ impl Schedules {
             },
             response_url: None,
         }
-    }
-}
-
-/// Returns the text for the chat of a schedule on one line: its sentence, and the problems after it.
-fn log_line(why: &str) -> String {
-    let mut lines = why.lines().map(str::trim);
-    let sentence = lines.next().unwrap_or_default();
-    let problems: Vec<&str> = lines.collect();
-    match problems.is_empty() {
-        true => sentence.to_owned(),
-        false => format!("{}: {}", sentence.trim_end_matches('.'), problems.join("; ")),
     }
 }
