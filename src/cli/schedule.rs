@@ -114,7 +114,7 @@ fn show(answer: AdminReply, output: &Output) {
         }
         AdminReply::ScheduleFires { schedule, fires } => {
             let rows: Vec<Vec<String>> = fires.iter().map(|fire| fire_cells(&schedule, fire)).collect();
-            output.table(&["DUE", "FIRED", "OUTCOME", "ENDED"], &rows);
+            output.table(&["DUE", "FIRED", "OUTCOME", "ENDED", "WHY"], &rows);
         }
         _ => {}
     }
@@ -165,6 +165,7 @@ fn fire_cells(row: &ScheduleRow, fire: &ScheduleFire) -> Vec<String> {
         shown(row, fire.fired_at),
         outcome(fire).to_owned(),
         ended,
+        fire.why.clone().unwrap_or_default(),
     ]
 }
 

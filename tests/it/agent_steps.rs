@@ -1,12 +1,13 @@
 //! Agent steps of pipelines as turns, through the whole gateway.
 
-use crate::secrets::commit;
+use crate::runs::{ended_runs, say};
+use crate::secrets::{commit, commit_to};
 use crate::support::app::{BOUND, TestApp};
 use crate::support::world::now;
 use drydock::base::model::{
     Account, AgentBounds, ChatPlace, Inbound, InboundKind, PipelineWork, Platform, RunId, Sender,
 };
-use drydock::simulation::emulator::model::{calls, queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, calls, queue, says};
 use gix::objs::tree::EntryKind;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ fn reads(tools: &[&str]) -> PipelineWork {
         step_name: "review".to_owned(),
         pipeline: "review-pr".to_owned(),
         repository: "infra".to_owned(),
+        commit: None,
         words: "Review the change.".to_owned(),
         data: Vec::new(),
         bounds: AgentBounds {
@@ -226,4 +228,70 @@ async fn a_step_that_may_not_begin_calls_no_model_and_its_run_says_why() {
         ]
     );
     assert!(app.model_requests().is_empty());
+}
+
+const THREE_STEPS: &str = "
+defaults: {model: anthropic/demo}
+pipelines:
+  bump:
+    triggers: [{chat: {}}]
+    steps:
+      - {name: look, agent: {prompt: Look at the note.}}
+      - {name: bump, agent: {prompt: Bump the image.}}
+      - {name: judge, agent: {prompt: Judge it.}}
+";
+
+/// A push after the start of a run changes the files of none of its steps: neither after a restart nor in a repeated run.
+#[tokio::test]
+async fn all_agent_steps_of_a_run_see_its_commit_and_a_change_says_that_the_branch_went_on() {
+    let read = || calls("file_read", json!({"path": "note.txt"}));
+    let concludes = |verdict: &str| {
+        calls(
+            "conclude",
+            json!({"verdict": verdict, "summary": "It was looked at."}),
+        )
+    };
+    let path = "environments/dev/main.jsonnet";
+    let edit = json!({"path": path, "old": "web:1.8.3", "new": "web:1.9.0"});
+    let answers = [
+        says("Never said.").with_fault(AnswerFault::Stall),
+        read(),
+        concludes("pass"),
+        calls("file_edit", edit),
+        says("Prepared."),
+        concludes("fail"),
+        read(),
+        concludes("pass"),
+    ];
+    let mut app = TestApp::new(queue(answers)).await;
+    app.admit_slack_editor(ALICE).await;
+    let definitions = (".drydock/pipelines.yaml", EntryKind::Blob, THREE_STEPS);
+    let of_run = commit_to(
+        &app,
+        "main",
+        &[definitions, ("note.txt", EntryKind::Blob, "as it was\n")],
+    );
+    say(&app, ALICE, "!run bump").await;
+    app.wait_for_model_requests(1).await;
+    commit(&app, &[("note.txt", EntryKind::Blob, "as it is\n")]);
+    app.restart().await;
+    assert_eq!(ended_runs(&app, 1).await, ["failed"]);
+    say(&app, ALICE, "!runs retry 1").await;
+    assert_eq!(ended_runs(&app, 2).await, ["failed", "succeeded"]);
+
+    let requests = app.model_requests();
+    assert_eq!(requests.len(), 8);
+    for reader in [2, 7] {
+        let seen = &requests[reader].last_results()[0].content;
+        assert!(seen.contains("as it was"), "{seen}");
+    }
+    let commits = [of_run.as_str(), of_run.as_str()];
+    assert_eq!(app.column("SELECT base FROM run ORDER BY id"), commits);
+    assert_eq!(app.column("SELECT base FROM change"), [of_run]);
+    let check =
+        "SELECT json_extract(checks, '$[0].name') || ': ' || json_extract(checks, '$[0].state') FROM change";
+    assert_eq!(app.column(check), ["base is the newest commit: fail"]);
+    // The check decides on neither the verdict of the step nor the run.
+    let bumps = "SELECT status FROM run_step WHERE name = 'bump' ORDER BY run";
+    assert_eq!(app.column(bumps), ["succeeded", "succeeded"]);
 }

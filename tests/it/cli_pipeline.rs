@@ -4,12 +4,17 @@
 use crate::support::shell::Shell;
 use crate::support::source::root;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 const CONFIG: &str = "[data]\ndirectory = \"./data\"\n\n[pipelines]\nrun_steps_max = 5\nreply_targets = [\"github-comment\"]\n";
 
+fn document() -> String {
+    std::fs::read_to_string(root().join("docs/pipelines.md")).unwrap()
+}
+
 /// Returns the example of the document.
 fn example() -> String {
-    let text = std::fs::read_to_string(root().join("docs/pipelines.md")).unwrap();
+    let text = document();
     let (_, after) = text.split_once("```yaml\n").unwrap();
     after.split_once("```").unwrap().0.to_owned()
 }
@@ -320,4 +325,25 @@ fn the_schema_is_printed_and_a_repository_without_pipelines_is_told_what_to_writ
         ),
         "{none:?}"
     );
+}
+
+#[test]
+fn the_document_names_the_required_keys_of_each_kind_of_step() {
+    let steps = ["agent", "task", "ask", "reply"].map(|kind| format!("{{name: {kind}, {kind}: {{}}}}"));
+    let text = format!(
+        "pipelines:\n  a:\n    triggers: [{{chat: {{}}}}]\n    steps: [{}]\n",
+        steps.join(", ")
+    );
+    let checked = shell(".drydock/pipelines.yaml", &text).run(&["pipeline", "check", "--json"]);
+    let checked = checked.json();
+    let problems = checked["problems"].as_array().unwrap();
+    let missing = problems
+        .iter()
+        .filter(|problem| problem["message"] == "is required");
+    let keys = missing.map(|problem| problem["key"].as_str().unwrap());
+    let required: BTreeSet<&str> = keys.map(|key| key.rsplit('.').next().unwrap()).collect();
+    let document = document();
+    let (_, after) = document.split_once("\nRequired are ").unwrap();
+    let named = after.lines().next().unwrap().split('`').skip(1).step_by(2);
+    assert_eq!(named.collect::<BTreeSet<&str>>(), required);
 }

@@ -4,7 +4,7 @@ use crate::schedules::{ended_fires, wait_for_schedule, wake};
 use crate::support::app::{TestApp, visible_text};
 use crate::support::shell::Shell;
 use drydock::engine::admin::{AdminReply, AdminRequest};
-use drydock::simulation::emulator::model::{queue, says};
+use drydock::simulation::emulator::model::{AnswerFault, ModelRequest, queue, says};
 use drydock::state::access::{Grant, Role};
 use serde_json::json;
 
@@ -159,4 +159,36 @@ async fn a_schedule_whose_person_has_no_grant_any_more_is_off_at_its_next_time_a
     let notices = told.iter().filter(|message| message.contains(off));
     assert_eq!(notices.count(), 1, "{told:?}");
     assert_eq!(app.count("SELECT count(*) FROM schedule_fire"), 0);
+}
+
+#[tokio::test]
+async fn the_history_says_why_work_failed_to_a_person_who_may_still_read_the_repository() {
+    let refuses = |_: &ModelRequest| {
+        says("Never said.").with_fault(AnswerFault::Status {
+            status: 400,
+            headers: Vec::new(),
+            body: "{}".to_owned(),
+        })
+    };
+    let app = TestApp::with_settings(refuses, &[]).await;
+    app.admit_slack_user(ALICE, Role::Viewer, &["**"]).await;
+    add(&app, "images").await;
+    told(&app, ALICE, "!schedule trigger images").await;
+    assert_eq!(ended_fires(&app, 1).await, ["failed"]);
+    let history = told(&app, ALICE, "!schedule history images").await;
+    assert_told(&history, "failed: No answer: ");
+    let request = AdminRequest::Grant {
+        which: ALICE.to_owned(),
+        grant: Grant {
+            role: Role::Viewer,
+            repositories: "other".to_owned(),
+            environments: vec!["**".to_owned()],
+        },
+    };
+    app.send_admin_request(request).await;
+    let history = told(&app, ALICE, "!schedule history images").await;
+    assert!(
+        history.contains("failed") && !history.contains("No answer"),
+        "{history}"
+    );
 }

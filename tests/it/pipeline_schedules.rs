@@ -5,6 +5,7 @@ use crate::runs::{ended_runs, posts};
 use crate::schedules::{ended_fires, wait_for_schedule, wake};
 use crate::secrets::commit;
 use crate::support::app::{BOUND, TestApp};
+use crate::support::log::LogCapture;
 use crate::support::shell::{Shell, commit_changes};
 use crate::support::world::{advance, world};
 use drydock::engine::admin::{AdminReply, AdminRequest, ScheduleOrder};
@@ -146,9 +147,24 @@ async fn a_pipeline_starts_at_the_times_that_the_trusted_branch_gives_it() {
 
     // Definitions that cannot be used change nothing, and that is said once.
     publish(&app, "pipelines: {drift: {}}\n");
+    let log = LogCapture::capture();
     look(&app).await;
     let unusable = "The pipelines of infra cannot be used as they are, so their times stay as they were.";
     app.wait_for_slack_message(SLACK_CHANNEL, unusable).await;
+    let text = log.text();
+    drop(log);
+    let is_meant = |line: &&str| line.contains(" WARN ") && line.contains("schedules::follow");
+    let logged: Vec<&str> = text.lines().filter(is_meant).collect();
+    let problem = |key: &str| format!(".drydock/pipelines.yaml:1:pipelines.drift.{key}: is required");
+    let line = format!(
+        "The pipelines of `infra` cannot be used as they are, so their times stay as they were: {}; {}",
+        problem("steps"),
+        problem("triggers")
+    );
+    assert!(
+        matches!(logged.as_slice(), [only] if only.contains(&line)),
+        "{text}"
+    );
     look(&app).await;
     assert_eq!(posts(&app, SLACK_CHANNEL, unusable).len(), 1);
     assert_eq!(
@@ -254,11 +270,59 @@ async fn a_time_at_which_no_run_starts_is_recorded_with_its_reason() {
     let refused = "promote was not started: it may change files, and the role in infra is viewer";
     app.wait_for_slack_message(SLACK_CHANNEL, refused).await;
     assert_eq!(ended_fires(&app, 2).await, ["skipped", "failed"]);
+    let why = newest_reason(&app, "promote").await;
+    assert!(
+        why.starts_with("`promote` was not started: it may change files, "),
+        "{why}"
+    );
     app.alter_database("UPDATE schedule SET due = due - 864000000 WHERE name = 'nightly/never'");
     wake(&app);
     assert_eq!(ended_fires(&app, 3).await, ["missed", "skipped", "failed"]);
     assert_eq!(app.count("SELECT count(*) FROM run"), 0);
     assert!(app.model_requests().is_empty());
+}
+
+/// Returns the reason of the newest fire of a schedule.
+async fn newest_reason(app: &TestApp, name: &str) -> String {
+    match order(app, name, ScheduleOrder::History).await {
+        AdminReply::ScheduleFires { fires, .. } => fires[0].why.clone().unwrap_or_default(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_history_of_a_pipeline_says_why_its_run_failed_or_did_not_start() {
+    let fails = calls(
+        "conclude",
+        json!({"verdict": "fail", "summary": "There is drift."}),
+    );
+    let app = TestApp::with_settings(queue([fails]), &nightly(&[])).await;
+    app.admit_slack_editor(ALICE).await;
+    publish(&app, &at("daily 13:00"));
+    look(&app).await;
+    wait_for_schedule(&app, "name = 'nightly/drift'").await;
+    order(&app, "drift", ScheduleOrder::Trigger).await;
+    assert_eq!(ended_fires(&app, 1).await, ["failed"]);
+    assert_eq!(newest_reason(&app, "drift").await, "the step `look` failed");
+
+    // The schedule stays, and the definitions of the newest commit cannot be used.
+    publish(&app, "pipelines: {drift: {}}\n");
+    order(&app, "drift", ScheduleOrder::Trigger).await;
+    assert_eq!(ended_fires(&app, 2).await, ["failed", "failed"]);
+    let why = newest_reason(&app, "drift").await;
+    let begin = "The pipelines of `infra` cannot be used as they are, so their times stay as they were: \
+                 .drydock/pipelines.yaml:1:pipelines.drift.steps: is required; ";
+    assert!(why.starts_with(begin) && !why.contains('\n'), "{why}");
+    assert_eq!(app.count("SELECT count(*) FROM run"), 1);
+
+    let data = format!("data.directory={}", app.demo.data().display());
+    let arguments = ["schedule", "history", "nightly/drift", "--set", data.as_str()];
+    let shown = tokio::task::block_in_place(|| Shell::new().run(&arguments));
+    let last = shown.out.lines().last().unwrap_or_default();
+    assert!(
+        last.contains(" failed ") && last.ends_with("the step `look` failed"),
+        "{shown:?}"
+    );
 }
 
 #[test]

@@ -211,6 +211,12 @@ async fn three_failures_in_a_row_pause_a_schedule_until_it_is_turned_on() {
     );
     let ended = |fire: &ScheduleFire| fire.outcome == Some(FireOutcome::Failed) && fire.ended_at.is_some();
     assert!(fires.len() == 3 && fires.iter().all(ended), "{fires:?}");
+    let is_told = |fire: &ScheduleFire| {
+        fire.why
+            .as_ref()
+            .is_some_and(|why| why.starts_with("No answer: "))
+    };
+    assert!(fires.iter().all(is_told), "{fires:?}");
     let AdminReply::ScheduleChanged { done, .. } = order(&app, ScheduleOrder::Enable).await else {
         panic!("not turned on");
     };

@@ -237,7 +237,8 @@ fn absolute_file(sources: &ConfigSources) -> Option<PathBuf> {
 fn server(reader: &mut SettingsReader<'_>) -> ServerSettings {
     let listen = reader.address("server.listen");
     let behind_proxy = reader.boolean("server.behind_proxy");
-    if listen.is_some_and(|listen| !listen.ip().is_loopback()) && !behind_proxy {
+    let is_direct = !behind_proxy && !reader.refused("server.behind_proxy");
+    if listen.is_some_and(|listen| !listen.ip().is_loopback()) && is_direct {
         let why = "others could reach this address without TLS; listen on 127.0.0.1, or put a TLS proxy in front and set server.behind_proxy = true";
         reader.problem("server.listen", why);
     }

@@ -192,8 +192,11 @@ pub(super) fn providers(
 fn provider(reader: &mut SettingsReader<'_>, name: &str) -> Option<ProviderSettings> {
     let section = format!("providers.{name}");
     let known = known_provider(name);
-    let key_need = match reader.boolean(&format!("{section}.keyless")) {
+    let keyless = format!("{section}.keyless");
+    let key_need = match reader.boolean(&keyless) {
         true => KeyNeed::Refused,
+        // A refused value does not say whether a key is needed.
+        false if reader.refused(&keyless) => KeyNeed::Accepted,
         false if known.is_some_and(|known| known.variables.is_empty()) => KeyNeed::Accepted,
         false => KeyNeed::Required,
     };

@@ -128,7 +128,8 @@ fn request(reader: &mut SettingsReader<'_>, section: &str) -> Option<TimedReques
 /// Reads a text that every schedule with a request has.
 fn needed(reader: &mut SettingsReader<'_>, section: &str, key: &str) -> Option<String> {
     let path = format!("{section}.{key}");
-    if !reader.is_set(&path) {
+    // A refused `pipelines` does not say which keys are required.
+    if !reader.is_set(&path) && !reader.refused(&format!("{section}.pipelines")) {
         reader.problem(&path, "is required, unless pipelines = true");
     }
     reader.text(&path)

@@ -273,6 +273,9 @@ pub struct PipelineWork {
     pub pipeline: String,
     /// The repository.
     pub repository: String,
+    /// The commit of the run, whose files the step sees. Without one, as stored by earlier versions, it is the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// The request to the model.
     pub words: String,
     /// Values that the model reads as data, with their names.

@@ -106,6 +106,7 @@ pub(super) mod testing {
             step_name: "review".to_owned(),
             pipeline: "review-pr".to_owned(),
             repository: "infra".to_owned(),
+            commit: None,
             words: "Review it.".to_owned(),
             data: Vec::new(),
             bounds: AgentBounds {

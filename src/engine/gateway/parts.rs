@@ -78,7 +78,7 @@ impl Parts {
     }
 
     /// True for an event of a hook, the work of a schedule and an agent step of a pipeline. Nobody waits for its answer, and
-    /// it begins from the base, without a history.
+    /// it begins without edits and without a history.
     pub(super) fn is_event(&self, inbound: &Inbound) -> bool {
         self.hook(inbound).is_some() || scheduled(inbound).is_some() || agent_step(inbound).is_some()
     }

@@ -81,6 +81,29 @@ fn all_configuration_problems_are_reported_at_once_in_file_order() {
 }
 
 #[test]
+fn a_switch_of_the_wrong_type_is_the_only_problem() {
+    let wrong = |line: u32, key: &str| {
+        [format!(
+            "drydock.toml:{line}: {key}: expected true or false, found a whole number"
+        )]
+    };
+    let hook = broken("[hooks.ci]\n", "[hooks.ci]\npipelines = 5\n");
+    assert_eq!(hook, wrong(16, "hooks.ci.pipelines"));
+    let address = "[server]\nlisten = \"0.0.0.0:7700\"\nbehind_proxy = 5\n";
+    let server = broken("[server]\n", address);
+    assert_eq!(server, wrong(3, "server.behind_proxy"));
+    let house = "[model]\ndefault = \"my-house/m\"\n[providers.my-house]\n\
+        base_url = \"https://models.example.com/v1\"\nkeyless = 5\n";
+    assert_eq!(problems(sources(house)), wrong(5, "providers.my-house.keyless"));
+    let schedule = "[schedules.nightly]\npipelines = 5\nrepository = \"infra\"\n\
+        post_to = { channel = \"team\", chat = \"C1\" }\n[hooks.ci]\n";
+    assert_eq!(
+        broken("[hooks.ci]\n", schedule),
+        wrong(16, "schedules.nightly.pipelines")
+    );
+}
+
+#[test]
 fn invalid_toml_is_reported_with_its_line() {
     let found = problems(sources("[server]\nlisten = \"127.0.0.1:1\"\nlisten = \"canary\n"));
     assert!(!found.is_empty());

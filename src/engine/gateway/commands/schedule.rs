@@ -253,7 +253,11 @@ impl CommandRunner {
         };
         let (edit, done) = match verb {
             ScheduleVerb::History => {
-                let (zone, fires) = (self.zone_of(identity).await?, store.schedule_fires(row.id).await?);
+                let (zone, mut fires) = (self.zone_of(identity).await?, store.schedule_fires(row.id).await?);
+                // Without the grant, nothing of the work is shown any more.
+                if identity.role(&row.definition.repository).is_none() {
+                    fires.iter_mut().for_each(|fire| fire.why = None);
+                }
                 return Ok(history(row, &fires, zone.as_deref()));
             }
             ScheduleVerb::Trigger => return self.trigger_schedule(row, asked, at).await.map(Reply::text),

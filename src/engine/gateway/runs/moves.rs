@@ -171,6 +171,7 @@ impl Runs {
                     step_name: planned.name.clone(),
                     pipeline: head.pipeline.clone(),
                     repository: head.repository.clone(),
+                    commit: Some(moves.row.commit.clone()),
                     words,
                     data,
                     bounds,

@@ -44,6 +44,20 @@ pub(in crate::engine::gateway) enum UnscheduledReason {
     Pipeline(String),
 }
 
+impl UnscheduledReason {
+    /// Returns the reason on one line: its sentence, and the problems after it.
+    pub(in crate::engine::gateway) fn line(&self) -> String {
+        let text = self.to_string();
+        let mut lines = text.lines().map(str::trim);
+        let sentence = lines.next().unwrap_or_default();
+        let problems: Vec<&str> = lines.collect();
+        match problems.is_empty() {
+            true => sentence.to_owned(),
+            false => format!("{}: {}", sentence.trim_end_matches('.'), problems.join("; ")),
+        }
+    }
+}
+
 impl PipelineDefinitions {
     /// Returns the times at which the pipelines of a repository start now. `name` and `settings` are those of the configured
     /// schedule that starts them, and `cancel` ends the search.

@@ -120,14 +120,10 @@ impl Schedules {
             Err(UnscheduledReason::Repository(error)) => Err(error.into()),
             // What the end of the server interrupts says nothing about the definitions.
             Err(_) if cancel.is_cancelled() => Err(FollowError::Stopping),
-            Err(UnscheduledReason::Definition(why) | UnscheduledReason::Pipeline(why)) => {
-                warn!(
-                    schedule = name,
-                    commit = seen,
-                    "the times of pipelines stay as they were: {why}"
-                );
+            Err(why @ (UnscheduledReason::Definition(_) | UnscheduledReason::Pipeline(_))) => {
+                warn!(schedule = name, commit = seen, "{}", why.line());
                 if self.may_read((name, settings)) {
-                    let op = self.unusable((name, settings), &seen, why);
+                    let op = self.unusable((name, settings), &seen, why.to_string());
                     self.parts.store.enqueue(vec![op], at).await?;
                     self.outgoing.wake();
                 }

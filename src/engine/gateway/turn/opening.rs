@@ -160,8 +160,10 @@ impl TurnRunner {
             return Err(refuse_with(locked_out_text(identity, bound)));
         }
         let edits = self.edits_of(assigned, &name).await?;
-        // Without edits there is no base to keep, so the workspace starts from the newest commit.
-        let bound = conversation.base.clone().filter(|_| !edits.is_empty());
+        // All steps of a run see its commit. Otherwise, without edits there is no base to keep, so the workspace starts from
+        // the newest commit.
+        let of_run = step.and_then(|work| work.commit.clone());
+        let bound = of_run.or_else(|| conversation.base.clone().filter(|_| !edits.is_empty()));
         let own_base = conversation.base.clone();
         let own_base = own_base.filter(|_| conversation.repository.as_deref() == Some(name.as_str()));
         let stopped = async {

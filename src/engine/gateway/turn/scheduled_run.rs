@@ -2,7 +2,7 @@
 
 use super::pipelines::EventOutcome;
 use super::{ClaimedMessage, TurnRunner};
-use crate::base::model::{Inbound, ScheduledPipeline, ScheduledWork, quoted};
+use crate::base::model::{Inbound, Reply, ScheduledPipeline, ScheduledWork, quoted};
 use crate::engine::gateway::compose::Address;
 use crate::engine::gateway::parts::scheduled;
 use crate::engine::gateway::runs::UnscheduledReason;
@@ -37,29 +37,29 @@ impl TurnRunner {
         };
         let (store, at) = (&self.parts.store, (self.parts.now)());
         let (claim, inbox) = (&assigned.claim, assigned.work.inbox);
-        let why = match planned {
+        let (why, ops) = match planned {
             Ok(new) => {
                 let (creation, stopped) = store.start_fire_run(claim, inbox, new, at).await?;
                 for work in stopped {
                     self.active_turns.stop(work.conversation, work.message);
                 }
                 let name = quoted(&pipeline.name);
-                match creation {
+                let why = match creation {
                     Some(RunCreation::TooMany) => format!("{name} was not started: too many runs are open."),
                     Some(RunCreation::TooLarge) => format!("{name} was not started: its plan is too large."),
                     _ => return Ok(EventOutcome::Done),
-                }
+                };
+                let ops = self.refusal(address, &Reply::text(why.as_str()));
+                (why, ops)
             }
             // The shutdown may have interrupted the reading itself.
             Err(_) if shutdown.is_cancelled() => return Ok(EventOutcome::Done),
             // It was said for this commit, once for all pipelines.
-            Err(UnscheduledReason::Definition(_)) => {
-                store.dismiss(claim, inbox, Vec::new(), at).await?;
-                return Ok(EventOutcome::Done);
-            }
-            Err(why) => why.to_string(),
+            Err(why @ UnscheduledReason::Definition(_)) => (why.line(), Vec::new()),
+            Err(why) => (why.line(), self.refusal(address, &Reply::text(why.to_string()))),
         };
-        self.refuse(assigned, address, &why).await?;
+        store.refuse_fire_run(claim, inbox, (why, ops), at).await?;
+        self.outgoing.wake();
         Ok(EventOutcome::Done)
     }
 }

@@ -27,6 +27,9 @@ pub struct ScheduleFire {
     pub outcome: Option<FireOutcome>,
     /// The time of its end.
     pub ended_at: Option<Timestamp>,
+    /// The reason why it failed, in the history of a schedule; `None` if it did not, or the reason is not kept any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }
 
 /// A fire to begin.
@@ -94,17 +97,28 @@ impl Store {
         begun
     }
 
-    /// Returns the newest fires of a schedule, newest first.
+    /// Returns the newest fires of a schedule, newest first. The reason of a failure is that of its run, of its message if
+    /// no run began, or of its turn.
     pub async fn schedule_fires(&self, id: ScheduleId) -> Result<Vec<ScheduleFire>, StoreError> {
         self.read(move |tx| {
             let mut statement = tx.prepare_cached(
-                "SELECT due, fired_at, outcome, ended_at FROM schedule_fire WHERE schedule = ?1
-                 ORDER BY due DESC LIMIT ?2",
+                "SELECT schedule_fire.due, fired_at, outcome, schedule_fire.ended_at,
+                   CASE outcome WHEN 'failed' THEN COALESCE(run.why, json_extract(inbox.effect, '$.why'),
+                     (SELECT json_extract(turn.summary, '$.notice') FROM turn
+                      WHERE turn.inbox = schedule_fire.inbox ORDER BY turn.id DESC LIMIT 1)) END
+                 FROM schedule_fire
+                 LEFT JOIN run ON run.event = 'schedule:' || schedule || ':' || schedule_fire.due || '/run'
+                 LEFT JOIN inbox ON inbox.id = schedule_fire.inbox
+                 WHERE schedule = ?1 ORDER BY schedule_fire.due DESC LIMIT ?2",
             )?;
             let mut rows = statement.query(params![id.0, FIRES_KEPT_MAX])?;
             let mut fires = Vec::new();
             while let Some(row) = rows.next()? {
-                fires.push(fire(row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?))?);
+                let fire = fire(row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?))?;
+                fires.push(ScheduleFire {
+                    why: row.get(4)?,
+                    ..fire
+                });
             }
             Ok(fires)
         })
@@ -122,6 +136,7 @@ pub(super) fn fire(
         fired_at: time(fired_at)?,
         outcome: outcome.map(|word| parse_word("outcome", word)).transpose()?,
         ended_at: ended_at.map(time).transpose()?,
+        why: None,
     })
 }
 

@@ -2,14 +2,14 @@
 //! the fire.
 
 use super::fire::{StoppedWork, close, open_fire, open_fire_at};
-use crate::base::model::{FireOutcome, InboxId, RunId, RunStatus};
+use crate::base::model::{FireOutcome, InboxId, Op, RunId, RunStatus};
 use crate::crash_point;
 use crate::state::store::claim::{Claim, check_fence};
-use crate::state::store::column::parse_word;
+use crate::state::store::column::{json, parse_word};
 use crate::state::store::run::{self, NewRun, RunCreation};
 use crate::state::store::{Store, StoreError, inbox, turn};
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Transaction};
+use rusqlite::{OptionalExtension, Transaction, params};
 
 /// The reason of the end of a run whose schedule is turned off or removed.
 const TURNED_OFF: &str = "its schedule was turned off";
@@ -29,6 +29,25 @@ impl Store {
         let started = self.write(move |tx| start(tx, (claim, inbox), new, at)).await;
         crash_point::after("effect");
         started
+    }
+
+    /// Answers the message of a fire that starts no run. The fire fails, and its reason is kept with the message.
+    pub async fn refuse_fire_run(
+        &self,
+        claim: &Claim,
+        inbox: InboxId,
+        (why, ops): (String, Vec<Op>),
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let claim = *claim;
+        self.write(move |tx| {
+            check_fence(tx, claim)?;
+            let effect = json(&serde_json::json!({ "why": why }))?;
+            tx.prepare_cached("UPDATE inbox SET effect = ?2 WHERE id = ?1 AND done_at IS NULL")?
+                .execute(params![inbox.0, effect])?;
+            turn::dismiss(tx, claim, inbox, &ops, at)
+        })
+        .await
     }
 }
 

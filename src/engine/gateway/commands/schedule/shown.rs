@@ -1,12 +1,14 @@
 //! The schedules of a person and their fires, as lists.
 
-use crate::base::model::{FireOutcome, Reply, ReplyPart, ScheduleDefinition, one_line};
+use crate::base::model::{FireOutcome, Reply, ReplyPart, ScheduleDefinition, one_line, short_line};
 use crate::base::recurrence::shown_in;
 use crate::state::store::{ScheduleFire, ScheduleRow};
 use jiff::Timestamp;
 
 /// The most fires in one answer.
 const FIRES_SHOWN_MAX: usize = 20;
+/// The most characters of the reason of a failed fire.
+const WHY_SHOWN_MAX: usize = 200;
 /// The most characters of a request in a list.
 const WORDS_SHOWN_MAX: usize = 80;
 
@@ -68,7 +70,10 @@ pub(super) fn history(row: &ScheduleRow, fires: &[ScheduleFire], own: Option<&st
     }
     let rows = fires.iter().take(FIRES_SHOWN_MAX).map(|fire| {
         let due = time_texts(&[fire.due], own, &row.definition);
-        (due, outcome_text(fire).to_owned())
+        let outcome = outcome_text(fire);
+        let why = fire.why.as_deref();
+        let shown = why.map(|why| format!("{outcome}: {}", short_line(why, WHY_SHOWN_MAX)));
+        (due, shown.unwrap_or_else(|| outcome.to_owned()))
     });
     Reply {
         parts: vec![ReplyPart::Facts { rows: rows.collect() }],
