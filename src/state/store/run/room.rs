@@ -31,29 +31,35 @@ impl RunStarter {
     }
 }
 
-/// Returns the keys of the messages that wait until a run has ended. A message in work may start a run, so it takes the room of
-/// one already.
+/// Returns the keys of the messages that wait until a run has ended. The runs are counted only while a message of a service
+/// waits.
 pub(in crate::state::store) fn keys_without_room(
     tx: &Transaction<'_>,
     starters: &[RunStarter],
 ) -> Result<Vec<KeyRange>, StoreError> {
-    if starters.is_empty() {
-        return Ok(Vec::new());
+    match !starters.is_empty() && service_waits(tx)? {
+        true => keys_of_full(tx, starters),
+        false => Ok(Vec::new()),
     }
+}
+
+/// Returns the keys of the messages of those that have no room. A message in work may start a run, so it takes the room of one
+/// already.
+fn keys_of_full(tx: &Transaction<'_>, starters: &[RunStarter]) -> Result<Vec<KeyRange>, StoreError> {
     let open = open_by_owner(tx)?;
     let is_full = open.values().sum::<u32>() >= OPEN_RUNS_MAX;
     let mut waiting = Vec::new();
     for starter in starters {
-        let (owner, keys) = (json(&starter.sender)?, starter.keys()?);
+        let owner = json(&starter.sender)?;
         let own = open.get(&owner).copied().unwrap_or(0);
         let has_room = match own {
             _ if is_full => false,
             // Without an open run, nothing would end the wait.
             0 => true,
-            own => own + in_work(tx, &owner, &keys)? < OPEN_RUNS_OF_OWNER_MAX,
+            own => own + in_work(tx, &owner, &starter.keys()?)? < OPEN_RUNS_OF_OWNER_MAX,
         };
         if !has_room {
-            waiting.push(keys);
+            waiting.push(starter.keys()?);
         }
     }
     Ok(waiting)
@@ -69,7 +75,7 @@ pub(in crate::state::store) fn may_begin_at_once(
     let Some(starter) = starters.iter().find(|starter| starter.has_sent(inbound)) else {
         return Ok(true);
     };
-    if !keys_without_room(tx, slice::from_ref(starter))?.is_empty() {
+    if !keys_of_full(tx, slice::from_ref(starter))?.is_empty() {
         return Ok(false);
     }
     let (after, before) = starter.keys()?;
@@ -80,6 +86,18 @@ pub(in crate::state::store) fn may_begin_at_once(
         )?
         .exists([after, before])?;
     Ok(!others_wait)
+}
+
+/// Returns true if a message of a hook or of a configured schedule waits.
+fn service_waits(tx: &Transaction<'_>) -> Result<bool, StoreError> {
+    let (hooks, schedules) = (key::HOOKS, key::SCHEDULES);
+    let waits = tx
+        .prepare_cached(
+            "SELECT 1 FROM conversation INDEXED BY conversation_due
+             WHERE pending > 0 AND owner IS NULL AND (key BETWEEN ?1 AND ?2 OR key BETWEEN ?3 AND ?4)",
+        )?
+        .exists([hooks.0, hooks.1, schedules.0, schedules.1])?;
+    Ok(waits)
 }
 
 /// Returns the numbers of runs that have not ended, by the account for which they work.
