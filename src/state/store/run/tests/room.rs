@@ -99,7 +99,7 @@ async fn an_event_without_room_for_its_run_waits_until_one_has_ended_and_the_old
 
     // Nobody else waits: neither the steps of the runs nor another hook nor a person.
     let step = sent(ci(), Account::of_pipelines(), "1:0");
-    let other = sent(Sender::of_hook("cd"), Account::of_hook("cd"), "of cd");
+    let other = sent(Sender::of_hook("ci2"), Account::of_hook("ci2"), "of ci2");
     for free in [step, other, says("U2", "please", &["1"])] {
         let (accepted, _, _) = accept(&store, &free, 2).await;
         assert_eq!(next(&store).await.map(|(_, message)| message), Some(accepted));
