@@ -197,7 +197,7 @@ impl CommentChannel {
     }
 }
 
-/// Returns the mark of an operation in a place, which only the holder of the token can write.
+/// Returns the mark of an operation in a place, which only the holder of the token can make.
 fn mark(token: &Secret, chat: &str, operation: &str) -> String {
     // A run and its step name an operation, and one reply is one comment.
     let name = operation.split('/').next().unwrap_or_default();
