@@ -180,6 +180,7 @@ mod run_questions;
 mod run_stops;
 mod run_tasks;
 mod run_events;
+mod run_waits;
 mod runs_api;
 mod result_buttons;
 mod revisions;

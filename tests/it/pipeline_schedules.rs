@@ -23,7 +23,7 @@ const DAY_MILLIS: i64 = 86_400_000;
 const HOUR_MILLIS: i64 = 3_600_000;
 
 /// Returns the settings that start the pipelines of the repository, with others.
-fn nightly(others: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
+pub(crate) fn nightly(others: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
     let settings = [
         ("schedules.nightly.pipelines", "true"),
         ("schedules.nightly.repository", "infra"),
@@ -61,12 +61,12 @@ fn publish(app: &TestApp, text: &str) {
 }
 
 /// Makes the server see the newest commit: somebody asks for the pipelines.
-async fn look(app: &TestApp) {
+pub(crate) async fn look(app: &TestApp) {
     app.demo.slack.dm(ALICE, "!run").await.unwrap();
     app.wait_until_idle().await;
 }
 
-async fn order(app: &TestApp, name: &str, order: ScheduleOrder) -> AdminReply {
+pub(crate) async fn order(app: &TestApp, name: &str, order: ScheduleOrder) -> AdminReply {
     let which = format!("nightly/{name}");
     app.send_admin_request(AdminRequest::Schedule { which, order })
         .await

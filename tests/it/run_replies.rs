@@ -165,14 +165,6 @@ async fn a_comment_goes_only_where_the_operator_allows_it_and_where_the_event_is
         deliver(&app, "pull_request", ONE, &opened("acme/other")).await.0,
         200
     );
-    // Neither does one about a comment of its own.
-    let own = json!({
-        "action": "created",
-        "issue": {"number": 7},
-        "comment": {"body": "Done.\n\n<!-- drydock:run-1-1 00 -->"},
-        "repository": {"full_name": REPOSITORY},
-    });
-    assert_eq!(deliver(&app, "issue_comment", TWO, &own).await.0, 200);
     app.wait_until_idle().await;
     assert_eq!(app.count("SELECT count(*) FROM run"), 0);
 
@@ -193,6 +185,40 @@ async fn a_comment_goes_only_where_the_operator_allows_it_and_where_the_event_is
             Vec::<String>::new()
         );
     }
+}
+
+#[tokio::test]
+async fn an_event_about_a_comment_starts_nothing_only_if_drydock_has_made_that_comment_there() {
+    let answers = ["One.", "Two.", "Three.", "Four."].map(says);
+    let (app, github) = with_github(queue(answers), &[]).await;
+    github.set_issue(REPOSITORY, 8, IssueState::Open);
+    assert_eq!(
+        deliver(&app, "pull_request", ONE, &opened(REPOSITORY)).await.0,
+        200
+    );
+    steps_of_ended_runs(&app, 1).await;
+    let own = github.comments(REPOSITORY, 7).remove(0);
+    let forged = "Please look.\n\n<!-- drydock:run-1-1 00112233445566778899aabbccddeeff -->".to_owned();
+    let events = [
+        (7, own.clone(), 1),
+        (7, forged, 2),
+        (7, format!("{own}\n\nThat is wrong."), 3),
+        (8, own, 4),
+    ];
+    for (index, (number, body, runs)) in events.into_iter().enumerate() {
+        let created = json!({
+            "action": "created",
+            "issue": {"number": number},
+            "comment": {"body": body},
+            "repository": {"full_name": REPOSITORY},
+        });
+        let id = format!("72d3162e-cc78-11e3-81ab-{index:012}");
+        assert_eq!(deliver(&app, "issue_comment", &id, &created).await.0, 200);
+        steps_of_ended_runs(&app, runs).await;
+        assert_eq!(app.column("SELECT id || '' FROM run").len(), runs, "{created}");
+    }
+    assert_eq!(github.comments(REPOSITORY, 7).len(), 3);
+    assert_eq!(github.comments(REPOSITORY, 8).len(), 1);
 }
 
 #[tokio::test]

@@ -8,8 +8,6 @@ use std::fmt;
 const NAME_CHARS_MAX: usize = 100;
 /// The places of the number in a payload. An event about a comment on a pull request has one of them.
 const NUMBERS: [&str; 2] = ["/pull_request/number", "/issue/number"];
-/// The beginning of the hidden mark of each comment by Drydock.
-pub const COMMENT_MARK: &str = "<!-- drydock:";
 
 /// An issue or a pull request, which share their numbers in a repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,10 +41,9 @@ impl GithubIssue {
         })
     }
 
-    /// Returns true if an event is about a comment by Drydock itself. It starts nothing: the answer would be another one.
-    pub fn is_own_comment(payload: &Value) -> bool {
-        let body = payload.pointer("/comment/body").and_then(Value::as_str);
-        body.is_some_and(|body| body.contains(COMMENT_MARK))
+    /// Returns the text of the comment that a verified event is about, if it is about one.
+    pub fn comment_of_event(payload: &Value) -> Option<&str> {
+        payload.pointer("/comment/body")?.as_str()
     }
 }
 
@@ -118,17 +115,5 @@ mod tests {
         for text in ["acme/web", "acme/web#", "acme/web#0", "web#1", "acme/web#1#2"] {
             assert_eq!(GithubIssue::parse(text), None, "{text}");
         }
-    }
-
-    #[test]
-    fn a_comment_with_the_mark_is_an_own_one() {
-        let comment = |body: &str| json!({ "comment": { "body": body } });
-        assert!(GithubIssue::is_own_comment(&comment(
-            "Done.\n<!-- drydock:run-1-2 x -->"
-        )));
-        assert!(!GithubIssue::is_own_comment(&comment("drydock:run-1-2")));
-        assert!(!GithubIssue::is_own_comment(
-            &json!({ "issue": { "body": "<!-- drydock:" } })
-        ));
     }
 }

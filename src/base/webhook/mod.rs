@@ -14,7 +14,7 @@ mod signature;
 mod slack;
 
 pub use event::EVENT_NESTING_MAX;
-pub use github_issue::{COMMENT_MARK, GithubIssue};
+pub use github_issue::GithubIssue;
 pub(crate) use other_schemes::refuse_other_schemes;
 #[cfg(test)]
 pub(crate) use other_schemes::signature_headers;

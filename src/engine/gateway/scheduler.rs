@@ -4,10 +4,13 @@
 use super::active_turns::ActiveTurns;
 use super::parts::Parts;
 use super::turn::{ClaimedMessage, TurnRunner};
-use crate::base::model::InboundKind;
+use crate::base::config::Config;
+use crate::base::model::{Account, InboundKind, Sender};
 use crate::crash_point;
 use crate::rendering::jsonnet::Budget;
-use crate::state::store::{Claim, Claimable, ClaimedWork, DirectClaim, Store, StoreError, TurnWorker};
+use crate::state::store::{
+    Claim, Claimable, ClaimedWork, DirectClaim, RunStarter, Store, StoreError, TurnWorker,
+};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -77,6 +80,7 @@ impl TurnScheduler {
             // A turn that read much is larger than a request until it is trimmed.
             bytes_max: limits.turn.history_bytes_max.saturating_mul(4),
             of_person_max: i64::try_from(limits.turns_at_once_max.div_ceil(2)).unwrap_or(i64::MAX),
+            run_starters: run_starters(&parts.config),
         };
         Self {
             store: parts.store.clone(),
@@ -138,6 +142,22 @@ impl TurnScheduler {
             () = cancel.cancelled() => {}
         }
     }
+}
+
+/// Returns the services whose messages start runs of pipelines.
+fn run_starters(config: &Config) -> Arc<[RunStarter]> {
+    let hooks = config.hooks.iter().filter(|(_, hook)| hook.starts_pipelines);
+    let hooks = hooks.map(|(name, _)| RunStarter {
+        sender: Sender::of_hook(name),
+        account: Account::of_hook(name),
+    });
+    let schedules = config.schedules.iter();
+    let schedules = schedules.filter(|(_, schedule)| schedule.starts_pipelines);
+    let schedules = schedules.map(|(name, _)| RunStarter {
+        sender: Sender::of_schedule(name),
+        account: Account::of_schedules(),
+    });
+    hooks.chain(schedules).collect()
 }
 
 fn permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {

@@ -21,7 +21,7 @@ mod visible;
 mod web_socket;
 mod words;
 
-pub use github::{comment, comment_channel, connect_comments, is_for_comments};
+pub use github::{comment, comment_channel, connect_comments, is_for_comments, is_own_comment};
 pub use inspection::{ChannelFault, ChannelFinding, FaultSeverity};
 pub use limit::{CallPurpose, Limit, Scope};
 #[cfg(test)]

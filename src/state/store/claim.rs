@@ -9,7 +9,9 @@ use super::conversation::Conversation;
 use super::edits::FileEdits;
 use super::history::{self, HistoryLimits};
 use super::recovery::{Crashes, SUSPECT_CRASHES_MIN};
-use super::{AnsweredTurn, Store, StoreError, conversation, edits, inbox, key, question, retry, usage};
+use super::{
+    AnsweredTurn, RunStarter, Store, StoreError, conversation, edits, inbox, key, question, retry, run, usage,
+};
 use crate::base::model::{ConversationId, History, Inbound, InboxId, TurnId, Usage};
 use rusqlite::{OptionalExtension, Transaction, params};
 use statement::{CLAIM, CLAIM_NEW, MAY_HAVE_MORE};
@@ -29,6 +31,8 @@ pub struct TurnWorker {
     pub bytes_max: usize,
     /// Maximum number of active conversations of one person, over all their accounts.
     pub of_person_max: i64,
+    /// The services whose messages start runs, and wait without room for one.
+    pub run_starters: Arc<[RunStarter]>,
 }
 
 /// The waiting messages that may be claimed.
@@ -143,8 +147,8 @@ impl ClaimedWork {
 }
 
 impl Store {
-    /// Claims the conversation that has waited longest. It must have a waiting message, no other worker, and no
-    /// unfinished command that may change it.
+    /// Claims the conversation that has waited longest. It must have a waiting message, no other worker, no
+    /// unfinished command that may change it, and room for the run that the message may start.
     pub async fn claim(
         &self,
         worker: &TurnWorker,
@@ -152,6 +156,7 @@ impl Store {
     ) -> Result<Option<ClaimedConversation>, StoreError> {
         let worker = worker.clone();
         self.write_unsynced(move |tx| {
+            let without_room = json(&run::keys_without_room(tx, &worker.run_starters)?)?;
             let claimed = tx
                 .prepare_cached(CLAIM)?
                 .query_row(
@@ -167,6 +172,7 @@ impl Store {
                         key::SCHEDULES.1,
                         key::SERVICES.0,
                         key::SERVICES.1,
+                        without_room,
                     ],
                     |row| {
                         Ok(ClaimedConversation {

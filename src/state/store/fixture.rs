@@ -30,6 +30,7 @@ pub(super) fn worker(name: &str) -> TurnWorker {
         turns_max: 40,
         bytes_max: usize::MAX,
         of_person_max: 8,
+        run_starters: Arc::default(),
     }
 }
 

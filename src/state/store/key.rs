@@ -54,6 +54,17 @@ pub(super) fn person_key_range(user: &Sender) -> Result<(String, String), StoreE
     range(&json(&(user.platform, &user.account, &user.id))?)
 }
 
+/// Returns the range of texts that contains exactly the keys of this sender in the places of this account.
+pub(super) fn account_key_range(user: &Sender, account: &Account) -> Result<(String, String), StoreError> {
+    range(&json(&(
+        user.platform,
+        &user.account,
+        &user.id,
+        account.platform,
+        &account.id,
+    ))?)
+}
+
 /// Returns the range of texts that contains exactly the keys of this person in this chat.
 pub(super) fn chat_key_range(
     user: &Sender,

@@ -113,8 +113,8 @@ pub use retry::{RetryOutcome, RetryRequest};
 pub use run::{
     AgentStepWork, AskedRunQuestion, GroupReach, NewRun, NewRunQuestion, OPEN_RUNS_MAX,
     OPEN_RUNS_OF_OWNER_MAX, OpenRuns, RUN_BYTES_MAX, RunAdvance, RunAnswerOutcome, RunAnswerRequest,
-    RunCancellation, RunChange, RunCreation, RunHead, RunMessage, RunPage, RunRow, RunWork, StepBegin,
-    StepRow,
+    RunCancellation, RunChange, RunCreation, RunHead, RunMessage, RunPage, RunRow, RunStarter, RunWork,
+    StepBegin, StepRow,
 };
 pub use schedule::{
     ConfiguredSchedule, FAILURES_MAX, FireResult, FireStart, FireWork, NewSchedule, NewTime, NextTime,

@@ -10,6 +10,7 @@ use crate::engine::gateway::parts::Parts;
 use crate::engine::pipeline::definition::{HookTrigger, PipelineTrigger, TriggerSource};
 use crate::engine::pipeline::run::RunInputs;
 use crate::engine::pipeline::{ConditionEvent, LoadedPipelines};
+use crate::interfaces::channel;
 use crate::state::access::Identity;
 use crate::state::store::NewRun;
 use serde_json::Value;
@@ -65,7 +66,7 @@ impl PipelineDefinitions {
         let Some(event) = hook_event(parts, inbound) else {
             return Ok(None);
         };
-        if event.hook.comments.is_some() && GithubIssue::is_own_comment(event.payload) {
+        if event.hook.comments.is_some() && is_own_comment(parts, event.payload) {
             return Ok(Some(EventRuns::default()));
         }
         let repository = &event.hook.repository;
@@ -127,6 +128,21 @@ fn hook_event<'a>(parts: &'a Parts, inbound: &'a Inbound) -> Option<HookEvent<'a
         }),
         _ => None,
     }
+}
+
+/// Returns true for an event about a comment by Drydock itself, also by a run of another hook. It starts nothing: the answer
+/// would be another comment.
+fn is_own_comment(parts: &Parts, payload: &Value) -> bool {
+    let Some((body, issue)) = GithubIssue::comment_of_event(payload).zip(GithubIssue::of_event(payload))
+    else {
+        return false;
+    };
+    let mut comments = parts
+        .config
+        .hooks
+        .values()
+        .filter_map(|hook| hook.comments.as_ref());
+    comments.any(|settings| channel::is_own_comment(settings, &issue, body))
 }
 
 /// Returns the triggers of a pipeline that name a hook.

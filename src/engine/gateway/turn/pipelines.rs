@@ -19,7 +19,7 @@ pub(super) enum EventOutcome {
 
 impl TurnRunner {
     /// Starts the pipelines of an event. Each run is stored once, also if a crash makes this happen again, and only then the
-    /// message is done.
+    /// message is done. With too many open runs it waits.
     pub(super) async fn start_pipelines(
         &self,
         assigned: &ClaimedMessage,
@@ -56,9 +56,8 @@ impl TurnRunner {
                 self.active_turns.stop(work.conversation, work.message);
             }
             match created {
-                RunCreation::TooMany => {
-                    problems.push(format!("`{name}` was not started: too many runs are open."))
-                }
+                // The event waits, and is claimed again once a run has ended. What it has started is known then.
+                RunCreation::TooMany => return Ok(EventOutcome::Done),
                 RunCreation::TooLarge => {
                     problems.push(format!("`{name}` was not started: its event is too large."))
                 }

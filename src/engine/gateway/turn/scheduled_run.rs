@@ -18,7 +18,8 @@ pub(super) fn scheduled_pipeline(inbound: &Inbound) -> Option<(&ScheduledWork, &
 
 impl TurnRunner {
     /// Starts the run, or nothing if the trigger of the pipeline does not want it. The run and the end of its message are one
-    /// transaction. A run that cannot start is one failed fire, with its reason in the chat of the schedule.
+    /// transaction. With too many open runs the message waits. A run that cannot start otherwise is one failed fire, with its
+    /// reason in the chat of the schedule.
     pub(super) async fn start_scheduled(
         &self,
         assigned: &ClaimedMessage,
@@ -45,8 +46,8 @@ impl TurnRunner {
                 }
                 let name = quoted(&pipeline.name);
                 let why = match creation {
-                    Some(RunCreation::TooMany) => format!("{name} was not started: too many runs are open."),
                     Some(RunCreation::TooLarge) => format!("{name} was not started: its plan is too large."),
+                    // With too many open runs the message waits, and is claimed again once one has ended.
                     _ => return Ok(EventOutcome::Done),
                 };
                 let ops = self.refusal(address, &Reply::text(why.as_str()));

@@ -15,8 +15,10 @@ use super::{
     CallPurpose, Channel, Delivered, DeliveryLookup, Limit, PollMemory, PolledInbound, Scope, SendError,
 };
 use crate::base::config::ServerSettings;
-use crate::base::model::{Account, Action, ChatFile, Installation, MessageRef, Op, Reply, ReplyPart, Secret};
-use crate::base::webhook::{COMMENT_MARK, GithubCommentSettings, GithubIssue};
+use crate::base::model::{
+    Account, Action, ChatFile, Installation, MessageRef, Op, Reply, ReplyPart, Secret, reply_name,
+};
+use crate::base::webhook::{GithubCommentSettings, GithubIssue};
 use api::GithubApi;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -43,6 +45,8 @@ const SKEW: SignedDuration = SignedDuration::from_mins(10);
 const PAGE: usize = 100;
 /// The maximum number of pages that are read. After more comments the lookup is inconclusive.
 const PAGES_MAX: usize = 10;
+/// The beginning of the hidden mark at the end of each comment.
+const MARK: &str = "<!-- drydock:";
 /// The bytes of the digest in a mark.
 const DIGEST_BYTES: usize = 16;
 
@@ -74,6 +78,17 @@ pub fn comment(server: &ServerSettings, text: &str) -> Reply {
         Some(_) => page.with(ReplyPart::Text { text: CUT.to_owned() }),
         None => page,
     }
+}
+
+/// Returns true if a comment on an issue ends with the mark of a reply that was made there with this token.
+pub fn is_own_comment(settings: &GithubCommentSettings, issue: &GithubIssue, body: &str) -> bool {
+    let found = body.trim_end().rsplit_once(MARK);
+    let Some((name, _)) = found.and_then(|(_, rest)| rest.split_once(' ')) else {
+        return false;
+    };
+    let operation = format!("{name}/{}", reply_name(0));
+    body.trim_end()
+        .ends_with(&mark(&settings.token, &issue.to_string(), &operation))
 }
 
 /// Creates the channel for the comments of a hook. Nothing is called before the first comment.
@@ -178,19 +193,24 @@ impl Channel for CommentChannel {
 impl CommentChannel {
     /// Returns the hidden mark of an operation. It is the same at each attempt.
     fn mark(&self, op: &Op) -> String {
-        // A run and its step name an operation, and one reply is one comment.
-        let name = op.id.split('/').next().unwrap_or_default();
-        let mut digest = Vec::new();
-        if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.token.expose().as_bytes()) {
-            for part in [&op.place.chat, &op.id] {
-                mac.update(&part.len().to_be_bytes());
-                mac.update(part.as_bytes());
-            }
-            digest.extend_from_slice(&mac.finalize().into_bytes());
-            digest.truncate(DIGEST_BYTES);
-        }
-        format!("{COMMENT_MARK}{name} {} -->", hex::encode(digest))
+        mark(&self.token, &op.place.chat, &op.id)
     }
+}
+
+/// Returns the mark of an operation in a place, which only the holder of the token can make.
+fn mark(token: &Secret, chat: &str, operation: &str) -> String {
+    // A run and its step name an operation, and one reply is one comment.
+    let name = operation.split('/').next().unwrap_or_default();
+    let mut digest = Vec::new();
+    if let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(token.expose().as_bytes()) {
+        for part in [chat, operation] {
+            mac.update(&part.len().to_be_bytes());
+            mac.update(part.as_bytes());
+        }
+        digest.extend_from_slice(&mac.finalize().into_bytes());
+        digest.truncate(DIGEST_BYTES);
+    }
+    format!("{MARK}{name} {} -->", hex::encode(digest))
 }
 
 fn issue(op: &Op) -> Result<GithubIssue, SendError> {

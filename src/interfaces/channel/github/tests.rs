@@ -1,9 +1,10 @@
 //! Tests of comments as GitHub reads them: the source is parsed by the rules of its Markdown.
 
 use super::render::render;
-use super::{BODY_CHARS_MAX, CUT, comment, comment_channel, is_for_comments};
+use super::{BODY_CHARS_MAX, CUT, MARK, comment, comment_channel, is_for_comments, is_own_comment, mark};
 use crate::base::config::ServerSettings;
-use crate::base::model::{Reply, ReplyPart};
+use crate::base::model::{Reply, ReplyPart, Secret};
+use crate::base::webhook::{GithubCommentSettings, GithubIssue};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
@@ -103,5 +104,35 @@ proptest! {
         };
         let shown = render(&Reply { parts: vec![part] }, &[]);
         assert_eq!(effects(&shown), Vec::<String>::new(), "{text:?}: {shown:?}");
+    }
+}
+
+#[test]
+fn a_comment_is_an_own_one_only_with_the_mark_of_its_token_and_its_place_at_the_end() {
+    let settings = |token: &str| GithubCommentSettings {
+        token: Secret::new(token.to_owned()),
+        api_base_url: String::new(),
+    };
+    let is_own = |token: &str, issue: &str, body: &str| {
+        let issue = GithubIssue::parse(issue).unwrap();
+        is_own_comment(&settings(token), &issue, body)
+    };
+    let signed = mark(&settings("a token").token, "acme/web#7", "run-1-2/reply-1");
+    let own = format!("Done.\n\n{signed}");
+    assert!(is_own("a token", "acme/web#7", &own));
+    assert!(is_own("a token", "acme/web#7", &format!("{own}\r\n")));
+    assert!(!is_own("another token", "acme/web#7", &own));
+    assert!(!is_own("a token", "acme/web#8", &own));
+    for body in [
+        String::new(),
+        "Done.".to_owned(),
+        MARK.to_owned(),
+        format!("{MARK}run-1-2 -->"),
+        format!("{MARK}run-1-2 00112233445566778899aabbccddeeff -->"),
+        own.replace("run-1-2", "run-1-3"),
+        format!("{own}\n\nThat is wrong."),
+        format!("{own} {MARK}"),
+    ] {
+        assert!(!is_own("a token", "acme/web#7", &body), "{body}");
     }
 }

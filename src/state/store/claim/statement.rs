@@ -87,7 +87,8 @@ macro_rules! may_have_more {
     };
 }
 
-/// Claims the conversation that has waited longest, among the people with the fewest active conversations.
+/// Claims the conversation that has waited longest, among the people with the fewest active conversations. What waits for room
+/// for a run is left out, unless it was stopped.
 pub(super) const CLAIM: &str = concat!(
     "UPDATE conversation SET owner = ?1, fence = fence + 1
     WHERE id = (SELECT id FROM conversation WHERE pending > 0 AND owner IS NULL AND question IS NULL
@@ -96,6 +97,11 @@ pub(super) const CLAIM: &str = concat!(
             WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1))
         AND NOT EXISTS (SELECT 1 FROM inbox
             WHERE inbox.conversation = conversation.id AND lane = 'change' AND done_at IS NULL AND effect IS NULL)
+        AND (?12 = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(?12) AS without_room
+                WHERE conversation.key > json_extract(without_room.value, '$[0]')
+                  AND conversation.key < json_extract(without_room.value, '$[1]'))
+            OR (SELECT stopped_by FROM inbox
+                WHERE inbox.conversation = conversation.id AND lane = 'turn' AND done_at IS NULL ORDER BY id LIMIT 1) IS NOT NULL)
         AND ?7 > ",
     in_work!(asker!()),
     " ORDER BY ",

@@ -6,7 +6,7 @@ use crate::state::store::claim::{Claim, ClaimedWork, DirectClaim};
 use crate::state::store::column::{json, millis};
 use crate::state::store::delivery_name::{record_new, remember_delivery, was_delivered};
 use crate::state::store::{
-    StoreError, action, beginning, claim, conversation, held_message, key, outbox, question, thread,
+    StoreError, action, beginning, claim, conversation, held_message, key, outbox, question, run, thread,
 };
 use jiff::Timestamp;
 use rusqlite::{Transaction, params};
@@ -56,7 +56,11 @@ fn accept_new(
         at,
         ..
     } = arrival;
-    let (queue_kind, worker, at) = (*queue_kind, worker.as_ref(), *at);
+    let (queue_kind, at) = (*queue_kind, *at);
+    let worker = match worker {
+        Some(worker) if run::may_begin_at_once(tx, &worker.run_starters, inbound)? => Some(worker),
+        Some(_) | None => None,
+    };
     let found = match thread::joined(tx, inbound)? {
         Some(joined) => Some(joined),
         None => conversation::find_text(tx, key)?,

@@ -12,6 +12,7 @@ mod open_runs;
 mod question;
 mod response;
 mod retry;
+mod room;
 mod rows;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
@@ -29,6 +30,8 @@ pub(super) use creation::create;
 pub use creation::{GroupReach, NewRun, OPEN_RUNS_MAX, OPEN_RUNS_OF_OWNER_MAX, RUN_BYTES_MAX, RunCreation};
 pub use open_runs::OpenRuns;
 pub use question::{AskedRunQuestion, NewRunQuestion, RunAnswerOutcome, RunAnswerRequest};
+pub use room::RunStarter;
+pub(super) use room::{keys_without_room, may_begin_at_once};
 pub use rows::{RunHead, RunPage, RunRow, StepRow};
 pub use trace::AgentStepWork;
 pub(super) use turn_end::{end_step_of, refuse};

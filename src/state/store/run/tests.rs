@@ -5,6 +5,7 @@ mod groups;
 mod moves;
 mod open_runs;
 mod quiet;
+mod room;
 mod starts;
 
 use super::{GroupReach, NewRun, RunAdvance, RunCreation, RunRow, StepBegin};
