@@ -71,7 +71,7 @@ fn a_question_of_a_run_is_a_menu_at_a_terminal() {
     assert!(ended.written.contains("again    succeeded"), "{}", ended.written);
 }
 
-/// Where nobody can be asked, the run shows the question and the choice that counts.
+/// Shows the question and the choice that counts, where nobody can be asked.
 #[test]
 fn a_default_that_counts_is_shown() {
     let shell = Shell::with_repository(&[(FILE, QUESTIONS)]);

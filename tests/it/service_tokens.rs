@@ -282,8 +282,8 @@ fn a_service_gets_a_token_before_the_first_start_of_its_server() {
     );
     let checked = shell.run(&["check"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    for stranger in ["alice", "service:other"] {
-        let refused = shell.run(&["token", "create", "ci", "--for", stranger]);
+    for unlisted in ["alice", "service:other"] {
+        let refused = shell.run(&["token", "create", "ci", "--for", unlisted]);
         assert_eq!(refused.code, Some(78), "{refused:?}");
         assert!(refused.err.contains("there is no data directory"), "{refused:?}");
     }
